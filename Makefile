@@ -90,7 +90,7 @@ $(VENV)-bench/stamp: requirements/bench.txt pyproject.toml $(wildcard $(KERNEL)/
 bench: $(VENV)-bench/stamp ## measure speed against peers and limits; writes docs/benchmarks.md
 	$(VENV)-bench/bin/python -m benchmarks
 
-bench-table: $(VENV)/dev.stamp ## measure the table tool on 10 million rows; writes docs/benchmarks-table.md
+bench-table: $(VENV)/dev.stamp ## measure releases of 10 and 100 million rows; writes docs/benchmarks-table.md
 	$(BIN)/python -m benchmarks.table
 
 bench-collector: $(VENV)/dev.stamp ## measure the collector beside plain SQLite and an empty route (5 minutes, 2 GB)
@@ -102,7 +102,7 @@ bench-market: $(VENV)/dev.stamp ## measure deliveries and sales beside releases;
 bench-pages: $(VENV)/dev.stamp node_modules/.stamp ## measure what pages weigh and when they are ready on a slow line; writes docs/benchmarks-pages.md
 	$(BIN)/python -m benchmarks.pages
 
-scale: $(VENV)/dev.stamp ## measure 10^4 to 10^8 rows, and Spark; writes docs/scale.md (15 minutes, 15 GB)
+scale: $(VENV)/dev.stamp ## measure 10^4 to 10^8 rows; writes docs/scale.md (10 minutes, 15 GB)
 	$(BIN)/python -m benchmarks.scale
 
 coverage: $(VENV)/dev.stamp ## measure how often all intervals hold; writes docs/coverage.md (10 minutes)

@@ -9,7 +9,7 @@
 - A *place that parses stored prose* is a regular expression or a method of text that looks for one of `PROSE`, as it
   is or by a name that it has in the same file. A test whose only consequence is a refusal is none: so a name is kept
   out that would look like prose.
-- A *copy of the release transaction* is a function outside of the ledger that calls `charge`, `charge_all` or the step
+- A *copy of the release transaction* is a function outside of the ledger that calls `charge_release`, or the step
   of a ledger; one that is called `charge` itself, or does nothing else, only hands on.
 """
 
@@ -27,7 +27,7 @@ _EDITS = {
     "lstrip", "rstrip", "startswith", "endswith", "find", "rfind", "index", "count", "translate", "lower", "upper",
 }  # fmt: skip
 _SEARCHES = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
-_CHARGES = re.compile(r"\b(charge|charge_all|ledger\.step)$")
+_CHARGES = re.compile(r"\bcharge_release$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

@@ -33,14 +33,9 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.collector.component import CollectorComponent
-from relaxdp.ledger.entries import Subject
-from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.payer import Payer
-from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.service.application import build_application
 from relaxdp.service.maintenance import prepare
 from relaxdp.service.settings import Settings
-from relaxdp.table.release import release_table
 
 Deed = Callable[[str], object]
 """Does an operation once, under a name that was not used before."""
@@ -106,29 +101,24 @@ def steps_of(walk: Callable[[Path], AbstractContextManager[Deed]], source: Path)
 
 @contextmanager
 def release_by_function(folder: Path) -> Iterator[Deed]:
-    """Release a column from file to file, with a ledger that is open."""
-    source, key = _table(folder), rx.Key.generate()
+    """Release a column from file to file, with a vault that is open."""
+    source, vault = _table(folder), rx.Vault.create(folder / "study.vault", budget=9)
 
     def deed(name: str) -> None:
-        columns = [ColumnRequest("answer", rx.Categorical(VALUES))]
-        options: Any = {"id_column": "id", "columns": columns, "epsilon": Decimal(1), "key": key, "release": name}
-        release_table(TableRequest(source=source, target=folder / f"{name}.parquet", **options), account)
+        vault.release(source, {"answer": VALUES}, id="id", epsilon=1, name=name, output=folder / f"{name}.parquet")
 
-    with Ledger.open(folder / "ledger") as ledger:
-        account = Payer(ledger, Subject.population("everybody"), budget=Decimal(9))
-        yield deed
+    yield deed
 
 
 @contextmanager
 def release_by_command(folder: Path) -> Iterator[Deed]:
     """Release the same column with `relaxdp release`."""
-    source, key = _table(folder), folder / "key"
-    rx.Key.generate().save(key)
+    source, vault = _table(folder), str(folder / "study.vault")
+    rx.Vault.create(vault, budget=9)
 
     def deed(name: str) -> None:
-        words = ["--id", "id", "--column", "answer", "--values", ",".join(VALUES), "--epsilon", "1", "--key", str(key)]
-        begin = ["--budget", "9"] if name == "first" else []
-        _command("release", str(source), str(folder / f"{name}.parquet"), "--release", name, *words, *begin)
+        words = ["--id", "id", "--column", f"answer={','.join(VALUES)}", "--epsilon", "1", "--vault", vault]
+        _command("release", str(source), str(folder / f"{name}.parquet"), "--name", name, *words)
 
     yield deed
 

@@ -1,6 +1,6 @@
 """How the cost of a release grows with objects, levels and values, and what a billion objects would take.
 
-python -m benchmarks.scale [--most N] [--spark-rows N] (`make scale`) writes docs/scale.md and its picture. Every figure
+python -m benchmarks.scale [--most N] (`make scale`) writes docs/scale.md and its picture. Every figure
 comes from a process of its own, so that peak memory is its own too; it needs a quiet machine and 15 GB of disk.
 """
 
@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scale_page import picture, write_page
-from benchmarks.scale_spark import spark_run
 from benchmarks.table import make_table
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 # What one process does: a warm-up on few rows, then the clock. It prints seconds and peak memory in MB.
 TURN = """
-import json, os, sys, time
+import json, os, shutil, sys, time
 from decimal import Decimal
 from pathlib import Path
 what, source, target, small, values, epsilon = json.loads(sys.argv[1])
@@ -30,16 +29,17 @@ os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:1]))
 import numpy as np, pyarrow as pa
 pa.set_cpu_count(1)
 import relaxdp as rx
-from relaxdp.table.counting import count
-from relaxdp.table.release import release_table
-from relaxdp.publication.request import ColumnRequest, TableRequest
+from relaxdp.tables.counting import count
 KEY = rx.Key.from_bytes(bytes(32))
+os.environ["XDG_STATE_HOME"] = str(Path(target).with_name("state"))
 def work(source):
     Path(target).unlink(missing_ok=True)
     if what == "release":
-        columns = [ColumnRequest("answer", rx.Categorical([f"value-{n}" for n in range(values)]))]
-        release_table(TableRequest(source=Path(source), target=Path(target), id_column="id", columns=columns,
-                                   epsilon=Decimal(epsilon), key=KEY, release="r"), None, threads=1)
+        place = Path(target).with_name("study.vault")
+        shutil.rmtree(place, ignore_errors=True)
+        said = {"answer": rx.Categorical([f"value-{n}" for n in range(values)])}
+        vault = rx.Vault.create(place, budget=9)
+        vault.release(source, said, id="id", epsilon=Decimal(epsilon), name="r", output=target)
     elif what == "estimate":
         count([Path(source)]).groups[0][1].estimate().interval()
     else:
@@ -112,14 +112,12 @@ def main() -> None:
     """Measure, draw and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--most", type=int, default=100_000_000)
-    parser.add_argument("--spark-rows", type=int, default=50_000_000)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         objects = by_objects(folder, arguments.most)
         levels, values = by_level_and_values(folder, min(1_000_000, arguments.most))
-        spark = spark_run(folder, arguments.spark_rows)
-    found = {"objects": objects, "levels": levels, "values": values, "spark": spark}
+    found = {"objects": objects, "levels": levels, "values": values}
     print(json.dumps(found, indent=1))
     if arguments.most == parser.get_default("most"):
         picture(found, DOCS / "figures" / "scale.png")

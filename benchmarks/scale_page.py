@@ -10,7 +10,6 @@ from typing import Any
 from matplotlib.figure import Figure
 
 BILLION = 1_000_000_000
-CORES = 32  # of the cluster in the plan: four machines of eight
 
 
 def picture(found: dict[str, Any], path: Path) -> None:
@@ -41,10 +40,9 @@ def picture(found: dict[str, Any], path: Path) -> None:
 
 def write_page(found: dict[str, Any], path: Path) -> None:
     """Write the page."""
-    objects, spark = found["objects"], found["spark"]
+    objects = found["objects"]
     largest = objects[-1]
     rate = largest["rows"] / largest["release"]
-    spark_rate = spark["rows"] / spark["seconds"] / 2
     in_row, out_row = largest["bytes_in"] / largest["rows"], largest["bytes_out"] / largest["rows"]
     gigabytes = BILLION / 1e9
     table = [
@@ -97,35 +95,19 @@ Nanoseconds an object:
 |---|{"---:|" * len(found["values"])}
 | ns | {values[1]} |
 
-## Spark on one machine
-
-`relaxdp release --engine spark` with {spark["rows"]:,} shuffled rows on `local[2]`: {spark["seconds"]:.0f} seconds, start-up
-included, {spark_rate / 1e6:.2f} million rows a second and core. All its processes together held at most
-{spark["peak"] / 1000:.1f} GB, the largest Python worker {spark["worker"]:.0f} MB: workers hold a few batches, and Java sorts on disk.
-
 ## A plan for a billion objects
 
 From the rates above; {in_row:.1f} bytes a row come in and {out_row:.1f} go out, as measured at {largest["rows"]:,} rows.
 
-| | one machine, two cores | Spark, {CORES} cores (4 machines) |
-|---|---:|---:|
-| sorted by id | {BILLION / rate / 1.7 / 60:.0f} minutes | not needed |
-| shuffled | {BILLION / (largest["rows"] / largest["shuffled"]) / 60:.0f} minutes | {BILLION / spark_rate / CORES / 60:.1f} minutes |
-| bytes read | {in_row * gigabytes:.1f} GB | {in_row * gigabytes:.1f} GB |
-| bytes shuffled over the network | none | about {(16 + 8) * gigabytes * 3 / 4:.0f} GB before compression |
-| bytes written | {out_row * gigabytes:.1f} GB | {out_row * gigabytes:.1f} GB |
-| bytes moved for the ledger | a few hundred | a few hundred |
+| | one core |
+|---|---:|
+| sorted by id | {BILLION / rate / 60:.0f} minutes |
+| shuffled | {BILLION / (largest["rows"] / largest["shuffled"]) / 60:.0f} minutes |
+| bytes read | {in_row * gigabytes:.1f} GB |
+| bytes written | {out_row * gigabytes:.1f} GB |
 
-How this was reckoned: two cores are 1.7 times one, as `make bench-table` measures; a sort on one machine is taken to grow
-in proportion, which the column "shuffled" shows up to {largest["rows"]:,} rows; a cluster's cores are taken to be as fast as these
-two, and three quarters of the rows change their machine when four machines sort them, 24 bytes each (id, code, header).
-A core of Spark does {spark_rate * largest["release"] / largest["rows"]:.2f} of what a core of the local engine does on a sorted table: the rest is
-Java's sort, and the way to Python and back. So a table that is
-already sorted by id is faster on one good machine than on a small cluster, and the cluster is worth it where the data
-lies there anyway. A second level costs the same again; estimating from the released files takes
-{largest["estimate"] / largest["rows"] * BILLION:.0f} seconds on one core.
-
-What does not scale with machines: the ledger commits once for a release, not once for a row. Per-person budgets of
-10^9 people would be 10^9 rows of a database; a population of people who are all in one release needs one.
+A sort is taken to grow in proportion, which the column "shuffled" shows up to {largest["rows"]:,} rows. A second level
+costs the same again. An estimate from the released file takes {largest["estimate"] / largest["rows"] * BILLION:.0f} seconds on one
+core. The ledger commits once for a release, not once for a row.
 """
     path.write_text(text, "utf-8")

@@ -115,8 +115,8 @@ def main() -> None:
         print(f"epsilon {epsilon}: {reports.shape[1]} bytes a report")
         for place in (0, 1, 2):
             print(f"  {towns[place]}  {estimate.value[place]:7.4f}  [{low[place]:.4f}, {high[place]:.4f}]")
-    chain = rx.Relaxation(answers, truth="town 7")
-    print(f"Algorithm 1: {chain.relax(epsilon=0.5).hex()}, then {chain.relax(epsilon=2).hex()}: the row stays.")
+    answer = rx.Relaxation(answers, "town 7")
+    print(f"Algorithm 1: {answer.relax(0.5).hex()}, then {answer.relax(2).hex()}: the row stays.")
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ from relaxdp.service.schema import SCHEMA
 from relaxdp.storage.database import Database
 
 ANSWERS = rx.Categorical(["flu", "covid", "none"])
-CLINIC_KEY = rx.Key.from_bytes(bytes(range(32)))  # so that this example can be repeated; yours come from
-MARKET_KEY = rx.Key.from_bytes(bytes(range(32, 64)))  # rx.Key.generate(), and only their owners know them
+CLINIC_KEY = rx.Key.from_bytes(bytes(range(32)))  # so that this example can be repeated; a vault makes its own key,
+MARKET_KEY = rx.Key.from_bytes(bytes(range(32, 64)))  # and the market's comes from rx.Key.generate()
 PEOPLE = 20_000
 PRICES = prices_of(None, "10 + 90*epsilon")
 LEVELS = [Decimal(step) / 100 for step in range(10, 101)]
@@ -65,6 +65,8 @@ class Example:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        CLINIC_KEY.save(folder / "key")
+        self.vault = rx.Vault.create(folder / "clinic.vault", budget=1, key_command=f"cat '{folder / 'key'}'")
         self.database = Database(f"sqlite:///{folder / 'market.db'}")
         self.database.prepare(SCHEMA)
         self.market = Market(self.database, MARKET_KEY)
@@ -75,13 +77,11 @@ class Example:
         self.bought: dict[str, list[Purchase]] = {}
 
     def deliver(self, epsilon: str) -> None:
-        """Release the diagnoses at a level, with the clinic's key, and deliver that file."""
+        """Release the diagnoses at a level from the clinic's vault, and deliver that file."""
         table = pa.table({"person": np.arange(PEOPLE), "diagnosis": np.array(ANSWERS.values)[self.truth]})
-        released = rx.release(
-            table, {"diagnosis": ANSWERS}, id="person", epsilon=epsilon, key=CLINIC_KEY, release="clinic", ledger=None
-        )
-        parquet.write_table(released, self.folder / "delivery.parquet")
-        self.market.deliver("clinic", "diagnoses", self.folder / "delivery.parquet")
+        output = self.folder / f"delivery-{epsilon}.parquet"
+        self.vault.release(table, {"diagnosis": ANSWERS}, id="person", epsilon=epsilon, name="clinic", output=output)
+        self.market.deliver("clinic", "diagnoses", output)
 
     def buy(self, buyer: str, epsilon: str | Decimal) -> Purchase:
         """Buy a level, or upgrade to it, and return the purchase."""

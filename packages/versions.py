@@ -24,11 +24,11 @@ from packages import postgres
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "versions.md"
 FRAMES = (
-    "tests/unit/table/test_frames.py",
-    "tests/unit/table/test_frame_mistakes.py",
-    "tests/unit/table/test_calls.py",
+    "tests/unit/tables/test_frames.py",
+    "tests/unit/tables/test_source.py",
+    "tests/unit/tables/test_wrong_calls.py",
 )
-SPARK = ("tests/spark/test_spark.py", "tests/spark/test_spark_types.py", "tests/spark/test_spark_growing.py")
+SPARK = ("tests/spark/test_spark.py",)
 SERVER = ("tests/contract", *(f"tests/unit/{room}" for room in ("market", "service")))
 # It asks distutils which pandas is there, and leaves it to Python to close its sockets.
 OLD_SPARK = ("ignore:distutils Version classes:DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -66,7 +66,7 @@ CASES = {
     "encodings": Case(
         ["tests/exact/encodings", "tests/unit/encodings", "tests/unit/mechanisms"], ["pandas>=3"], NEWEST
     ),
-    "tables": Case(["tests/unit/table"], ["pandas>=3"], NEWEST),
+    "tables": Case(["tests/unit/tables"], ["pandas>=3"], NEWEST),
     "estimation": Case(["tests/exact/estimation", "tests/unit/estimation"], ["pandas>=3"], NEWEST),
     "accounts": Case(["tests/unit/ledger"], ["pandas>=3"], NEWEST),
     "the rest of what is exact": Case(

@@ -19,12 +19,13 @@ from relaxdp.service.observe import status_of
 _USUAL = 422
 _HEAD = """# Errors
 
-What went wrong is said as a sentence, a kind and fields: the first for people, the others for programs. Commands show
-the sentence, or with `--json` all three; a service answers with a [`Problem`](../http/messages.md#problem).
-Over HTTP a code lacks its `_error`, and the status is 422 where no other is said here.
+This page is for programmers. An error has a sentence and a hint for people, and a class and fields for programs.
+Commands print the sentence and the hint, or all of it with `--json`. A service answers with a
+[`Problem`](../http/messages.md#problem). Over HTTP the code is without `_error`, and the status is 422 unless another
+one is listed.
 
-Here is every kind with its `code` and the sentences that say it. What a sentence names in braces is a field, and what
-follows in *italics* is what to do next, in Python or on the command line.
+Every class is listed with its `code` and its sentences. Names in braces are fields, and the text in *italics* is the
+hint, in Python or on the command line.
 
 ```python
 import relaxdp as rx
@@ -68,9 +69,10 @@ def _kind(name: str, found: dict[str, set[str]]) -> str:
 
 
 def _ways_out(remedies: set[str]) -> str:
-    words = dict.fromkeys(
-        table[name] for name in sorted(remedies) for table in (IN_PYTHON, ON_COMMAND_LINE) if name in table
-    )
+    words: dict[str, None] = {}
+    for each in sorted(remedies):
+        named = [table[each] for table in (IN_PYTHON, ON_COMMAND_LINE) if each in table]
+        words |= dict.fromkeys(named or [each])
     return "".join(f" *{_plain(word)}*" for word in words)
 
 
@@ -86,7 +88,7 @@ def code_of(name: str) -> str:
 
 
 def sentences() -> dict[str, dict[str, set[str]]]:
-    """Return for each kind the sentences that the package says of it, and the names of their ways out."""
+    """Return for each kind its sentences, and their hints or the names of their remedies."""
     kinds = set(kinds_of_errors())
     found: dict[str, dict[str, set[str]]] = defaultdict(dict)
     for file in sorted((ROOT / "src" / "relaxdp").rglob("*.py")):
@@ -94,9 +96,9 @@ def sentences() -> dict[str, dict[str, set[str]]]:
             remedies = {
                 word
                 for keyword in call.keywords
-                if keyword.arg == "remedy"
+                if keyword.arg in ("remedy", "hint")
                 for text in _texts(keyword.value)
-                for word in text.split()
+                for word in (text.split() if keyword.arg == "remedy" else [text])
             }
             for sentence in _texts(call.args[0]) if call.args else ():
                 found[name].setdefault(sentence, set()).update(remedies)

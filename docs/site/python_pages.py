@@ -13,17 +13,13 @@ import relaxdp as rx
 from relaxdp.mechanisms import Mechanism
 
 HEADS = {
-    "Tables: files and data frames": (
-        "How to: [release a table](../../data-holder.md), [data frames](../../data-frames.md), "
-        "[Spark](../../spark.md), [read a released file](../../analyst.md). "
-        "What all levels cost together: [the chain](../../proofs/chain.md)."
+    "Vaults and tables": (
+        "How to: [release a column](../../data-holder.md), [data frames](../../data-frames.md), "
+        "[Spark](../../spark.md), [vaults and backups](../../vaults.md), [read a released file](../../analyst.md). "
+        "Why all levels cost the largest: [the chain](../../proofs/chain.md)."
     ),
-    "Keys and ledgers": (
-        "How to: [The ledger](../../ledger.md). What a key is good for: [the words of the stream]"
-        "(../../proofs/stream.md), [what is promised against whom](../../threat-model.md)."
-    ),
-    "Mechanisms, for arrays and for one object": (
-        "Which one: [encodings](../../encodings.md). All of them have `path`, `release` and `estimate` of "
+    "Mechanisms, for arrays and for one individual": (
+        "Which one: [mechanisms](../../encodings.md). All of them have `path`, `release` and `estimate` of "
         "{py:class}`Mechanism <relaxdp.mechanisms.Mechanism>`. Each has [its proof](../../proofs/index.md)."
     ),
     "Estimates": (
@@ -42,18 +38,13 @@ HEADS = {
 }
 """What leads from a group to the idea, the task and the proof."""
 GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
-    "Tables: files and data frames": {
-        "relaxdp.publication.description": ("FileDescription",),
-        "relaxdp.publication.outlook": ("Outlook",),
-        "relaxdp.table.counting": ("Tally", "PairTally"),
+    "Vaults and tables": {
+        "relaxdp.tables.released": ("ReleasedColumn",),
+        "relaxdp.tables.check": ("Check",),
+        "relaxdp.tables.metadata": ("FileDescription",),
+        "relaxdp.tables.counting": ("Tally", "PairTally"),
     },
-    "Keys and ledgers": {
-        "relaxdp.ledger.entries": ("Subject", "PathFacts", "Entry"),
-        "relaxdp.draw.stream": ("PathId",),
-        "relaxdp.ledger.rules": ("Charge",),
-        "relaxdp.ledger.account": ("Balance", "Account"),
-    },
-    "Mechanisms, for arrays and for one object": {
+    "Mechanisms, for arrays and for one individual": {
         "relaxdp.mechanisms": ("Mechanism",),
         "relaxdp.encodings.path": ("ReportPath",),
     },
@@ -101,9 +92,9 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """What pages use beside `rx`."""
 MADE_BY_PEOPLE = {
-    "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "Relaxation", "Column", "Counts", "Transitions", "Explicit",
-    "Linear", "Geometric", "NoisySampling", "ByDate", "UntilPrecise", "PathId", "PathFacts", "Entry",
-    "MarketClient", "Operator", "BloomShape", "Device", "SeededEntropy",
+    "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "Relaxation", "Vault", "Counts", "Transitions", "Explicit",
+    "Linear", "Geometric", "NoisySampling", "ByDate", "UntilPrecise", "MarketClient", "Operator", "BloomShape",
+    "Device", "SeededEntropy",
 }  # fmt: skip
 """Classes whose constructors are shown: all others are given by something."""
 ALIASES = {
@@ -129,7 +120,6 @@ _WRITTEN_OUT = {
     r"(?:~typing\.)?Literal\['objects', 'population'\]": "About",
     r"(?:~typing\.)?Literal\['average', 'precision'\]": "Method",
     r"int \| [~\w.]*Numbers \| [~\w.]*_Encoded": "Planned",
-    r"\bas_of: date\b": "as_of: ~datetime.date",
 }
 
 

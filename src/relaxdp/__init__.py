@@ -1,4 +1,4 @@
-"""Local differential privacy whose budget is released gradually. Start here: `Categorical`, `Key`, `release`."""
+"""Local differential privacy with a gradually released budget. Start here: `Vault`, `Categorical`, `estimate`."""
 
 from relaxdp import errors  # noqa: F401 (a public name)
 

@@ -29,23 +29,18 @@ from relaxdp.law.relaxation import RelaxationLaw as RelaxationLaw
 from relaxdp.law.relaxation import relaxation_law as relaxation_law
 from relaxdp.law.transcript import PrivacyLoss as PrivacyLoss
 from relaxdp.law.transcript import privacy_loss as privacy_loss
-from relaxdp.ledger.ledger import Ledger as Ledger
 from relaxdp.mechanisms import Categorical as Categorical
 from relaxdp.mechanisms import LocalHash as LocalHash
 from relaxdp.mechanisms import Numeric as Numeric
 from relaxdp.mechanisms import Unary as Unary
 from relaxdp.mechanisms import Wave as Wave
 from relaxdp.mechanisms import mechanism as mechanism
-from relaxdp.publication.column import Column as Column
 from relaxdp.relaxation import Relaxation as Relaxation
-from relaxdp.table.calls import BESIDE_KEY as BESIDE_KEY
-from relaxdp.table.calls import Released as Released
-from relaxdp.table.calls import count as count
-from relaxdp.table.calls import description as description
-from relaxdp.table.calls import estimate as estimate
-from relaxdp.table.calls import relax as relax
-from relaxdp.table.calls import relax_reports as relax_reports
-from relaxdp.table.calls import release as release
+from relaxdp.tables.estimate import count as count
+from relaxdp.tables.estimate import description as description
+from relaxdp.tables.estimate import estimate as estimate
+from relaxdp.tables.released import Release as Release
+from relaxdp.tables.vault import Vault as Vault
 
 __all__: list[str]
 __version__: str

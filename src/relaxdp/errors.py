@@ -38,9 +38,9 @@ class RelaxdpError(Exception):
     epsilon 1e-30 is too small.
     """
 
-    def __init__(self, sentence: str, /, *, remedy: str = "", **fields: Any) -> None:
+    def __init__(self, sentence: str, /, *, remedy: str = "", hint: str = "", **fields: Any) -> None:
         super().__init__(sentence)
-        self.template, self.remedy, self.consequence = sentence, remedy, ""
+        self.template, self.remedy, self.hint_template, self.consequence = sentence, remedy, hint, ""
         self.fields = {name: _plain(value) for name, value in fields.items()}
         self._remedies: Mapping[str, str] = {}
 
@@ -56,13 +56,19 @@ class RelaxdpError(Exception):
         if self.fields.get("row") is None or _ROW.search(self.template):
             return said
         counted = " in the order of the ids" if self.fields.get("counted") == "by id" else ""
-        return f"row {self.fields['row']:,}{counted}: {said}"
+        column = self.fields.get("of_column")
+        return f"row {self.fields['row']:,}{'' if column is None else f' of {column!r}'}{counted}: {said}"
 
     @property
     def message(self) -> str:
         """What a person reads: what is wrong, the way out, and what did not happen."""
-        ways_out = [self._remedies.get(name, "").format(**self.fields) for name in self.remedy.split()]
-        return " ".join(part for part in (self.sentence, *ways_out, self.consequence) if part)
+        return " ".join(part for part in (self.sentence, self.hint, self.consequence) if part)
+
+    @property
+    def hint(self) -> str:
+        """What to do, as an instruction; empty where nothing can be done."""
+        ways_out = [self._remedies.get(name, "") for name in self.remedy.split()]
+        return without_keys(" ".join(part.format(**self.fields) for part in (self.hint_template, *ways_out) if part))
 
     def __str__(self) -> str:
         return self.message
@@ -71,13 +77,13 @@ class RelaxdpError(Exception):
         return f"{type(self).__name__}({self.message!r})"
 
     def __reduce__(self) -> Any:
-        return _again, (type(self), self.template, self.remedy, self.fields, self.consequence)
+        return _again, (type(self), self.template, self.remedy, self.hint_template, self.fields, self.consequence)
 
 
 def _again(
-    kind: type[RelaxdpError], template: str, remedy: str, fields: Mapping[str, Any], consequence: str
+    kind: type[RelaxdpError], template: str, remedy: str, hint: str, fields: Mapping[str, Any], consequence: str
 ) -> RelaxdpError:
-    made = kind(template, remedy=remedy, **fields)
+    made = kind(template, remedy=remedy, hint=hint, **fields)
     made.consequence = consequence
     return made
 
@@ -254,24 +260,8 @@ class LedgerVersionError(LedgerError):
     """The ledger was created by another version of this package."""
 
 
-class OldLedgerError(LedgerError):
-    """A released file shows a level that the ledger does not know: it came from an old backup, or is another one."""
-
-
-class SecondLedgerError(LedgerError):
-    """A key has spent in another ledger, or in one that does not know it any more: a new one would forget that."""
-
-
 class StateFolderWarning(UserWarning):
     """The folder in which it is remembered where a key has spent cannot be used. Nobody is stopped by that."""
-
-
-class SubjectError(RelaxdpError, ValueError):
-    """Who is to be charged has no usable name."""
-
-
-class UnknownSubjectError(SubjectError):
-    """The ledger has never heard of somebody."""
 
 
 class BudgetError(RelaxdpError, ValueError):
@@ -290,39 +280,16 @@ class PathChangedError(RelaxdpError, ValueError):
     """A path is to be continued with something that is not what it was opened with."""
 
 
-class WrongKeyError(PathChangedError):
-    """The key is not the one that the path was opened with."""
-
-
 class ValuesChangedError(PathChangedError):
     """The encoding, the declared values or their order are not those that the path was opened with."""
-
-
-class SamplerChangedError(PathChangedError):
-    """The path went on with Algorithm 1, whose reports cannot be drawn again: the keyed path is closed."""
 
 
 class IdTypeError(PathChangedError):
     """The ids are of another type than those that the path was opened with."""
 
 
-class TableChangedError(PathChangedError):
-    """The table's ids and truths are not those that the path was opened with. Neither is part of the message."""
-
-    changed_rows: int | None = None
-    """How many rows changed, where that was counted: a truth, for a person who asks, and so no field."""
-
-
 class UnknownReleaseError(RelaxdpError, LookupError):
     """The ledger knows no release of this name, or not of this column or date."""
-
-
-class DateError(RelaxdpError, ValueError):
-    """A date of a series was not declared, or may not cost so much."""
-
-
-class NothingChangedError(RelaxdpError, ValueError):
-    """A new path was to be forced although nothing differs from the old one."""
 
 
 class OptionError(RelaxdpError, ValueError):
@@ -581,3 +548,31 @@ class PriceChangedError(ServiceError):
 
 class ReceiptForgedError(MarketError):
     """A receipt was not signed by this market, or was changed after it was signed."""
+
+
+class VaultError(RelaxdpError):
+    """A vault is missing, damaged, open to others, or cannot be created."""
+
+
+class OldVaultError(VaultError):
+    """A vault is older than its last use on this machine, has another history, or was copied here."""
+
+
+class RowsChangedError(RelaxdpError):
+    """Rows of a table have other values than when they were released, or too many ids are new."""
+
+
+class VaultChangedError(LedgerChangedError):
+    """Another process released the same name while this release ran."""
+
+
+class RetiredError(RelaxdpError):
+    """A release is retired: it is neither released nor relaxed again."""
+
+
+class ExposedColumnError(RelaxdpError, ValueError):
+    """A column that left in the clear is to be protected, or a protected one is to leave in the clear."""
+
+
+class QueryError(RelaxdpError, ValueError):
+    """A query about a table is not one SELECT, is rejected by DuckDB, or fails. No cell is part of the message."""

@@ -32,17 +32,14 @@ class Mechanism:
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
 
-    def path(
-        self, truth: Any, *, key: Key, object_id: object, release: str, attribute: str, epoch: int = 1, date: str = ""
-    ) -> ReportPath:
+    def path(self, truth: Any, *, key: Key, object_id: object, release: str, attribute: str) -> ReportPath:
         """Return the path of one object: its report at any level, in any order, always the same.
 
         `truth` is one of the declared values, or a number of the range. `object_id` is a whole number, a text, a UUID
         or bytes, and tells the objects of a release apart; `release` and `attribute` are names, and other names are
-        another path. An `epoch` above 1 is a path that was forced, as the ledger counts them; a `date` is one of a
-        series of releases.
+        another path.
         """
-        path = PathId(release, attribute, epoch, date)
+        path = PathId(release, attribute)
         return ReportPath(self.encoding, truth, key=as_key(key), object_id=object_id, path=path)
 
     @refusing("Nothing was released.", IN_PYTHON)
@@ -55,8 +52,6 @@ class Mechanism:
         epsilon: Epsilon,
         release: str,
         attribute: str,
-        epoch: int = 1,
-        date: str = "",
     ) -> Any:
         """Return the reports of many objects at one level, as the kind of column that `values` is.
 
@@ -65,7 +60,7 @@ class Mechanism:
         the same reports; a call with a larger `epsilon` relaxes them. Nothing is remembered here: budgets are kept by a
         ledger.
         """
-        path = PathId(release, attribute, epoch, date)
+        path = PathId(release, attribute)
         where: Any = {"key": as_key(key), "level": self.encoding.level(epsilon), "path": path}
         if self.encoding.symbols == 1 and self.encoding.joint == "exclusive":
             codes = release_codes(self.encoding, values, object_ids, **where)
@@ -109,7 +104,8 @@ class Declared(Mechanism):
 class Categorical(Declared):
     """Answers out of a list of declared values: the randomized response of the paper, relaxed on the path.
 
-    `values` are two or more, all of one kind. They are public, and their order is part of every path.
+    `values` are two or more, all of one kind. They are public, and their order is part of every path. None among them
+    is the missing category: a null, NaN or NaT in a column is then that value, and rejected otherwise.
 
     >>> answers = Categorical(["flu", "covid", "none"])
     >>> key = Key.from_bytes(bytes(range(32)))

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from playwright.sync_api import Browser, Locator, Page, expect
 from tests.browser.dashboard_operator import Operator
+from tests.released import write_release
 from tests.servers.collectors import Running, running
 
 from relaxdp.device.address import Server
@@ -21,7 +21,6 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import MarketClient
 from relaxdp.market.client_pool import Pool
 from relaxdp.mechanisms import Categorical
-from relaxdp.table.calls import release
 
 VALUES = ["gas", "electricity", "wood"]
 ROWS = 2000
@@ -68,12 +67,9 @@ class Market:
         """Release the simulated answers to a file."""
         columns = {"heating": Categorical(options.pop("values", VALUES))}
         table = options.pop("table", self.truths())
-        released = release(
-            table, columns, id="household", epsilon=epsilon, key=key, release=name, ledger=None, **options
-        )
         place = self.folder / f"{name}-{epsilon}-{next(self._numbers)}.parquet"
-        pq.write_table(released, place)
-        return place
+        where: dict[str, Any] = {"key": key, "name": name, "epsilon": epsilon, "id": "household"}
+        return write_release(place, table, columns, **where, **options)
 
     def listing(self, *, title: str = "How households heat", epsilon: str = "1", **options: Any) -> Listed:
         """List a release, and deliver it."""

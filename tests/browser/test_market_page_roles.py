@@ -76,7 +76,7 @@ def test_what_may_hold_answers_does_not_leave(trader: New, market: Market, tmp_p
     truths = tmp_path / "truths.parquet"
     pq.write_table(market.truths(), truths)
     ages = [number % 90 for number in range(ROWS)]
-    kept = market.file(listed.key, listed.name, "2", table=market.truths(age=ages), keep=["age"])
+    kept = market.file(listed.key, listed.name, "2", table=market.truths(age=ages), passthrough=["age"])
     damaged = tmp_path / "damaged.parquet"
     damaged.write_bytes(listed.file("2").read_bytes()[:-9] + b"\xffxxxxPAR1")
     for file, said in ((truths, "it could hold answers"), (kept, "sent too: age"), (damaged, "no Parquet file")):

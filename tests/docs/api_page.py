@@ -11,12 +11,9 @@ from relaxdp import errors
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 GROUPS = {
-    "Tables: files and data frames": (
-        "release", "relax", "relax_reports", "estimate", "count", "description", "Column", "Released", "BESIDE_KEY",
-    ),
-    "Keys and ledgers": ("Key", "Ledger"),
-    "Mechanisms, for arrays and for one object": (
-        "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "mechanism", "Relaxation", "Level",
+    "Vaults and tables": ("Vault", "Release", "estimate", "count", "description"),
+    "Mechanisms, for arrays and for one individual": (
+        "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "mechanism", "Key", "Relaxation", "Level",
     ),
     "Estimates": ("Counts", "highest_only", "compare", "cross", "variance"),
     "Made-up reports": ("transitions", "Transitions", "integrity", "Integrity"),
@@ -29,8 +26,9 @@ GROUPS = {
 }  # fmt: skip
 HEAD = """# The library
 
-Every public name of `import relaxdp as rx`; `help(rx.release)` says more of each. What is not here is not public
-and may change. Names of kinds of errors are public too: [below](#kinds-of-errors).
+This page is for Python programmers. It lists every public name of `import relaxdp as rx`. For more about a name, call
+`help(rx.Vault)`. Names that are not listed here are not public and may change. The classes of errors are public too:
+[below](#kinds-of-errors).
 """
 
 

@@ -15,19 +15,19 @@ from relaxdp.cli.main import app
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
-IN_COMMON = """What every command has in common:
+IN_COMMON = """\
+This page is for everyone who uses the shell. It shows the help of every command. All commands have this in common:
 
-- **Exit status**: 0, or 2 with one sentence that says what was refused, what to do next, and what did not happen. A
-  check that finds something (`audit`, `reproduce`) ends with 1, and a stop by a signal with 128 and its
-  number.
-- `--quiet` (`-q`) leaves results and refusals; progress, hints and closing words fall away. `--verbose` (`-v`) adds
-  what draws, how long it took, and the fields of a refusal, beside the results. `--json`, where there is one, is for
-  programs. Progress is shown to terminals only, and `NO_COLOR=1` takes the colours away.
-- **Variables**: `RELAXDP_KEY` names the key *file* and `RELAXDP_LEDGER` the ledger (a file or URL) for all commands
-  that take `--key` and `--ledger`, which win over them. A key itself in the variable is refused and not shown.
-  `RELAXDP_SERVER` and `RELAXDP_TOKEN` are for campaigns and markets, `RELAXDP_DB` for the service,
-  `RELAXDP_KERNEL=off` leaves the compiled path alone, `RELAXDP_BUNDLE=off` the pages' bundles.
-- **Completion**: `relaxdp --install-completion` lets your shell complete commands and options.
+- **Exit status**: 0 if the command succeeded. 2 after an error, which is printed as `Error:`, `Hint:` and what did
+  not happen. 1 if a check found a problem (`check`, `audit`, `reproduce`). 128 plus the number of the signal if it
+  was stopped.
+- **Output**: `--quiet` (`-q`) prints only results and errors. `--verbose` (`-v`) adds the sampler, the time and the
+  fields of an error. `--json` is for programs. Progress is shown at terminals only. `NO_COLOR=1` switches colours
+  off.
+- **Variables**: `RELAXDP_VAULT` names the vault, and `RELAXDP_KEY` the key file for `market join`. `RELAXDP_SERVER`
+  and `RELAXDP_TOKEN` are for campaigns and markets, and `RELAXDP_DB` for the service. `RELAXDP_KERNEL=off` switches
+  the compiled sampler off, and `RELAXDP_BUNDLE=off` the bundles of the pages.
+- **Completion**: `relaxdp --install-completion` installs completion for your shell.
 """
 
 

@@ -35,7 +35,7 @@ def test_nothing_else_is_public() -> None:
     assert others == set()
 
 
-@pytest.mark.parametrize("package", ["estimation.planning", "encodings.declared", "estimation", "encodings", "table"])
+@pytest.mark.parametrize("package", ["estimation.planning", "encodings.declared", "estimation", "encodings", "tables"])
 def test_no_function_hides_a_package(package: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", f"import relaxdp.{package} as p; assert p.__name__ == 'relaxdp.{package}'"],

@@ -47,7 +47,7 @@ def test_demo(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert shown.returncode == 0, shown.stderr
-    for line in ("214,144 American men", "identical reports, and it cost nothing", "budget exceeded: 0 left of 2"):
+    for line in ("214,144 American men", "identical reports, and it cost nothing", "and 0 of 2 is left"):
         assert line in shown.stdout
     assert re.search(r"variance is 3\.[67] times larger", shown.stdout)
     assert (tmp_path / "demo" / "demo.png").stat().st_size > 10_000
@@ -55,12 +55,12 @@ def test_demo(tmp_path: Path) -> None:
     assert isinstance(again.exception, TableFileError)
 
 
-def test_a_mistake_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_an_error_and_a_hint(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> None:
-        raise EpsilonError("epsilon must be greater than 0, not -1.")
+        raise EpsilonError("epsilon must be greater than 0, not -1.", hint="Write 1.")
 
     monkeypatch.setattr("relaxdp.cli.main.app", fail)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "epsilon must be greater than 0, not -1.\n"
+    assert capsys.readouterr().err == "Error: epsilon must be greater than 0, not -1.\nHint: Write 1.\n"

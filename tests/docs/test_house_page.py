@@ -28,13 +28,13 @@ def release(ledger):
     four(lambda: 2)
     double(1)
     write()
-    ledger.charge_all()
+    ledger.charge_release()
 
 def write():
     return [double(each) for each in (1, 2)]
 
 def charge(ledger):
-    ledger.charge_all()
+    ledger.charge_release()
 
 def hand_on(ledger):
     '''Hand on.'''
@@ -140,7 +140,7 @@ def test_steps(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = []
 
     class Ledger:
-        def charge_all(self) -> None:
+        def charge_release(self) -> None:
             done.append(sys.getprofile())
 
     @contextmanager

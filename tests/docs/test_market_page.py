@@ -9,7 +9,6 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pa_parquet
 import pytest
 from tests.docs.market_page import PAGE, play, stage
 from typer.testing import CliRunner
@@ -154,8 +153,7 @@ def opened() -> Iterator[Callable[[str, rx.Key], Market]]:
 
 def _release(folder: Path, epsilon: str) -> Path:
     table = pa.table({"person": range(500), "answer": ["yes", "no"] * 250})
-    columns = {"answer": rx.Categorical(["no", "yes"])}
-    key = rx.Key.from_bytes(bytes(32))
-    released = rx.release(table, columns, id="person", key=key, release="r", epsilon=epsilon, ledger=None)
-    pa_parquet.write_table(released, folder / f"{epsilon}.parquet")
-    return folder / f"{epsilon}.parquet"
+    place, output = folder / "seller.vault", folder / f"{epsilon}.parquet"
+    vault = rx.Vault(place) if place.exists() else rx.Vault.create(place, budget=2)
+    vault.release(table, {"answer": ["no", "yes"]}, id="person", epsilon=epsilon, name="r", output=output)
+    return output

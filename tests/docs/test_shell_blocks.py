@@ -1,4 +1,4 @@
-"""The shell commands of the README and of some pages run, in order, on the table that the data holder's page makes."""
+"""Commands of the README and of pages for data holders run in order, and print what is shown below them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from relaxdp.cli.main import app
+from tests.docs.play import PAGES, is_like, play
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,13 +23,23 @@ def commands(page: Path) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/data-holder.md", "docs/install.md"])
-def test_shell_blocks(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    generator, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/data-holder.md").read_text("utf-8"), re.DOTALL)
-    exec(compile(generator, "data-holder.md", "exec"), {})  # the table of all of them
-    run = commands(ROOT / name)
-    assert len(run) >= 3
-    for words in run:
-        result = CliRunner().invoke(app, words)
-        assert result.exit_code == 0, (words, result.output, result.exception)
+    played = list(play(page))
+    assert played
+    for each in played:
+        assert each.fits, f"{each.source}\n{each.got}\nTo renew the page: python -m tests.docs.play"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
+def test_shell_blocks(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert list(play(page, kinds=("sh",))) == []
+    assert len(commands(ROOT / page)) >= 3
+
+
+def test_estimates_may_differ_by_noise() -> None:
+    assert is_like("flu 0.1512 of 3", "flu 0.1489 of 3")
+    assert not is_like("flu 0.1512 of 3", "flu 0.2512 of 3")
+    assert not is_like("flu 0.1512 of 3", "flu 0.1512 of 4")

@@ -90,7 +90,7 @@ def test_no_public_python_name_is_undocumented() -> None:
 
 
 def test_every_parameter_is_explained() -> None:
-    """By its name, in the docstring of what takes it; or it is one of those of `release`."""
+    """By its name, in the docstring of what takes it."""
     silent = []
     for name in rx.__all__:
         found = getattr(rx, name)
@@ -99,8 +99,6 @@ def test_every_parameter_is_explained() -> None:
         said = inspect.getdoc(found) or ""
         if isinstance(found, type):  # a field says what it is below its name
             said += inspect.getsource(found)
-        if "those of `release`" in said:
-            said += inspect.getdoc(rx.release) or ""
         for parameter in inspect.signature(found).parameters:
             if not re.search(rf"`{parameter}[`=]|^ +{parameter}: \S", said, flags=re.MULTILINE):
                 silent.append(f"{name}({parameter})")
@@ -122,8 +120,9 @@ def test_every_error_has_its_code_and_what_is_said() -> None:
         if name not in ("RelaxdpError", "StateFolderWarning"):
             assert f"\n   ``{code_of(name)}``" in page
     assert "``report_differs_error``, status 409\n" in page
-    way_out = "*again=True re-issues a lower level, which costs nothing.* *--again re-issues"
-    assert way_out in next(line for line in page.splitlines() if "{path} is at {previous}" in line)
+    hint = "*Check the ids. If the rows are really new, pass accept\\_new\\_rows=True"
+    assert hint in next(line for line in page.splitlines() if "rows ever released as {name}" in line)
+    assert "*Widen the range, or pass clip=True to move numbers into it.* *Widen the range, or add --clip" in page
 
 
 def test_no_public_javascript_name_is_undocumented() -> None:

@@ -52,7 +52,7 @@ def test_wheel(tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch) -
         [python, "-m", "relaxdp", "--version"], check=True, capture_output=True, text=True, timeout=PATIENCE
     )
     assert built or "drawn by numpy" in shown.stdout
-    for words in (["keygen", "key"], ["budget", "history", "--ledger", "none"]):
+    for words in (["init", "study.vault", "--budget", "2"], ["budget", "history", "--vault", "none"]):
         done = subprocess.run(
             [python, "-m", "relaxdp", *words],
             cwd=tmp_path,
@@ -61,5 +61,5 @@ def test_wheel(tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch) -
             timeout=PATIENCE,
             check=False,
         )
-        assert done.returncode == (0 if words[0] == "keygen" else 2), done.stderr
+        assert done.returncode == (0 if words[0] == "init" else 2), done.stderr
         assert "Traceback" not in done.stderr

@@ -13,7 +13,7 @@ from tests.servers.postgres import Server
 
 @contextlib.contextmanager
 def failing_network(server: Server, when: str) -> Iterator[int]:
-    """Return the port of a way to the server that breaks `before` or `after` a COMMIT reaches it."""
+    """Return the port of a way to the server that breaks `before` or `after` the COMMIT of a change reaches it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0.1)
         running = [True]
@@ -35,12 +35,14 @@ def _serve(listener: socket.socket, server: Server, when: str, running: list[boo
 
 
 def _forward(client: socket.socket, other: socket.socket, when: str, running: list[bool]) -> None:
+    has_written = False
     while running:
         for ready in select.select([client, other], [], [], 0.1)[0]:
             content = ready.recv(1 << 16)
             if not content:
                 return
-            if ready is client and b"COMMIT\0" in content:
+            has_written |= ready is client and (b"INSERT" in content or b"UPDATE" in content)
+            if ready is client and has_written and b"COMMIT\0" in content:
                 if when == "after":
                     other.sendall(content)
                     assert other.recv(1 << 16)  # it is done, and nobody will hear of it

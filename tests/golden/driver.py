@@ -8,6 +8,7 @@ The files `driver_*.py` belong to it.
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,13 +32,11 @@ from relaxdp import errors
 from relaxdp.draw.kernel.loaded import kernel
 from relaxdp.draw.stream import PathId
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
-from relaxdp.ledger.entries import Subject
-from relaxdp.ledger.events import BudgetRaised, BudgetSet, LevelReleased
+from relaxdp.ledger.account import Account
 from relaxdp.rappor.encoding import BloomEncoding, release_bloom
 from relaxdp.rappor.filter import BloomShape
+from relaxdp.tables.folder import VaultFolder
 
-EVERYONE = Subject.population("everyone")
-MISSING = "(missing)"
 ENCODINGS = {
     "k-ary": "categorical",
     "OUE": "unary-optimised",
@@ -77,19 +76,12 @@ class Mechanism:
             return rx.Numeric(*self.ends, clip=self.clip, missing=self.missing)
         return rx.Wave(*self.ends, clip=self.clip, **self.options)
 
-    def declare(self) -> Any:
-        """Return it as a release takes it: a missing category is declared as None among the values."""
-        if None not in self.values:
-            return self.build()
-        known = [value for value in self.values if value is not None]
-        return rx.Column(values=known, nulls=MISSING, encoding=ENCODINGS[self.kind], options=self.options)
-
     def read_reports(self, column: Any) -> list[Any]:
         """Return reports as plain values: None is a missing one."""
         reports = as_list(column)
         if self.missing:
             return [None if report == "missing" else float(report) for report in reports]
-        return [None if report == MISSING else report for report in reports]
+        return reports
 
 
 def k_ary(values: Sequence[Any]) -> Mechanism:
@@ -176,22 +168,22 @@ def draw_with(kernel: str) -> Iterator[None]:
 
 # Rejections.
 
-REASONS: Mapping[str, type[Exception]] = {
+REASONS: Mapping[str, type[Exception] | tuple[type[Exception], ...]] = {
     "budget exceeded": errors.BudgetExceededError,
     "budget not raised": errors.BudgetError,
     "tells next to nothing": errors.TellsNothingError,
-    "changed row": errors.TableChangedError,
+    "changed row": errors.RowsChangedError,
     "undeclared value": errors.UndeclaredValueError,
     "outside the range": errors.RangeError,
     "missing number": errors.RangeError,
     "unusable id": errors.ObjectIdError,
     "other type of id": errors.IdTypeError,
     "other mechanism": errors.ValuesChangedError,
-    "unknown name": errors.UnknownReleaseError,
+    "unknown name": (errors.UnknownReleaseError, errors.UnknownColumnError),
     "unknown column": errors.UnknownColumnError,
     "level may only grow": errors.LevelError,
     "state of another value": errors.ChainFileError,
-    "account behind a released file": errors.OldLedgerError,
+    "account behind a released file": errors.OldVaultError,
     "schedule falls": errors.ScheduleError,
     "unreachable plan": errors.PlanError,
     "epsilon": errors.EpsilonError,
@@ -225,13 +217,15 @@ class DataHolder:
 
     def __init__(self, folder: Path, *, key: bytes, budget: str, ledger: str | None = None) -> None:
         folder.mkdir(parents=True)
-        self._key, self._state = folder / "key", folder / "state"
-        rx.Key.from_bytes(key).save(self._key)
-        self._ledger: Any = ledger or folder / "key.ledger"
+        self._state = folder / "state"
         self._declared: dict[tuple[str, str], Any] = {}
-        self._id = ""
-        with self._at_home(), rx.Ledger.open(self._ledger) as book:
-            book.set_budget(EVERYONE, budget, reason="the first budget")
+        key_file, worker_key = folder / "key", folder / "worker-key"
+        rx.Key.from_bytes(key).save(key_file)
+        rx.Key.from_bytes(key).save_for_vault(worker_key)
+        command = f"cat {shlex.quote(str(key_file))}"
+        places: Any = {"key_command": command, "worker_key_file": worker_key, "ledger": ledger}
+        with self._at_home():
+            self._vault = rx.Vault.create(folder / "study.vault", budget=budget, **places)
 
     def release(
         self,
@@ -250,13 +244,13 @@ class DataHolder:
 
         `rows_may_change` says that rows may join and leave between releases of this name.
         """
-        self._id = id
         self._declared |= {(name, column): declared for column, declared in columns.items()}
-        options = self._options(columns, id, epsilon, name, planned_epsilon)
-        before = self._levels()
         with self._at_home():
-            made = rx.release(data, to=output, keep=passthrough, growing=rows_may_change, **options)
-        return self._released(name, made if output is None else output, before, passthrough)
+            made = self._vault.release(
+                data, _declare(columns), id=id, epsilon=epsilon, name=name, output=output, passthrough=passthrough,
+                planned_epsilon=planned_epsilon, accept_new_rows=rows_may_change,
+            )  # fmt: skip
+        return self._released(made)
 
     def quote(
         self,
@@ -269,47 +263,40 @@ class DataHolder:
         planned_epsilon: str | None = None,
     ) -> dict[str, dict[str, str]]:
         """Return what a release would cost and which mechanism each column would have; nothing is released."""
-        options = self._options(columns, id, epsilon, name, planned_epsilon)
+        asked: Any = {"id": id, "epsilon": epsilon, "name": name, "planned_epsilon": planned_epsilon}
         with self._at_home():
-            found = rx.release(data, dry_run=True, **options)
+            found = self._vault.release(data, _declare(columns), dry_run=True, **asked)
         return {
-            outlook.column: {"cost": str(charge.cost), "mechanism": KINDS[outlook.encoding]}
-            for outlook, charge in zip(found.outlooks, found.charges, strict=True)
+            each.column: {"cost": str(each.cost), "mechanism": KINDS[each.mechanism.encoding.name]}
+            for each in found.columns
         }
 
     def relax(
         self, name: str, epsilon: str, *, columns: Sequence[str] | None = None, output: Path | None = None
     ) -> Released:
         """Release at another level without the table."""
-        before = self._levels()
         with self._at_home():
-            made = rx.relax(
-                name, epsilon=epsilon, columns=columns, key=self._key, ledger=self._ledger, to=output, again=True
-            )
-        return self._released(name, made if output is None else output, before)
+            return self._released(self._vault.relax(name, epsilon, columns=columns, output=output))
 
     def raise_budget(self, budget: str, *, reason: str) -> None:
         """Raise the budget."""
-        with self._at_home(), rx.Ledger.open(self._ledger) as book:
-            book.raise_budget(EVERYONE, budget, reason=reason)
+        with self._at_home():
+            self._vault.raise_budget(budget, reason=reason)
 
     def account(self) -> dict[str, Any]:
         """Return the budget, the epsilon spent, the rest, and the level of each released column."""
-        with self._at_home(), rx.Ledger.open(self._ledger) as book:
-            balance = book.balance(EVERYONE)
-        levels = {f"{path.path.release}: {path.path.attribute}": path.largest for path in balance.paths}
-        return {"budget": balance.budget, "spent": balance.spent, "remaining": balance.left, "levels": levels}
+        account = self._account()
+        levels = {f"{release.name}: {each.column}": each.largest for release, each in _columns_of(account)}
+        return {"budget": account.budget, "spent": account.spent, "remaining": account.remaining, "levels": levels}
 
     def mechanisms(self) -> dict[str, list[Any]]:
         """Return which mechanism each released column has, with its options."""
-        with self._at_home(), rx.Ledger.open(self._ledger) as book:
-            paths = book.balance(EVERYONE).paths
-        return {path.path.attribute: [KINDS[path.facts.encoding], path.facts.options] for path in paths}
+        columns = [each for _, each in _columns_of(self._account())]
+        return {each.column: [KINDS[each.mechanism], each.description.get("options", {})] for each in columns}
 
     def history(self) -> list[list[str]]:
         """Return every event that changed the account, oldest first: what, and for a release its name and cost."""
-        with self._at_home(), rx.Ledger.open(self._ledger) as book:
-            return [line for event in book.history(EVERYONE) if (line := _line_of(event))]
+        return [line for event in self._vault.events() for line in _lines_of(event)]
 
     @contextmanager
     def _at_home(self) -> Iterator[None]:
@@ -318,38 +305,37 @@ class DataHolder:
             patch.setenv("XDG_STATE_HOME", str(self._state))
             yield
 
-    def _options(
-        self, columns: Mapping[str, Any], id: str, epsilon: str, name: str | None, planned: str | None
-    ) -> dict[str, Any]:
-        declared = {column: each.declare() if isinstance(each, Mechanism) else each for column, each in columns.items()}
-        return {
-            "columns": declared, "id": id, "epsilon": epsilon, "key": self._key, "release": name,
-            "ledger": self._ledger, "planned_epsilon": planned, "again": True,
-        }  # fmt: skip
+    def _account(self) -> Account:
+        with self._at_home():
+            return VaultFolder(self._vault.path).read_account()
 
-    def _levels(self) -> list[LevelReleased]:
-        with self._at_home(), rx.Ledger.open(self._ledger) as book:
-            return [event for event in book.history(EVERYONE) if isinstance(event, LevelReleased)]
-
-    def _released(
-        self, name: str, table: Any, before: list[LevelReleased], passthrough: Sequence[str] = ()
-    ) -> Released:
-        costs = {event.path.attribute: str(event.cost) for event in self._levels()[len(before) :]}
+    def _released(self, made: rx.Release) -> Released:
+        table = made.output or made.to_frame()
         found = read_table(table)
-        reports = {column: self._reports(name, column, found[column]) for column in costs}
-        return Released(as_list(found[self._id]), reports, costs, {each: found[each] for each in passthrough}, table)
+        reports = {each.column: self._reports(made.name, each.column, found[each.output]) for each in made.columns}
+        costs = {each.column: str(each.cost) for each in made.columns}
+        return Released(
+            as_list(found[made.id]), reports, costs, {each: found[each] for each in made.passthrough}, table
+        )
 
     def _reports(self, name: str, column: str, reports: list[Any]) -> list[Any]:
         declared = self._declared[name, column]
         return declared.read_reports(reports) if isinstance(declared, Mechanism) else reports
 
 
-def _line_of(event: Any) -> list[str]:
-    if isinstance(event, BudgetSet | BudgetRaised):
-        return ["budget", str(event.budget)]
-    if isinstance(event, LevelReleased) and event.cost:
-        return ["release", event.path.release, event.path.attribute, str(event.epsilon), str(event.cost)]
-    return []
+def _declare(columns: Mapping[str, Mechanism | Sequence[Any]]) -> dict[str, Any]:
+    return {column: each.build() if isinstance(each, Mechanism) else each for column, each in columns.items()}
+
+
+def _columns_of(account: Account) -> list[tuple[Any, Any]]:
+    return [(release, each) for release in account.releases.values() for each in release.columns.values()]
+
+
+def _lines_of(event: Any) -> list[list[str]]:
+    if hasattr(event, "budget"):
+        return [["budget", str(event.budget)]]
+    charged = (each for each in getattr(event, "columns", ()) if each.cost)
+    return [["release", event.name, each.column, str(each.epsilon), str(each.cost)] for each in charged]
 
 
 # Tables.
@@ -417,8 +403,7 @@ class Estimate:
     def _labels(self) -> list[Any]:
         """Return the value of each row, or both values of a pair."""
         sides = list(self._result.keys.values())
-        values = sides[0] if len(sides) == 1 else [list(pair) for pair in zip(*sides, strict=True)]
-        return [None if value == MISSING else value for value in values]
+        return list(sides[0]) if len(sides) == 1 else [list(pair) for pair in zip(*sides, strict=True)]
 
     def frame(self) -> dict[str, list[Any]]:
         """Return the columns of the estimate as a data frame."""
@@ -617,18 +602,18 @@ class Relaxation:
     def __init__(
         self, mechanism: Mechanism, value: Any, *, state: Path | None = None, read: Callable[[int], int] | None = None
     ) -> None:
-        self._chain = rx.Relaxation(mechanism.build(), truth=value, store=state)
+        self._relaxation = rx.Relaxation(mechanism.build(), value, state=state)
         if read is not None:
-            self._chain._entropy = Source(read)
+            self._relaxation._entropy = Source(read)
 
     def relax(self, epsilon: str) -> Any:
         """Return the report at this level."""
-        return self._chain.relax(epsilon=epsilon)
+        return self._relaxation.relax(epsilon)
 
     @property
-    def epsilon(self) -> str | None:
+    def epsilon(self) -> str:
         """Return the level of the last report, which is what all reports cost together."""
-        return self._chain.epsilon
+        return str(self._relaxation.epsilon)
 
 
 def relax_many(

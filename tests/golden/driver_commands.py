@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,36 +12,42 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.golden.driver import ABOUT, ENCODINGS, KINDS, Mechanism, Released, read_table
+from tests.golden.driver import ABOUT, KINDS, Mechanism, Released, read_table
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import RelaxdpError
+from relaxdp.errors import OldVaultError, RelaxdpError
 
-BUDGET = re.compile(r"budget (?:set to|raised from \S+ to) (\S+)")
-RELEASED = re.compile(r": released '(.+)' of release '(.+)' at (\S+) for (\S+)")
+MECHANISMS = {"k-ary": "k-ary", "OUE": "oue", "SUE": "sue", "OLH": "olh", "numeric": "numeric", "square wave": "wave"}
 
 
 class CommandRejectedError(Exception):
     """A command in a separate process ended with status 2."""
 
 
-def run(*words: str, state: Path, separate_process: bool = False) -> str:
-    """Return what a command prints to standard output; its rejection is raised."""
+def run(*words: str, state: Path, separate_process: bool = False, status: int = 0) -> str:
+    """Return what a command prints to standard output; its rejection is raised. It may end with `status` as well."""
     environment = {"XDG_STATE_HOME": str(state), "NO_COLOR": "1", "COLUMNS": "200"}
     if separate_process:
         command = [sys.executable, "-m", "relaxdp", *words]
         done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
         if done.returncode == 2:
             raise CommandRejectedError(done.stderr)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode in (0, status), done.stderr
         return done.stdout
     result = CliRunner(env=environment).invoke(app, list(words))
     if isinstance(result.exception, RelaxdpError):
         raise result.exception
-    assert result.exit_code == 0, (result.output, result.exception)
+    assert result.exit_code in (0, status), (result.output, result.exception)
     return result.stdout
+
+
+def create_vault(path: Path, *, key: bytes, budget: str, state: Path) -> None:
+    """Create a vault with a given key, which a command prints."""
+    key_file = path.with_name("key")
+    rx.Key.from_bytes(key).save(key_file)
+    run("init", str(path), "--budget", budget, "--key-command", f"cat {shlex.quote(str(key_file))}", state=state)
 
 
 class CommandHolder:
@@ -52,9 +58,8 @@ class CommandHolder:
 
     def __init__(self, folder: Path, *, key: bytes, budget: str) -> None:
         folder.mkdir(parents=True)
-        self._key, self._state = folder / "key", folder / "state"
-        rx.Key.from_bytes(key).save(self._key)
-        self._first_budget: list[str] = ["--budget", budget]
+        self._vault, self._state = folder / "study.vault", folder / "state"
+        create_vault(self._vault, key=key, budget=budget, state=self._state)
 
     def release(
         self,
@@ -69,44 +74,48 @@ class CommandHolder:
         planned_epsilon: str | None = None,
     ) -> Released:
         """Release columns of a file to another file; the name defaults to the stem of the file."""
-        words = ["release", str(data), str(output), "--id", id, "--epsilon", epsilon, "--again", *self._first_budget]
-        words += _declare(columns)
-        words += [] if name is None else ["--release", name]
-        words += [word for column in passthrough for word in ("--keep", column)]
+        words = ["release", str(data), str(output), "--id", id, "--epsilon", epsilon, *_declare(columns)]
+        words += [] if name is None else ["--name", name]
+        words += [word for column in passthrough for word in ("--passthrough", column)]
         words += [] if planned_epsilon is None else ["--planned-epsilon", planned_epsilon]
-        costs = self._costs(*words)
-        self._first_budget = []
-        return _read(output, costs, id, passthrough)
+        return self._released(*words, output=output, id=id, passthrough=passthrough)
 
     def quote(
         self, data: Path, columns: Mapping[str, Mechanism | Sequence[str]], *, id: str, epsilon: str, output: Path
     ) -> dict[str, str]:
         """Return what a release would cost; nothing is released."""
-        words = ["release", str(data), str(output), "--id", id, "--epsilon", epsilon, *_declare(columns)]
-        return self._costs(*words, "--dry-run", *self._first_budget)
+        words = ["release", str(data), str(output), "--id", id, "--epsilon", epsilon, *_declare(columns), "--dry-run"]
+        return {column: each["cost"] for column, each in self._read_columns(*words).items()}
 
     def relax(self, name: str, epsilon: str, *, id: str, output: Path, columns: Sequence[str] = ()) -> Released:
         """Release at another level without the table."""
-        words = ["relax", name, str(output), "--epsilon", epsilon, "--again"]
-        costs = self._costs(*words, *(word for column in columns for word in ("--column", column)))
-        return _read(output, costs, id)
+        words = ["relax", name, str(output), "--epsilon", epsilon]
+        words += [word for column in columns for word in ("--column", column)]
+        return self._released(*words, output=output, id=id)
 
-    def back_up(self, file: Path) -> None:
+    def back_up(self, folder: Path) -> None:
         """Copy the account and everything that the next level needs, without the key."""
-        self._run("backup", str(file))
+        self._run("backup", str(folder))
 
     @classmethod
     def restore(cls, folder: Path, backup: Path, *, key: bytes, released: Sequence[Path] = ()) -> CommandHolder:
-        """Return a data holder that goes on from a backup; the account must know all released files that are named."""
-        holder = cls(folder, key=key, budget="")
-        holder._first_budget = []
-        shutil.copytree(backup, folder, dirs_exist_ok=True)
-        holder.check(released)
+        """Return a data holder that goes on from a backup; the account must know all released files that are named.
+
+        The settings in the backup name the command that prints the key.
+        """
+        holder = cls.__new__(cls)
+        holder._vault, holder._state = folder / "study.vault", folder / "state"
+        shutil.copytree(backup, holder._vault)
+        holder.check(released, "--adopt", "restored from a backup")
         return holder
 
-    def check(self, released: Sequence[Path]) -> None:
+    def check(self, released: Sequence[Path], *options: str) -> None:
         """Compare the account with released files."""
-        self._run("budget", "check", *map(str, released))
+        problems = json.loads(self._run("check", *map(str, released), "--json", *options, status=1))["problems"]
+        behind = ("newer or another copy", "which this vault has never charged")
+        assert all(any(words in problem for words in behind) for problem in problems)
+        if problems:
+            raise OldVaultError(problems[0])
 
     def raise_budget(self, budget: str, *, reason: str) -> None:
         """Raise the budget."""
@@ -114,26 +123,33 @@ class CommandHolder:
 
     def account(self) -> dict[str, Any]:
         """Return the budget, the epsilon spent, the rest, and the level of each released column."""
-        found = json.loads(self._run("budget", "show", "--json"))
-        levels = {f"{path['release']}: {path['attribute']}": path["epsilon"] for path in found["paths"]}
-        return {"budget": found["budget"], "spent": found["spent"], "remaining": found["left"], "levels": levels}
+        found = json.loads(self._run("budget", "--json"))
+        levels = {f"{each['name']}: {each['column']}": each["epsilon"] for each in found["releases"]}
+        return {**{name: found[name] for name in ("budget", "spent", "remaining")}, "levels": levels}
 
     def history(self) -> list[list[str]]:
         """Return every event that changed the account, oldest first."""
         lines: list[list[str]] = []
-        for line in self._run("budget", "history").splitlines():
-            if budget := BUDGET.search(line):
-                lines.append(["budget", budget[1]])
-            elif event := RELEASED.search(line):
-                lines.append(["release", event[2], event[1], event[3], event[4]])
+        for event in json.loads(self._run("budget", "history", "--json"))["events"]:
+            lines += [["budget", event["budget"]]] if "budget" in event else []
+            charged = (each for each in event.get("columns", ()) if each["cost"] != "0")
+            lines += [["release", event["name"], each["column"], each["epsilon"], each["cost"]] for each in charged]
         return lines
 
-    def _costs(self, *words: str) -> dict[str, str]:
-        answer = json.loads(self._run(*words, "--json"))
-        return {column: each["cost"] for column, each in answer["columns"].items()}
+    def _released(self, *words: str, output: Path, id: str, passthrough: Sequence[str] = ()) -> Released:
+        columns = self._read_columns(*words)
+        found = read_table(output)
+        reports = {column: found[each["output"]] for column, each in columns.items()}
+        costs = {column: each["cost"] for column, each in columns.items()}
+        return Released(found[id], reports, costs, {each: found[each] for each in passthrough}, output)
 
-    def _run(self, *words: str) -> str:
-        return run(*words, "--key", str(self._key), state=self._state, separate_process=self.separate_process)
+    def _read_columns(self, *words: str) -> dict[str, Any]:
+        columns: dict[str, Any] = json.loads(self._run(*words, "--json"))["columns"]
+        return columns
+
+    def _run(self, *words: str, status: int = 0) -> str:
+        where: Any = {"state": self._state, "separate_process": self.separate_process, "status": status}
+        return run(*words, "--vault", str(self._vault), **where)
 
 
 def estimate(
@@ -165,30 +181,22 @@ def plan(*options: str, state: Path) -> dict[str, Any]:
 
 
 def _declare(columns: Mapping[str, Mechanism | Sequence[str]]) -> list[str]:
-    """Return the options that declare columns, all of which have one mechanism."""
+    """Return the options that declare columns."""
     words: list[str] = []
     for name, declared in columns.items():
-        words += ["--column", name]
         if not isinstance(declared, Mechanism):
-            words += ["--values", f"{name}={','.join(declared)}"]
+            words += ["--column", f"{name}={','.join(declared)}"]
             continue
         options = ",".join(f"{option}={value}" for option, value in declared.options.items())
-        kind = "numeric-missing" if declared.missing else ENCODINGS[declared.kind]
-        if "--encoding" not in words:
-            words += ["--encoding", f"{kind}:{options}" if options else kind]
+        kind = MECHANISMS[declared.kind]
+        words += ["--mechanism", f"{name}={kind}:{options}" if options else f"{name}={kind}"]
         if declared.ends is None:
-            words += ["--values", f"{name}={','.join(map(str, declared.values))}"]
+            words += ["--column", f"{name}={','.join(map(str, declared.values))}"]
         else:
-            words += ["--range", *map(str, declared.ends)]
-            words += ["--clip"] if declared.clip else []
-            words += ["--missing"] if declared.missing else []
+            words += ["--column", f"{name}={declared.ends[0]}..{declared.ends[1]}"]
+            words += ["--clip", name] if declared.clip else []
+            words += ["--missing", name] if declared.missing else []
     return words
-
-
-def _read(file: Path, costs: dict[str, str], id: str, passthrough: Sequence[str] = ()) -> Released:
-    found = read_table(file)
-    kept = {each: found[each] for each in passthrough}
-    return Released(found[id], {column: found[column] for column in costs}, costs, kept, file)
 
 
 def _table(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:

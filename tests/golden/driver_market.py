@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.commands import printed
 from tests.exact.enumeration import chain_law, path_law
 from tests.exact.market.orders import Market as MarketRule
 from tests.exact.market.orders import State, deliver, pooled, sell
+from tests.golden.driver import DataHolder, k_ary
 from tests.golden.driver_server import Service, estimate_files, rejecting
 
 import relaxdp as rx
@@ -178,11 +180,11 @@ def release_dataset(
     file: Path, ids: Sequence[int], answers: Sequence[str], values: Sequence[str], *, key: bytes, name: str, level: str
 ) -> Path:
     """Release one column of a table at a level, as its owner does before it is sold."""
-    released = rx.release(
-        pa.table({"id": pa.array(ids), "diagnosis": pa.array(answers)}), {"diagnosis": rx.Categorical(list(values))},
-        id="id", epsilon=level, key=rx.Key.from_bytes(key), release=name, ledger=None,
-    )  # fmt: skip
-    pa_parquet.write_table(released, file)
+    table = pa.table({"id": pa.array(ids), "diagnosis": pa.array(answers)})
+    where: Any = {"id": "id", "epsilon": level, "name": name, "planned_epsilon": "9"}
+    with TemporaryDirectory() as folder:
+        holder = DataHolder(Path(folder, "holder"), key=key, budget=level)
+        pa_parquet.write_table(holder.release(table, {"diagnosis": k_ary(values)}, **where).table, file)
     return file
 
 

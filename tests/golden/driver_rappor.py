@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 from tests.golden.driver import ABOUT
-from tests.golden.driver_commands import run
+from tests.golden.driver_commands import create_vault, run
 
 import relaxdp as rx
 from relaxdp.draw.stream import PathId
+from relaxdp.encodings.bits import bit_strings
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counting import BitSums
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import decode
-from relaxdp.rappor.device import Device, bit_strings
+from relaxdp.rappor.device import Device
 from relaxdp.rappor.encoding import BloomEncoding, release_bloom
 from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.plan import advise, advise_share
@@ -31,22 +32,19 @@ class RapporHolder:
 
     def __init__(self, folder: Path, *, key: bytes, budget: str, parameters: str) -> None:
         folder.mkdir(parents=True)
-        self._folder, self._key, self._parameters = folder, folder / "key", folder / "params.csv"
-        self._budget = ["--budget", budget]
-        rx.Key.from_bytes(key).save(self._key)
+        self._folder, self._vault, self._parameters = folder, folder / "study.vault", folder / "params.csv"
+        create_vault(self._vault, key=key, budget=budget, state=folder / "state")
         columns = [column for column in zip(*csv.reader(parameters.splitlines()), strict=True) if column[0] in "khmf"]
         self._parameters.write_text("\n".join(map(",".join, zip(*columns, strict=True))) + "\n", "utf-8")
 
     def encode(self, source: Path, epsilon: str, output: str, *, id: str, column: str, name: str) -> dict[str, Any]:
         """Make the reports of a table."""
-        words = ["encode", str(source), self._file(output), "--epsilon", epsilon, "--release", name, *self._budget]
-        self._budget = []
-        return self._released(output, *words, "--id", id, "--column", column)
+        words = ["encode", str(source), self._file(output), "--epsilon", epsilon, "--name", name]
+        return self._released(output, *words, "--id", id, "--column", column, "--params", str(self._parameters))
 
-    def relax(self, source: Path, last: str, output: str, *options: str, id: str, column: str) -> dict[str, Any]:
-        """Take the reports of a table to a higher level."""
-        words = ["relax", str(source), self._file(output), "--last", self._file(last), *options]
-        return self._released(output, *words, "--id", id, "--column", column)
+    def relax(self, name: str, output: str, *options: str) -> dict[str, Any]:
+        """Take the reports of a release to a higher level."""
+        return self._released(output, "relax", name, self._file(output), *options)
 
     def write_map(self, candidates: Path) -> list[list[str]]:
         """Return the rows of the map of candidates, which is written to a file."""
@@ -69,10 +67,7 @@ class RapporHolder:
         return {"devices": found["devices"]} | {name: [word[name] for word in found["words"]] for name in names}
 
     def _released(self, output: str, *words: str) -> dict[str, Any]:
-        text = run(
-            "rappor", *words, "--params", str(self._parameters), "--key", str(self._key), "--json",
-            state=self._folder / "state",
-        )  # fmt: skip
+        text = run("rappor", *words, "--vault", str(self._vault), "--json", state=self._folder / "state")
         made = json.loads(text)
         with Path(self._file(output)).open(newline="", encoding="utf-8") as file:
             rows = list(csv.reader(file))[1:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +21,13 @@ COLUMNS: dict[str, driver.Mechanism] = {
     "age": driver.numeric(*data.AGES),
 }
 NAMES = ["patient", "number", "diagnosis", "city", "age", "ward"]
-CONNECTION = duckdb.connect()
 LIBRARIES: dict[str, tuple[Callable[[data.Table], Any], type]] = {
     "pandas": (pd.DataFrame, pd.DataFrame),
     "polars": (pl.DataFrame, pl.DataFrame),
     "polars-lazy": (pl.LazyFrame, pl.LazyFrame),
     "pyarrow": (pa.table, pa.Table),
-    "duckdb": (lambda table: CONNECTION.from_arrow(pa.table(table)), duckdb.DuckDBPyRelation),
+    "duckdb": (lambda table: duckdb.connect().from_arrow(pa.table(table)), duckdb.DuckDBPyRelation),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def close_connection() -> Iterator[None]:
-    yield
-    CONNECTION.close()
 
 
 def spell_all(reports: dict[str, list[Any]]) -> dict[str, str]:

@@ -19,11 +19,11 @@ _STEP = tuple(f"{_KERNEL}::test_a_{name}" for name in (
     "keystream_goes_on_where_somebody_else_read", "step_from_a_code_outside_of_the_alphabet_is_refused",
     "step_takes_codes_of_one_byte",
 ))  # fmt: skip
-_CHAIN = (
+_STATE = (
     "tests/unit/mechanisms/test_relaxation.py",
-    *("-k", "not draws_by_the_law and not killed_at_random and not that_race"),
+    *("-k", "not draws_by_the_law and not killed_at_random and not that_race and not in_parts"),
 )
-_LEDGER = ("tests/contract/ledger/test_ledger.py", "-k", "not postgres")
+_LEDGER = ("tests/unit/ledger", "tests/contract/ledger/test_ledger.py", "-k", "not postgres")
 _LEVELS = "tests/unit/market/test_levels.py"
 _SALES = (
     "market_sales or owned or looks_at or entries_say or telescope or prepared or private_and_says or sold_stays"
@@ -47,7 +47,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/unit/draw/test_kernel_answers.py::test_the_answers_are_those_of_numpy",
     ),
     "draw/canonical.py": ("src/relaxdp/draw/canonical.py", _STREAM, _FRONT),
-    "draw/chain_file.py": _CHAIN,
+    "draw/state_file.py": _STATE,
     "draw/columns.py": (
         *(_ARRAYS, _STREAM, _FRONT, _KERNEL),
         *("-k", "(column or kind or dtype or ids or one_id or length or callers_line) and not equals_scalar"),
@@ -64,7 +64,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"{_ARRAYS}::test_words_that_lie_on_a_boundary",
         *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _TAGS, "what_is_asked_for_is_what_draws")),
     ),
-    "draw/private_file.py": ("tests/unit/draw/test_key.py", *_CHAIN),
+    "draw/private_file.py": ("tests/unit/draw/test_key.py", *_STATE),
     "draw/repeats.py": (_FRONT, f"{_ARRAYS}::test_ids_of_numpy_in_ascii_are_not_converted", "-k", "ids or repeat"),
     "draw/stream.py": (
         "src/relaxdp/draw/stream.py",
@@ -73,10 +73,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/exact/draw/test_bridge_draw.py",
         *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _TAGS, "nothing_has_no_length")),
     ),
-    "ledger/account.py": ("src/relaxdp/ledger/account.py", "tests/contract/ledger/test_tampering.py", *_LEDGER),
+    "ledger/account.py": _LEDGER,
+    "ledger/amounts.py": ("src/relaxdp/ledger/amounts.py", *_LEDGER),
     "ledger/events.py": _LEDGER,
-    "ledger/rules.py": (*_LEDGER,),
-    "ledger/entries.py": ("src/relaxdp/ledger/entries.py", *_LEDGER),
+    "ledger/rules.py": _LEDGER,
     "market/levels.py": ("src/relaxdp/market/levels.py", _LEVELS),
     "market/sales.py": (
         *("tests/unit/market/test_sales.py", "tests/unit/market/test_model.py", "tests/unit/market/test_paths.py"),

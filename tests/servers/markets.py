@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 from sqlalchemy import select
+from tests.released import write_release
 from tests.servers.collectors import Answer, Running
 
 import relaxdp as rx
@@ -34,13 +34,11 @@ from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.receipts import signed_of
 from relaxdp.mechanisms import Mechanism
-from relaxdp.publication.description import METADATA_KEY
-from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.service.observe import code_of
 from relaxdp.service.schema import METADATA, SCHEMA
 from relaxdp.service.wire import EncodingRequest, WireLevel, resolved
 from relaxdp.storage.database import Database
-from relaxdp.table.release import release_table
+from relaxdp.tables.metadata import METADATA_KEY
 
 SELLER_KEY = rx.Key.from_bytes(bytes(range(32)))
 MARKET_KEY = rx.Key.from_bytes(bytes(range(100, 132)))
@@ -89,16 +87,9 @@ def release_file(
         truths = [mechanism.encoding.labels[place % len(mechanism.encoding.labels)] for place in range(len(ids))]
     target = folder / f"{name or f'{release}-{epsilon}'}.parquet"
     target.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as place:
-        source = Path(place, "in.parquet")
-        table = pa.table({"id": pa.array(ids), **{column: pa.array(truths) for column in columns}})
-        pa_parquet.write_table(table, source)
-        request = TableRequest(
-            id_column="id", columns=[ColumnRequest(column, mechanism) for column in columns], source=source,
-            epsilon=as_epsilon(epsilon), key=key, release=release, target=target,
-        )  # fmt: skip
-        release_table(request, None)
-    return target
+    table = pa.table({"id": pa.array(ids), **{column: pa.array(truths) for column in columns}})
+    chosen = dict.fromkeys(columns, mechanism)
+    return write_release(target, table, chosen, key=key, epsilon=epsilon, name=release, id="id")
 
 
 def described(path: Path | bytes) -> Any:

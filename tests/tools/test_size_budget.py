@@ -195,8 +195,8 @@ def test_the_interface_is_counted_in_the_package() -> None:
     assert size_budget.count_interface("bisect:bisect_left") == 5
     assert size_budget.count_interface("tests.tools.test_size_budget:NAMES") == 2
     assert size_budget.count_interface("pathlib:Path.read_text") == 2
-    shown = size_budget.count_interface("relaxdp.cli.main:app keygen")
-    assert shown == 3  # --quiet, --verbose and --help
+    shown = size_budget.count_interface("relaxdp.cli.main:app backup")
+    assert shown == 5  # --with-key, --vault, --quiet, --verbose and --help
 
 
 NAMES = ["a", "b"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 FLOORS = [
     "errors", "remedies", "lazy", "law", "draw", "hazmat", "encodings", "estimation", "mechanisms", "relaxation",
-    "storage", "ledger", "publication", "table", "rappor", "service", "device", "collector", "market", "audit", "paper",
+    "storage", "ledger", "tables", "rappor", "service", "device", "collector", "market", "audit", "paper",
     "cli", "web",
 ]  # fmt: skip
 MAY_ENTER_HAZMAT = {"hazmat", "audit", "paper"}

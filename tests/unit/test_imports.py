@@ -56,10 +56,6 @@ def test_a_look_at_the_commands_imports_none_of_them(words: list[str]) -> None:
     assert imported(code) <= LIGHT
 
 
-def test_keygen_does_not_wait_for_tables() -> None:
-    assert imported("import relaxdp.cli.keygen") <= LIGHT
-
-
 def test_a_service_starts_without_what_only_estimates_need() -> None:
     code = "import relaxdp.cli.serve, relaxdp.collector.component, relaxdp.market.component"
     assert not imported(code) & {"duckdb", "matplotlib", "scipy"}
@@ -84,7 +80,7 @@ def test_type_checkers_and_python_find_the_same_names() -> None:
         _ = rx.no_such_name  # type: ignore[attr-defined]
 
 
-NEEDS_MORE = ("collector.", "ledger.postgres", "market.", "service.", "table.spark.estimate")
+NEEDS_MORE = ("collector.", "ledger.postgres", "market.", "service.", "tables.spark")
 """What asks for an extra as soon as it is imported: servers, and what speaks to one database or to Spark."""
 EXTRAS = {
     "httptools", "matplotlib", "msgspec", "pandas", "prometheus_client", "psycopg", "pyspark",

@@ -24,7 +24,9 @@ def lp(data: bytes) -> bytes:
 
 
 def enc(value: Any) -> bytes:
-    if isinstance(value, int):
+    if value is None:
+        tag, payload = 7, b""  # the missing category among declared values
+    elif isinstance(value, int):
         tag, payload = (1, struct.pack("<q", value)) if value < 2**63 else (2, struct.pack("<Q", value))
     elif isinstance(value, str):
         tag, payload = 3, value.encode()
@@ -77,7 +79,7 @@ def report(case: dict[str, Any], values: list[Any], object_id: Any, epsilon: str
     """The threshold and the packed report of one case at one level."""
     digest = sha256(struct.pack("<Q", len(values)) + b"".join(map(enc, values))).digest()
     hashed = case["encoding"] == "local-hash"
-    alphabet = case["buckets"] if hashed else 2
+    alphabet = case["buckets"] if hashed else len(values) if case["encoding"] == "categorical" else 2
     params = struct.pack("<Q", alphabet) + lp(b"mersenne31") + digest if hashed else digest
 
     def derived(purpose: bytes) -> bytes:
@@ -94,6 +96,9 @@ def report(case: dict[str, Any], values: list[Any], object_id: Any, epsilon: str
         bucket = symbol(derived(b"path"), me, index, 0, alphabet, level, place * alphabet // PRIME)
         size = ((alphabet - 1).bit_length() + 7) // 8
         return level, seed.to_bytes(8, "little") + bucket.to_bytes(size, "little")
+    if case["encoding"] == "categorical":
+        code = symbol(derived(b"path"), me, index, 0, alphabet, level, index)
+        return level, code.to_bytes(((alphabet - 1).bit_length() + 7) // 8, "little")
     own = 1
     if case["encoding"] == "unary-optimised":
         own = block(derived(b"coin"), me + struct.pack("<QII", index, index, 0))[0] & 1

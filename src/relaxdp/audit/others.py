@@ -36,8 +36,8 @@ from relaxdp.law.level import Level
 from relaxdp.market.goods import Goods, draw_level
 from relaxdp.market.levels import Neighbours, check_delivery, neighbours
 from relaxdp.mechanisms import Categorical
-from relaxdp.publication.description import ColumnDescription
 from relaxdp.relaxation import Relaxation
+from relaxdp.tables.metadata import ColumnDescription
 
 
 class SaleSource(EncodedSource):
@@ -77,7 +77,7 @@ class OneAtATime(FunctionSource):
             return [way.at(epsilon) for epsilon in epsilons]
 
         def chain(truth: int, place: int, key: Key) -> list[int]:
-            steps = Relaxation(answers, truth=truth)
+            steps = Relaxation(answers, truth)
             return [steps.relax(epsilon=epsilon) for epsilon in epsilons]
 
         def draw(truths: Truths) -> Transcripts:

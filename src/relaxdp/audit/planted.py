@@ -72,14 +72,14 @@ class RaisedThreshold(CategoricalEncoding):
 class ChangedTruthSource(Source):
     """Two releases of one bit, between which the truth may change; truths are numbers of HISTORIES.
 
-    Right: the second release is a new epoch, another path whose cost is added (`new_epoch`). Wrong: the release goes on
+    Right: the second release is a new name, another path whose cost is added (`new_name`). Wrong: the release goes on
     under its old name. Worse: the stream does not even look at the truth (`forgets_truth`), so the same noise covers
     both truths and a report that changed shows both of them.
     """
 
-    def __init__(self, epsilons: tuple[Epsilon, Epsilon], *, new_epoch: bool, forgets_truth: bool = False) -> None:
+    def __init__(self, epsilons: tuple[Epsilon, Epsilon], *, new_name: bool, forgets_truth: bool = False) -> None:
         self._epsilons = [as_epsilon(epsilon) for epsilon in epsilons]
-        self._new_epoch, self._forgets_truth = new_epoch, forgets_truth
+        self._new_name, self._forgets_truth = new_name, forgets_truth
         self._encoding = CategoricalEncoding(range(2))
 
     def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
@@ -87,7 +87,7 @@ class ChangedTruthSource(Source):
         history = np.array(HISTORIES, dtype=np.uint64).take(truths, axis=0)
         transcripts = np.empty((2, len(truths)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):
-            name = self._encoding.path_name(PathId("audit", "truth", epoch=place + 1 if self._new_epoch else 1))
+            name = self._encoding.path_name(PathId(f"audit {place + 1}" if self._new_name else "audit", "truth"))
             path = ArrayPath(path_key(batch_key(seed, batch), name), 2, self._encoding.level(epsilon).threshold)
             for start in range(0, len(truths), CHUNK):
                 part = slice(start, min(start + CHUNK, len(truths)))

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from relaxdp.cli.column_options import read_values
 from relaxdp.cli.options import encoding_and_options
 from relaxdp.errors import OptionError, TableFileError
-from relaxdp.publication.column import values_from_file
 
 _WORDS = {"bits": 128, "hashes": 2, "cohorts": 64}
 """The Bloom filter of free text, unless a file says otherwise."""
@@ -96,12 +96,12 @@ def _encoding(asked: Asked) -> dict[str, Any]:
     if asked.words is not None:
         if name != "auto":
             raise OptionError("words have an encoding of their own: --encoding does not go with them.")
-        return {"name": "bloom", "options": _WORDS, "candidates": values_from_file(asked.words)}
+        return {"name": "bloom", "options": _WORDS, "candidates": read_values(asked.words)}
     chosen = {"name": name, "options": options}
     if asked.range is not None:
         return {**chosen, "range": list(asked.range)}
     if asked.values_file is not None:
-        return {**chosen, "values": values_from_file(asked.values_file)}
+        return {**chosen, "values": read_values(asked.values_file)}
     return {**chosen, "values": str(asked.values).split(",")}
 
 

@@ -9,12 +9,13 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from relaxdp.cli.talk import talking
+from relaxdp.errors import OptionError
 
 _WORDS = {
-    "NUMBER": "alpha beta budget epsilon first last limit old_epsilon planned_epsilon",
-    "NUMBERS": "bins levels",
+    "NUMBER": "alpha beta budget epsilon first last limit planned_epsilon",
+    "NUMBERS": "levels",
     "LOW HIGH": "number_range",
-    "NAME": "by column cross encoding id_column keep method name nulls only population",
+    "NAME": "by column cross encoding id_column method name only passthrough population",
     "VALUES": "values",
     "FILE": "values_file",
     "FOLDER": "folder out",
@@ -96,9 +97,26 @@ class Commands(typer.Typer):
         return added
 
 
-def meant(problem: Any) -> None:
-    """Let typer's refusal of an unknown option say which one was probably meant, as it does for commands."""
-    likely = getattr(problem, "possibilities", None)
-    if likely:
-        problem.message = f"{problem.message}. Did you mean {likely[0]!r}?"
-        problem.possibilities = None
+def explain_usage_error(problem: Any, command: str | None) -> OptionError:
+    """Return typer's error as one of ours: what is wrong, and what was probably meant."""
+    words: list[str] = []
+    context = getattr(problem, "ctx", None)
+    while context is not None and context.parent is not None:
+        words.insert(0, str(context.info_name))
+        context = context.parent
+    called = " ".join(["relaxdp", *(words or filter(None, [command]))])
+    likely, param = getattr(problem, "possibilities", None), getattr(problem, "param", None)
+    problem.possibilities = None  # Typer would add all of them to its sentence.
+    sentence, _, meant = problem.format_message().partition(" Did you mean ")
+    way_out = f"Did you mean {meant}" if meant else f"Did you mean {likely[0]!r}?" if likely else ""
+    if sentence.startswith("Missing option") and param is not None:
+        way_out = f"Add {param.opts[0]} {param.metavar or 'VALUE'}."
+    elif sentence.startswith(("Missing argument", "Got unexpected")):
+        way_out = f"Write: {called} {' '.join(problem.ctx.command.collect_usage_pieces(problem.ctx))}."
+    return OptionError(
+        "{sentence}",
+        hint="{way_out} Run `{called} --help` for more." if way_out else "Run `{called} --help`.",
+        sentence=f"{sentence.rstrip('.')}.",
+        way_out=way_out,
+        called=called,
+    )

@@ -1,4 +1,4 @@
-"""`relaxdp demo`: the main job on real data, from the first private release to the last, with a crash and a refusal."""
+"""`relaxdp demo`: the main job on real data: four releases from a vault, estimates, a crash, and a spent budget."""
 
 from __future__ import annotations
 
@@ -19,15 +19,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from relaxdp import Categorical, Counts, Key
+from relaxdp import Categorical, Counts, Key, Vault
 from relaxdp.errors import RelaxdpError, TableFileError
 from relaxdp.law.epsilon import as_epsilon, epsilon_text
-from relaxdp.ledger.entries import Subject
-from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.payer import Payer
 from relaxdp.paper.baselines import split_budget
-from relaxdp.publication.request import ColumnRequest, TableRequest
-from relaxdp.table.release import release_table
 
 LEVELS = tuple(as_epsilon(level) for level in ("0.1", "0.5", "1", "2"))
 VALUES = ["no", "yes"]
@@ -39,6 +34,8 @@ Subsidies Affect Home Ownership?, American Economic Journal: Economic Policy 5(2
 (MIT licence). A single column of yes and no says no more than its two counts: neither the file nor a package is needed.
 """
 PEOPLE = "people.parquet"
+VAULT = "demo.vault"
+NAME = "veterans"
 MARK = ".made-by-relaxdp-demo"
 
 
@@ -67,23 +64,21 @@ def run(folder: Path, *, picture: bool = True) -> None:
 def _run(folder: Path, truth: Any, picture: bool) -> None:
     console = Console()
     _prepare(folder, truth)
-    key = Key.generate()
-    key.save(folder / "key")
-    shares = float(np.mean(truth))
+    vault = Vault.create(folder / VAULT, budget=2)
+    share = float(np.mean(truth))
     console.print(
         f"[bold]Real census answers: {len(truth):,} American men. Did they serve in a war?[/bold]\n"
-        f"The truth, which nobody but the data holder sees: {shares:.2%} yes.\n"
+        f"The true share, which only the data holder knows: {share:.2%} yes.\n"
     )
-    with Ledger.open(folder / "key.ledger") as ledger:
-        releases = _release_all(console, folder, key, ledger)
-        relaxed, split, fresh = _estimates(truth, key, releases)
-        _show(console, shares, relaxed, split, fresh)
-        if picture:
-            is_drawn = _draw(folder / "demo.png", shares, relaxed, split)
-            where = str(folder / "demo.png") if is_drawn else "pip install 'relaxdp[plot]', and the demo again"
-            console.print(f"A picture of this: {where}\n", markup=False)
-        _crash(console, folder)
-        _refuse(console, folder, key, ledger)
+    releases = _release_all(console, folder, vault)
+    relaxed, split, fresh = _estimates(truth, releases)
+    _show(console, share, relaxed, split, fresh)
+    if picture:
+        is_drawn = _draw(folder / "demo.png", share, relaxed, split)
+        where = str(folder / "demo.png") if is_drawn else "pip install 'relaxdp[plot]', and run the demo again"
+        console.print(f"A picture of this: {where}\n", markup=False)
+    _crash(console, folder)
+    _overspend(console, vault)
 
 
 def _prepare(folder: Path, truth: Any) -> None:
@@ -98,39 +93,27 @@ def _people() -> Any:
     return np.random.default_rng(1950).permutation(np.repeat(np.arange(len(VALUES)), COUNTS))
 
 
-def _request(folder: Path, target: str, key: Key, epsilon: Decimal) -> TableRequest:
-    columns = [ColumnRequest("veteran", Categorical(VALUES), planned=LEVELS[-1])]
-    return TableRequest(
-        source=folder / PEOPLE,
-        target=folder / target,
-        id_column="person",
-        columns=columns,
-        epsilon=epsilon,
-        key=key,
-        release="demo",
-    )
-
-
-def _account(ledger: Ledger) -> Payer:
-    return Payer(ledger, Subject.population("everyone"), budget="2", reason="relaxdp demo")
-
-
-def _release_all(console: Console, folder: Path, key: Key, ledger: Ledger) -> list[Path]:
-    files = []
-    for level in LEVELS:
-        target = f"veteran-{epsilon_text(level)}.parquet"
-        (charge,) = release_table(_request(folder, target, key, level), _account(ledger)).charges
+def _release_all(console: Console, folder: Path, vault: Vault) -> list[Path]:
+    """Release the column at the first level, and relax it to the others: the table is not needed for that."""
+    files = [folder / f"veteran-{epsilon_text(level)}.parquet" for level in LEVELS]
+    for level, file in zip(LEVELS, files, strict=True):
+        if level == LEVELS[0]:
+            table = folder / PEOPLE
+            release = vault.release(
+                table, {"veteran": VALUES}, id="person", epsilon=level, name=NAME, output=file, planned_epsilon=2
+            )
+        else:
+            release = vault.relax(NAME, level, output=file)
         console.print(
-            f"released at epsilon {epsilon_text(level):<3}: it cost {epsilon_text(charge.cost):<3}, privacy loss so "
-            f"far {epsilon_text(charge.spent_after):<3} of a budget of {epsilon_text(charge.budget)}"
+            f"epsilon {epsilon_text(level):<3}: cost {epsilon_text(release.cost):<3}, privacy loss so far "
+            f"{epsilon_text(release.spent):<3} of a budget of {epsilon_text(release.budget)}"
         )
-        files.append(folder / target)
     return files
 
 
-def _estimates(truth: Any, key: Key, releases: list[Path]) -> tuple[list[Any], list[Any], Any]:
+def _estimates(truth: Any, releases: list[Path]) -> tuple[list[Any], list[Any], Any]:
     """Return estimates at equal budget: relaxed, split among fresh responses, and one fresh response at the end."""
-    answers, ids = Categorical(VALUES), np.arange(len(truth))
+    answers, ids, key = Categorical(VALUES), np.arange(len(truth)), Key.generate()
     relaxed = [
         answers.estimate(pa_parquet.read_table(file)["veteran"], epsilon=level)
         for file, level in zip(releases, LEVELS, strict=True)
@@ -194,11 +177,11 @@ def _draw(place: Path, truth: float, relaxed: list[Any], split: list[Any]) -> bo
 
 
 def _crash(console: Console, folder: Path) -> None:
-    """Kill a release while it writes, run it again, and compare with the file of before."""
+    """Kill a release while it writes, run it again, and compare with the file from before."""
     words = [
         sys.executable, "-m", "relaxdp", "release", str(folder / PEOPLE), str(folder / "killed.parquet"),
-        "--column", "veteran", "--id", "person", "--values", ",".join(VALUES), "--epsilon", "2",
-        "--key", str(folder / "key"), "--release", "demo",
+        "--column", f"veteran={','.join(VALUES)}", "--id", "person", "--epsilon", "2", "--name", NAME,
+        "--vault", str(folder / VAULT),
     ]  # fmt: skip
     for _ in range(20):
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
@@ -208,7 +191,7 @@ def _crash(console: Console, folder: Path) -> None:
         process.wait()
         if not (folder / "killed.parquet").exists():
             break
-        (folder / "killed.parquet").unlink()  # it was faster than we were
+        (folder / "killed.parquet").unlink()  # it was faster than the signal
     left = len(list(folder.glob(".killed.parquet.*")))
     console.print(f"A release was killed while it wrote ({left} unfinished file, no output), and run again:")
     subprocess.run(words, check=True, capture_output=True)  # noqa: S603
@@ -216,10 +199,10 @@ def _crash(console: Console, folder: Path) -> None:
     console.print(f"  {'identical' if same else 'DIFFERENT'} reports, and it cost nothing.\n")
 
 
-def _refuse(console: Console, folder: Path, key: Key, ledger: Ledger) -> None:
-    console.print("A release at epsilon 3, beyond the budget of 2, is refused:")
+def _overspend(console: Console, vault: Vault) -> None:
+    console.print("A release at epsilon 3, beyond the budget of 2, is rejected:")
     try:
-        release_table(_request(folder, "too-much.parquet", key, as_epsilon(3)), _account(ledger))
-        console.print("  NOT REFUSED")
+        vault.relax(NAME, 3)
+        console.print("  NOT REJECTED")
     except RelaxdpError as problem:
-        console.print(f"  {problem.message}")
+        console.print(f"  {problem.message}", markup=False)

@@ -16,9 +16,9 @@ from relaxdp.cli.render import show_json
 from relaxdp.cli.talk import aside_console, closing
 from relaxdp.errors import CountsError, TableFileError
 from relaxdp.estimation.result import IMPLAUSIBLE, EstimateRow
-from relaxdp.table.calls import count
-from relaxdp.table.counting import PairTally, Tally
-from relaxdp.table.released_files import Axis
+from relaxdp.tables.counting import PairTally, Tally
+from relaxdp.tables.estimate import count
+from relaxdp.tables.released_files import Axis
 
 
 def estimate(
@@ -108,9 +108,6 @@ def _json(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: Asked
         "cross": asked.cross,
         "by": asked.by,
         "release": description.path.release,
-        "date": description.path.date or None,
-        "as_of": description.as_of,
-        "epoch": description.path.epoch,
         "attribute": description.path.attribute,
         "encoding": description.encoding,
         "objects": tally.objects,

@@ -16,9 +16,9 @@ from relaxdp.cli.options import MOST_ROWS
 from relaxdp.estimation.mean import PresentMean
 from relaxdp.estimation.result import IMPLAUSIBLE, About, Chosen, EstimateRow, Result
 from relaxdp.estimation.wave import Distribution
-from relaxdp.publication.description import ColumnDescription
-from relaxdp.table.counting import PairTally, Tally
-from relaxdp.table.released_files import Axis
+from relaxdp.tables.counting import PairTally, Tally
+from relaxdp.tables.metadata import ColumnDescription
+from relaxdp.tables.released_files import Axis
 
 
 class MethodChoice(StrEnum):
@@ -168,9 +168,7 @@ def _heading(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: As
 
 
 def _release(described: ColumnDescription) -> str:
-    path, day = described.path, described.as_of
-    of = f" of {clean(path.date)}" if path.date else "" if day is None else f" as of {day}"
-    return repr(clean(path.release)) + of + ("" if path.epoch == 1 else f", epoch {path.epoch}")
+    return repr(clean(described.path.release))
 
 
 def _rows(parts: list[Block], asked: Asked, longest: float) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""The `relaxdp` command: every mistake is one sentence and exit status 2.
+"""The `relaxdp` command: every error is `Error:`, `Hint:`, what did not happen, and exit status 2.
 
 Only the command that is called is imported: a person who asks for the version, or which commands there are, does not
 wait for a database.
@@ -17,30 +17,34 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from relaxdp import __version__
-from relaxdp.cli.commands import Commands, meant
+from relaxdp.cli.commands import Commands, explain_usage_error
 from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.cli.streams import all_arrives, say, stops_in_order, take_all_text
-from relaxdp.errors import RelaxdpError, StateFolderWarning, refusing, without_keys
+from relaxdp.errors import RelaxdpError, StateFolderWarning, refusing
 
 COMMANDS = {
-    "demo": (
-        "relaxdp.cli.demo:demo",
-        "Release a real column at four levels, compare, crash, and overspend in vain; takes a few seconds.",
+    "init": (
+        "relaxdp.cli.vault:init",
+        "Create a vault: a folder with the key, the ledger and the snapshots of all releases about a group of people.",
     ),
-    "keygen": ("relaxdp.cli.keygen:keygen", "Make a secret key file that only you can read."),
-    "release": (
-        "relaxdp.cli.release:release",
-        "Release columns of a table at a level, or relax an earlier release to a larger one.",
-    ),
+    "release": ("relaxdp.cli.release:release", "Release columns of a table at a level, and charge the vault."),
     "relax": (
         "relaxdp.cli.relax:relax",
-        "Relax what was released before to a larger epsilon, from its snapshot: the table is not needed any more.",
+        "Relax an earlier release to a larger epsilon. The table is not needed any more.",
     ),
-    "budget": ("relaxdp.cli.budget:app", "Show, raise and check privacy budgets."),
-    "backup": (
-        "relaxdp.cli.backup:backup",
-        "Copy a ledger, its snapshots and its row tags into a new folder, without the key.",
+    "budget": (
+        "relaxdp.cli.vault:budget",
+        "Show the budget of a vault, what was spent, and on which columns.",
     ),
+    "retire": (
+        "relaxdp.cli.vault:retire",
+        "Erase the snapshots of a release. Its name is never released or relaxed again, and its cost stays.",
+    ),
+    "check": (
+        "relaxdp.cli.vault:check",
+        "Verify a vault: its chain of events, snapshots, file modes, and released files.",
+    ),
+    "backup": ("relaxdp.cli.vault:backup", "Copy a vault into a new folder, without its key."),
     "estimate": (
         "relaxdp.cli.estimate:estimate",
         "Estimate shares or means from released files; the files say their own values and levels.",
@@ -51,6 +55,10 @@ COMMANDS = {
         "Measure how much of its claimed epsilon every mechanism really gives away; takes about a minute.",
     ),
     "rappor": ("relaxdp.cli.rappor:app", "RAPPOR with relaxation instead of noisy sampling."),
+    "demo": (
+        "relaxdp.cli.demo:demo",
+        "Release a real column at four levels, compare, crash, and overspend in vain; takes a few seconds.",
+    ),
     "reproduce": (
         "relaxdp.cli.reproduce:reproduce",
         "Run the paper's tables, figures and experiments again, and judge every claim; takes under a minute.",
@@ -80,9 +88,12 @@ The sentences stand here as well, so that whoever lists the commands need not im
 """
 
 CONSEQUENCES = {
-    "keygen": "Nothing was written.",
+    "init": "Nothing was created.",
     "release": "Nothing was released.",
     "relax": "Nothing was released.",
+    "budget": "Nothing was changed.",
+    "retire": "Nothing was retired.",
+    "backup": "Nothing was copied.",
     "audit": "Nothing was audited.",
     "reproduce": "Nothing was written.",
 }
@@ -109,7 +120,7 @@ class _Commands(Mapping[str, Any]):
 
 
 class _Careful(TyperGroup):
-    """The command line; what typer says of a word that it cannot use does not show a key."""
+    """The command line. Errors of typer become ours, which never show a key."""
 
     commands: Any
 
@@ -137,13 +148,13 @@ class _Careful(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take the options that stand before a command."""
-        with _told_better():
+        with _plain_usage_errors(ctx):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:
-            with _told_better():
+            with _plain_usage_errors(ctx):
                 return super().invoke(ctx)
         except RelaxdpError as problem:
             refusing(CONSEQUENCES.get(ctx.invoked_subcommand, ""), ON_COMMAND_LINE).add_to(problem)
@@ -151,15 +162,15 @@ class _Careful(TyperGroup):
 
 
 @contextmanager
-def _told_better() -> Iterator[None]:
-    """Let what typer refuses say what was probably meant, and show no key."""
+def _plain_usage_errors(ctx: Any) -> Iterator[None]:
+    """Raise typer's own errors as ours, so that they look the same."""
     try:
         yield
     except Exception as problem:
-        told: Any = problem
-        if hasattr(told, "format_message") and isinstance(told.message, str):  # typer's own
-            meant(told)
-            told.message = without_keys(told.message)
+        usage: Any = problem
+        # Without arguments, typer shows the help; that is not an error.
+        if hasattr(usage, "format_message") and type(usage).__name__ != "NoArgsIsHelpError":
+            raise explain_usage_error(usage, ctx.invoked_subcommand) from None
         raise
 
 
@@ -203,12 +214,18 @@ def _say_warning(
 
 
 def main() -> None:
-    """Run the command line; an error of ours becomes one sentence, and so does a wish that it stop."""
+    """Run the command line. An error is shown without a traceback."""
     take_all_text()
     try:
         with stops_in_order(), all_arrives(), warnings.catch_warnings():
             warnings.showwarning = _say_warning
             app()
     except RelaxdpError as problem:
-        say(problem.message)
+        say(format_error(problem))
         sys.exit(2)
+
+
+def format_error(problem: RelaxdpError) -> str:
+    """Return an error as three lines: the problem, a hint, and the consequence."""
+    hint = f"Hint: {problem.hint}" if problem.hint else ""
+    return "\n".join(filter(None, (f"Error: {problem.sentence}", hint, problem.consequence)))

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from relaxdp.cli.campaign_options import ServerOption, TokenFile
 from relaxdp.cli.campaign_tables import text
+from relaxdp.cli.column_options import read_values
 from relaxdp.cli.market_options import (
     CollectedOption,
     DescriptionOption,
@@ -33,7 +34,6 @@ from relaxdp.cli.market_tables import accounts_table, credits_text, heading, lev
 from relaxdp.cli.options import CaFile, JsonOption, encoding_and_options
 from relaxdp.draw.private_file import PrivateFileError, write_private
 from relaxdp.errors import OptionError, ServerAnswerError, TokenError, refusing
-from relaxdp.publication.column import values_from_file
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why: it is recorded.", show_default=False)]
 AccountName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.", show_default=False)]
@@ -204,7 +204,7 @@ def _encoding(
     name, options = encoding_and_options(written or ("categorical" if ends is None else "numeric"))
     if ends is not None:
         return {"name": name, "options": options, "range": list(ends)}
-    declared = values_from_file(file) if file is not None else str(values).split(",")
+    declared = read_values(file) if file is not None else str(values).split(",")
     return {"name": name, "options": options, "values": declared}
 
 

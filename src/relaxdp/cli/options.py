@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from relaxdp.errors import LedgerError, OptionError
+from relaxdp.errors import OptionError
 
 if TYPE_CHECKING:
     from relaxdp.draw.key import Key
 
-KEY_VARIABLE, KEY_COMMAND_VARIABLE, LEDGER_VARIABLE = "RELAXDP_KEY", "RELAXDP_KEY_COMMAND", "RELAXDP_LEDGER"
-"""Where a key and the ledger may be named once for all commands. A key itself stands in no variable."""
+KEY_VARIABLE, KEY_COMMAND_VARIABLE = "RELAXDP_KEY", "RELAXDP_KEY_COMMAND"
+"""Where the key of a seller may be named once for all commands. A key itself stands in no variable."""
+
+VaultOption = Annotated[
+    str | None,
+    typer.Option(
+        "--vault", envvar="RELAXDP_VAULT", metavar="FOLDER",
+        help="The vault  [default: the only *.vault in this folder]", show_default=False,
+    ),
+]  # fmt: skip
+DryRun = Annotated[bool, typer.Option("--dry-run", help="State the cost and release nothing. No row is read.")]
 
 KeyOption = Annotated[
     str | None,
     typer.Option(
-        "--key", envvar=KEY_VARIABLE, metavar="KEY", help="Key file, from `relaxdp keygen`.",
+        "--key", envvar=KEY_VARIABLE, metavar="KEY", help="Key file, from rx.Key.generate().save(KEY).",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -30,10 +39,6 @@ KeyCommand = Annotated[
         help="Command that prints the key, like 'pass show relaxdp'; no shell reads it.", show_default=False,
     ),
 ]  # fmt: skip
-LedgerOption = Annotated[
-    str | None,
-    typer.Option("--ledger", envvar=LEDGER_VARIABLE, help="Ledger file or database URL  [default: KEY.ledger]"),
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
 
@@ -45,7 +50,7 @@ def said_key(key: str | None, command: str | None) -> tuple[str | None, str | No
     is_variable = os.environ.get(KEY_VARIABLE) == key
     if is_variable != (os.environ.get(KEY_COMMAND_VARIABLE) == command):
         return (None, command) if is_variable else (key, None)
-    raise OptionError("--key and --key-command exclude each other: a key has one source.")
+    raise OptionError("--key and --key-command cannot be combined.", hint="Leave one of them out.")
 
 
 def key_of(key: str | None, command: str | None) -> Key:
@@ -56,22 +61,10 @@ def key_of(key: str | None, command: str | None) -> Key:
     if command is not None:
         return Key.from_command(command)
     if key is None:
-        raise OptionError("say which key: --key names its file, or --key-command a command that prints it.")
+        raise OptionError(
+            "The key is missing.", hint="Name its file with --key, or a command that prints it with --key-command."
+        )
     return Key.load(key)
-
-
-def ledger_place(ledger: str | None, key: str | None, command: str | None) -> str | Path:
-    """Return where the ledger is; a key file that lies beside it need not be read for that."""
-    from relaxdp.ledger.payer import ledger_beside, ledger_of  # noqa: PLC0415
-
-    if ledger is not None:
-        return ledger
-    key, command = said_key(key, command)
-    if key is None and command is None:
-        raise LedgerError("say which ledger: --ledger FILE or URL, or --key KEY for the one beside a key.")
-    if key is not None:
-        return ledger_of(key)
-    return ledger_beside(key_of(key, command))
 
 
 def encoding_and_options(written: str) -> tuple[str, dict[str, int]]:

@@ -15,13 +15,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from relaxdp.cli.column_options import read_values
 from relaxdp.cli.commands import Commands
 from relaxdp.cli.options import JsonOption
 from relaxdp.cli.plan import AboutChoice
 from relaxdp.cli.rappor_encode import encode, relax
 from relaxdp.errors import OptionError, TableFileError, refusing
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.publication.column import values_from_file
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counting import Taken, count_files
 from relaxdp.rappor.decode import Decoded
@@ -100,7 +100,7 @@ def candidate_map(
 ) -> None:
     """Write the candidate map to standard output: a word, then its bits in every cohort."""
     shape = Parameters.read(params).shape
-    for row in map_rows(values_from_file(candidates), shape):
+    for row in map_rows(read_values(candidates), shape):
         sys.stdout.write(row)
 
 
@@ -146,7 +146,7 @@ def decode(
         raise OptionError("give --map or --candidates, not both.")
     words = None if map_file is None else read_map(map_file, shape)
     if candidates is not None:
-        words = CandidateMap.of_words(values_from_file(candidates), shape)
+        words = CandidateMap.of_words(read_values(candidates), shape)
     decoded = decode_counts(counts, words, method=method.value)
     found = decoded.detected(rate, correction.value)
     asked: dict[str, Any] = {"simultaneous": simultaneous, "about": about.value}

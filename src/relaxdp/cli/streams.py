@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TextIO
 
 from relaxdp.errors import RelaxdpError
-from relaxdp.table.interrupts import is_leaving, leave, stay
+from relaxdp.tables.interrupts import is_leaving, leave, stay
 
 _PLAINLY = "relaxdp.plainly"
 _ASCII = "relaxdp_ascii"

@@ -27,11 +27,9 @@ class _Talk(IntEnum):
 
 _talk: ContextVar[_Talk] = ContextVar("relaxdp.talk", default=_Talk.USUAL)
 
-_Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Results and refusals only: no progress, hints or closing words.")
-]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
 _Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Also say what draws, how long it took, and the fields of a refusal.")
+    bool, typer.Option("--verbose", "-v", help="Also print what draws, how long it took, and the fields of an error.")
 ]
 
 
@@ -70,7 +68,7 @@ def talking(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def talks(*, quiet: bool, verbose: bool, **said: Any) -> Any:
         if quiet and verbose:
-            raise OptionError("--quiet and --verbose exclude each other.")
+            raise OptionError("--quiet and --verbose cannot be combined.", hint="Leave one of them out.")
         before = _talk.set(_Talk.QUIET if quiet else _Talk.VERBOSE if verbose else _Talk.USUAL)
         try:
             return _in_detail(command, said) if verbose else command(**said)
@@ -92,7 +90,7 @@ def _in_detail(command: Callable[..., Any], said: dict[str, Any]) -> Any:
         return command(**said)
     except RelaxdpError as problem:
         fields = "".join(f", {name}={value!r}" for name, value in problem.fields.items())
-        hint(f"refused: {problem.code}{fields}")  # what fields hold is no secret, see `errors`
+        hint(f"rejected: {problem.code}{fields}")  # fields hold no secret, see `errors`
         raise
     finally:
         hint(f"took {time.monotonic() - began:.2f} s")

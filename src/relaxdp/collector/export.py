@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 from relaxdp.collector import reports
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.draw.stream import PathId
-from relaxdp.publication.description import METADATA_KEY, ColumnDescription, FileDescription, parquet_metadata
-from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription
+from relaxdp.rappor.reports import CLIENT, COHORT, REPORT
 from relaxdp.service.transfer import nameless
+from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription, parquet_metadata
 
 DEVICE = "device"
 _PAGE = 50_000
@@ -47,7 +47,7 @@ def _schema(campaign: Campaign, place: int) -> tuple[Any, FileDescription]:
         campaign.encoding, level, path=PathId(campaign.id, ATTRIBUTE), id_type="text"
     )  # without a key: every device has one of its own
     if campaign.words is not None:
-        described: FileDescription = ReportsDescription.make(column, campaign.words.shape)
+        described = FileDescription(CLIENT, {REPORT: column})
         fields = [(CLIENT, pa.string()), (COHORT, pa.uint32()), (REPORT, campaign.encoding.report_type)]
     else:
         described = FileDescription(DEVICE, {ATTRIBUTE: column})

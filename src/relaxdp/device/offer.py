@@ -15,7 +15,7 @@ from relaxdp.encodings.registry import encoding_named, made
 from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError, refusing
 from relaxdp.law.epsilon import ONE, as_epsilon, epsilon_text
 from relaxdp.law.level import Level
-from relaxdp.publication.description import untyped
+from relaxdp.tables.metadata import untyped
 
 ATTRIBUTE = "answer"
 """The attribute of every campaign's path."""
@@ -93,8 +93,9 @@ def _made(name: str, content: dict[str, Any]) -> Encoding | None:
         declared: dict[str, Any] = {}
         if encoding_named(name).domain == "values":
             declared["values"] = values = [untyped(value) for value in content["values"]]
-            # Two spellings of one letter look alike to the person and are different values.
-            if any(isinstance(value, str) and not is_normalized("NFC", value) for value in values):
+            # Two spellings of one letter look alike to the person and are different values. None is for tables: the
+            # record of a device has no answer before it is given, and that is None.
+            if None in values or any(isinstance(value, str) and not is_normalized("NFC", value) for value in values):
                 return None
         elif encoding_named(name).domain == "range":
             declared["range"] = tuple(_number(end) for end in content["range"])

@@ -14,7 +14,7 @@ from relaxdp.draw.stream import PathId
 from relaxdp.encodings.path import ReportPath
 from relaxdp.encodings.protocol import Encoding, code_dtype
 from relaxdp.law.level import Level
-from relaxdp.publication.description import typed, untyped
+from relaxdp.tables.metadata import typed, untyped
 
 
 class WireReport(NamedTuple):

@@ -13,7 +13,7 @@ from unicodedata import is_normalized
 
 import numpy as np
 
-INTEGER, INTEGER_UNSIGNED, TEXT, UUID, BYTES, NUMBER = 1, 2, 3, 4, 5, 6
+INTEGER, INTEGER_UNSIGNED, TEXT, UUID, BYTES, NUMBER, MISSING = 1, 2, 3, 4, 5, 6, 7
 BLOCK = 16
 
 _NOT_THE_CALLER = ("relaxdp", "concurrent", "contextlib", "threading")
@@ -62,6 +62,8 @@ def is_missing(value: object) -> bool:
         return True
     if isinstance(value, float | np.floating):
         return math.isnan(value)
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
     return isinstance(value, Decimal) and value.is_nan()
 
 
@@ -85,6 +87,15 @@ def canonical(value: Any) -> bytes:
     if kind == "number":
         return _number(float(value))
     raise ValueError("only whole numbers, text, bytes, UUIDs and finite numbers have exact bytes")
+
+
+def canonical_declared(value: Any) -> bytes:
+    """Return enc(value) of a declared value, which may be None: the missing category. An id is never missing.
+
+    >>> canonical_declared(None).hex()
+    '07000000000000000000000000000000'
+    """
+    return _tagged(MISSING, b"") if value is None else canonical(value)
 
 
 def utf8(text: str) -> bytes:

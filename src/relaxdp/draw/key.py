@@ -21,6 +21,8 @@ from relaxdp.errors import KeyFileError, refusing, without_keys
 SALT = b"relaxdp stream 1"
 KEY_BYTES = 32
 _HEADER = "relaxdp key 1"
+_VAULT_HEADER = "relaxdp vault key 1"
+_NAME_ONE = "Name a file that rx.Key.generate().save(...) wrote, or restore it from a copy."
 _DIGITS = re.compile(rb"\s*([0-9a-fA-F]{64})\s*", re.ASCII)
 
 
@@ -54,19 +56,41 @@ class Key:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Key:
-        """Read a key file. A file that others may read, or that is damaged, is rejected."""
+        """Read a key file. A file that others may read, or that is damaged, is rejected.
+
+        So is the key of a vault: what is drawn with it must be charged to the vault.
+        """
+        return cls._load(path, _HEADER)
+
+    @classmethod
+    def load_from_vault(cls, path: str | os.PathLike[str]) -> Key:
+        """Read the key of a vault, which only the vault does."""
+        return cls._load(path, _VAULT_HEADER)
+
+    @classmethod
+    def _load(cls, path: str | os.PathLike[str], header: str) -> Key:
         place = key_place(path)
         try:
             content = read_private(place)
         except PrivateFileError as problem:
             if _is_something_else(place):  # no advice to change the mode of a file that is no key
-                raise KeyFileError("{path!r} is not a relaxdp key file.", path=str(place)) from None
+                raise KeyFileError("{path!r} is not a relaxdp key file.", hint=_NAME_ONE, path=str(place)) from None
             raise KeyFileError("the key file {path!r} {problem}.", problem=problem, path=str(place)) from None
         if content is None:
-            raise KeyFileError("there is no key file {path!r}.", remedy="keygen", path=str(place))
-        key = cls._parse(content)
+            raise KeyFileError(
+                "There is no key file {path!r}.",
+                hint="Make one with rx.Key.generate().save({path!r}), or create a vault, which holds its own key.",
+                path=str(place),
+            )
+        key = cls._parse(content, header)
+        if key is None and cls._parse(content, _VAULT_HEADER) is not None:
+            raise KeyFileError(
+                "{path!r} is the key of a vault. Everything that is drawn with it is charged to the vault.",
+                hint="Use the vault: rx.Vault(...).release(...), or `relaxdp release`.",
+                path=str(place),
+            )
         if key is None:
-            raise KeyFileError("{path!r} is not a relaxdp key file, or it is damaged.", path=str(place))
+            raise KeyFileError("{path!r} is not a relaxdp key file, or it is damaged.", hint=_NAME_ONE, path=str(place))
         key.source = place.absolute()
         return key
 
@@ -76,33 +100,51 @@ class Key:
 
         What the command complains about goes to the terminal. What it prints is shown nowhere.
         """
+        return cls._run(command, [_HEADER])
+
+    @classmethod
+    def from_command_for_vault(cls, command: str | Sequence[str]) -> Key:
+        """Run a command that prints the key of a vault, which only the vault does."""
+        return cls._run(command, [_VAULT_HEADER, _HEADER])
+
+    @classmethod
+    def _run(cls, command: str | Sequence[str], headers: Sequence[str]) -> Key:
         program = program_of(command)
         try:
             words = words_of(command)
             if any(without_keys(word) != word for word in words):
                 raise KeyFileError(
-                    "a key command prints the key, and this one has in it what looks like the key itself. Whoever sees "
-                    "it can check guesses against reports: if it stands in a shell's history, remove it there."
+                    "The key command contains what looks like the key itself. With it, guesses can be checked against "
+                    "reports.",
+                    hint="Name a command that prints the key, such as 'pass show study'. Remove this one from the "
+                    "history of your shell.",
                 )
-            key = cls._understood(printed_by(words))
+            key = cls._understood(printed_by(words), headers)
         except SourceError as problem:
-            raise KeyFileError("the key command {program!r} {problem}.", program=program, problem=problem) from None
+            raise KeyFileError(
+                "the key command {program!r} {problem}.",
+                hint="Run the command yourself: it must print the key, and end with status 0.",
+                program=program,
+                problem=problem,
+            ) from None
         if key is None:
             raise KeyFileError(
-                "what the key command {program!r} printed is no key: it must be what a key file holds, or its 64 "
-                "hexadecimal digits.",
+                "The key command {program!r} did not print a key.",
+                hint="It must print the content of a key file, or the key's 64 hexadecimal digits.",
                 program=program,
             )
         return key
 
     @classmethod
-    def _understood(cls, content: bytes) -> Key | None:
+    def _understood(cls, content: bytes, headers: Sequence[str]) -> Key | None:
         """Return the key that a command printed: like a file, or its digits alone."""
         digits = _DIGITS.fullmatch(content)
-        return cls._parse(content) if digits is None else cls(bytes.fromhex(digits[1].decode("ascii")))
+        if digits is not None:
+            return cls(bytes.fromhex(digits[1].decode("ascii")))
+        return next(filter(None, (cls._parse(content, header) for header in headers)), None)
 
     @classmethod
-    def _parse(cls, content: bytes) -> Key | None:
+    def _parse(cls, content: bytes, expected: str = _HEADER) -> Key | None:
         """Return the key, or None for what is none: an exception's context would carry the secret along."""
         try:
             header, secret, fingerprint = content.decode("ascii").splitlines()
@@ -110,24 +152,36 @@ class Key:
         except (ValueError, KeyFileError):
             return None
         # The fingerprint doubles as a checksum: one wrong character would silently be another key.
-        return key if header == _HEADER and hmac.compare_digest(key.fingerprint, fingerprint) else None
+        return key if header == expected and hmac.compare_digest(key.fingerprint, fingerprint) else None
 
     @refusing("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a key file that only its owner can read. No key is ever overwritten."""
+        self._save(path, _HEADER)
+
+    @refusing("Nothing was written.")
+    def save_for_vault(self, path: str | os.PathLike[str]) -> None:
+        """Write the key of a vault, which `load` rejects."""
+        self._save(path, _VAULT_HEADER)
+
+    def _save(self, path: str | os.PathLike[str], header: str) -> None:
         place = key_place(path)
+        content = f"{header}\n{self.__secret.hex()}\n{self.fingerprint}\n"
         try:
-            write_private(place, self._content().encode("ascii"), replace=False)
+            write_private(place, content.encode("ascii"), replace=False)
         except FileExistsError:
             raise KeyFileError(
                 "{path!r} exists already, and a key that is lost cannot be made again.",
+                hint="Choose a new name for the key file.",
                 path=str(place),
             ) from None
         except PrivateFileError as problem:
-            raise KeyFileError("the key file {path!r} {problem}.", problem=problem, path=str(place)) from None
-
-    def _content(self) -> str:
-        return f"{_HEADER}\n{self.__secret.hex()}\n{self.fingerprint}\n"
+            raise KeyFileError(
+                "the key file {path!r} {problem}.",
+                hint="Choose a folder that exists and that you can write to.",
+                problem=problem,
+                path=str(place),
+            ) from None
 
     def derive(self, info: bytes) -> bytes:
         """Return 32 bytes that belong to `info` alone: HKDF-SHA256 with the salt of stream version 1."""
@@ -176,8 +230,9 @@ def key_place(path: object) -> Path:
         raise KeyFileError("the name of a key file has half of a letter, which no file name has.")
     if not os.path.exists(place) and without_keys(str(place)) != str(place):  # noqa: PTH110 (of any length)
         raise KeyFileError(
-            "a key is given by the name of its file, and this looks like the key itself. Whoever sees it can "
-            "check guesses against reports: if it stands in a shell's history, remove it there."
+            "This looks like the key itself, not like the name of its file. With a key, guesses can be checked against "
+            "reports.",
+            hint="Name the file of the key. Remove the key from the history of your shell.",
         )
     return place
 

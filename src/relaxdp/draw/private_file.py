@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -93,3 +94,14 @@ def locked_folder(folder: Path) -> Iterator[None]:
         # Unlocked before it is closed: a forked child that still has the descriptor must not keep the lock.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
+
+
+def state_folder() -> Path:
+    """Return the folder of this user's state; a `RuntimeError` where the user has no home."""
+    given = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if given.is_absolute():
+        return given / "relaxdp"
+    system = platform.system()
+    if system == "Windows":  # pragma: no cover
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "relaxdp"
+    return Path.home() / ("Library/Application Support" if system == "Darwin" else ".local/state") / "relaxdp"

@@ -5,7 +5,6 @@ Frozen; docs/stream.md has every byte.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,63 +24,31 @@ from relaxdp.errors import PathNameError
 Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"]
 
 
-DATE = re.compile(r"[0-9A-Za-z._-]{1,40}", re.ASCII)
-"""How the date of a dated release is written."""
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class PathId:
-    """One path: an attribute of a release, of which date, and which time it was begun. An epoch above 1 was forced.
-
-    A release of a table that changes has dates, like 2026 and 2027: each is a path of its own, and they add up.
+    """One path: an attribute of a release.
 
     >>> print(PathId("survey-2026", "diagnosis"))
     'diagnosis' of release 'survey-2026'
-    >>> print(PathId("survey-2026", "diagnosis", epoch=2))
-    'diagnosis' of release 'survey-2026', epoch 2
-    >>> print(PathId("survey", "diagnosis", date="2026"))
-    'diagnosis' of release 'survey' of 2026
     """
 
     release: str
     attribute: str
-    epoch: int = 1
-    date: str = ""
-    """Of a dated release; empty where a release has no dates."""
 
     def __post_init__(self) -> None:
-        names = (self.release, self.attribute, self.date)
+        names = (self.release, self.attribute)
         if not all(isinstance(name, str) for name in names):
-            raise PathNameError("release and attribute must be text: they name the path.")
+            raise PathNameError(
+                "The names of a release and of an attribute must be text.", hint="Use a name such as 'patients'."
+            )
         if not all(map(has_utf8, names)):
-            raise PathNameError("release and attribute must be text in Unicode, and one of them has half of a letter.")
-        if type(self.epoch) is not int or self.epoch < 1:
-            raise PathNameError("epochs of a path are counted from 1.")
-        # It would share its noise with a later epoch, or with a date, of another release.
-        if re.search(r" \(epoch [0-9]+\)\Z", self.release):
-            raise PathNameError("a release's name must not end in '(epoch ...)', which marks a path that was forced.")
-        if self.release.endswith(")") and " (date " in self.release:
-            raise PathNameError("a release's name must not end in '(date ...)', which marks a dated release.")
-        if self.date and not DATE.fullmatch(self.date):
-            raise PathNameError("a date is written in 1 to 40 letters, digits, hyphens, dots and underscores.")
-
-    def stream_name(self) -> str:
-        """Return the release as the stream knows it: dates and what was forced have noise of their own.
-
-        Nothing reads it back.
-
-        >>> PathId("survey-2026", "diagnosis", epoch=2).stream_name()
-        'survey-2026 (epoch 2)'
-        >>> PathId("survey", "diagnosis", date="2026").stream_name()
-        'survey (date 2026)'
-        """
-        dated = f"{self.release} (date {self.date})" if self.date else self.release
-        return dated if self.epoch == 1 else f"{dated} (epoch {self.epoch})"
+            raise PathNameError(
+                "The names of a release and of an attribute must not hold half of a character.",
+                hint="Use a name such as 'patients'.",
+            )
 
     def __str__(self) -> str:
-        date = f" of {self.date}" if self.date else ""
-        epoch = "" if self.epoch == 1 else f", epoch {self.epoch}"
-        return f"{self.attribute!r} of release {self.release!r}{date}{epoch}"
+        return f"{self.attribute!r} of release {self.release!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +68,7 @@ class PathName:
         """Return what HKDF binds into the key of one purpose."""
         return (
             length_prefixed(purpose.encode("ascii"))
-            + length_prefixed(utf8(self.path.stream_name()))
+            + length_prefixed(utf8(self.path.release))
             + length_prefixed(utf8(self.path.attribute))
             + length_prefixed(utf8(self.encoding))
             + struct.pack("<Q", self.alphabet)

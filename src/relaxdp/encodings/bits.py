@@ -66,6 +66,16 @@ def unpack_bits(packed: Bytes, count: int) -> Bytes:
     return np.unpackbits(packed, axis=1, count=count, bitorder="little")
 
 
+def bit_strings(packed: Bytes, count: int) -> list[str]:
+    """Return packed reports as text, the highest bit first.
+
+    >>> bit_strings(np.array([[1], [6]], dtype=np.uint8), 4)
+    ['0001', '0110']
+    """
+    letters = unpack_bits(packed, count)[:, ::-1] + ord("0")
+    return [row.tobytes().decode("ascii") for row in letters]
+
+
 def check_padding(packed: Bytes, count: int) -> None:
     """Refuse rows that have a bit set beyond the first `count`: they were made for something else."""
     if count % 8 and packed.size and int(np.bitwise_or.reduce(packed[:, -1])) >> count % 8:

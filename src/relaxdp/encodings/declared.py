@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.draw.canonical import canonical, is_missing, kind_of
+from relaxdp.draw.canonical import canonical_declared, is_missing, kind_of
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, column_slice, is_objects
 from relaxdp.draw.stream import Words
 from relaxdp.encodings.bits import histogram
+from relaxdp.encodings.containers import dictionary_array, label_array
 from relaxdp.encodings.protocol import Codes, Encoding, Joint, Permanent, Truths, code_dtype, whole_bytes
 from relaxdp.encodings.registry import register
 from relaxdp.errors import CountsError, UndeclaredValueError, ValuesError, without_keys
@@ -45,7 +46,10 @@ _IN_WORDS: tuple[tuple[Any, str], ...] = (
 
 
 class DeclaredEncoding(Encoding):
-    """An encoding of values that are declared beforehand, in an order that is part of the path."""
+    """An encoding of values that are declared beforehand, in an order that is part of the path.
+
+    None among them is the missing category: whatever is missing in a column has that value.
+    """
 
     def __init__(self, values: Sequence[Hashable]) -> None:
         """Declare the values, which are public."""
@@ -53,6 +57,8 @@ class DeclaredEncoding(Encoding):
         self.kind, encoded = _check(self.values)
         self.digest = sha256(struct.pack("<Q", len(self.values)) + b"".join(encoded)).digest()
         self._index = {value: index for index, value in enumerate(self.values)}
+        self.missing = self._index.get(None)
+        """The place of None among the values; None where whatever is missing is rejected."""
         # 0, 1, 2, ... as values are their own indices: the common case of data that is coded already.
         self._is_range = self.kind == "integer" and self.values == tuple(range(len(self.values)))
 
@@ -60,13 +66,21 @@ class DeclaredEncoding(Encoding):
     def listed(values: Sequence[Hashable]) -> Sequence[Hashable]:
         """Return values in an order, or refuse what has none."""
         if isinstance(values, str | bytes | Set | Mapping | type) or not isinstance(values, Iterable):
-            raise ValuesError("the values must be a list: their order is part of the path.")
+            raise ValuesError(
+                "the values must be a list: their order is part of the path.",
+                hint="Pass a list such as ['flu', 'covid', 'none'].",
+            )
         return values
 
     @property
     def labels(self) -> Sequence[Hashable]:
         """The declared values."""
         return self.values
+
+    @property
+    def present_values(self) -> tuple[Any, ...]:
+        """The declared values without None."""
+        return tuple(value for value in self.values if value is not None)
 
     @property
     def declared(self) -> dict[str, Any]:
@@ -112,20 +126,28 @@ class DeclaredEncoding(Encoding):
     def _find_all(self, column: Any) -> pa.Array | None:
         """Return indices, or None for another kind of column: an exception's context would carry a truth along."""
         try:
-            if isinstance(column, pa.Array) and pa.types.is_dictionary(column.type):
-                return pc.take(self._find(as_arrow(column.dictionary)), column.indices)
-            return self._find(as_arrow(column))
+            if not (isinstance(column, pa.Array) and pa.types.is_dictionary(column.type)):
+                return self._find(as_arrow(column))
+            found = pc.take(self._find(as_arrow(column.dictionary)), column.indices)
+            return found if self.missing is None else pc.if_else(pc.is_valid(column.indices), found, self.missing)
         except (pa.ArrowException, UnicodeError, TypeError):
             return None
 
     def _find(self, array: pa.Array) -> pa.Array:
         """Return the index of every element, null where it is not declared. A number is not its text."""
+        if self.missing is not None:
+            if pa.types.is_floating(array.type):
+                array = pc.if_else(pc.is_nan(array), None, array)
+            if array.null_count == len(array):  # of any type: pandas makes numbers of a column without values
+                return pa.repeat(pa.scalar(self.missing, pa.int64()), len(array))
+            if self.kind == "integer" and pa.types.is_floating(array.type):  # pandas' whole numbers with gaps
+                array = array.cast(pa.int64())
         if not _arrow_kind_is(array.type, self.kind):
             raise TypeError
         if self.kind == "number":
             array = pc.add(array.cast(pa.float64()), 0.0)  # -0.0 is 0.0
         if self.kind == "integer":
-            if pa.types.is_uint64(array.type) or max(self.values) >= 2**63:
+            if pa.types.is_uint64(array.type) or max(self.present_values) >= 2**63:
                 return pa.array([self._index.get(number) for number in array.to_pylist()], type=pa.int64())
             array = array.cast(pa.int64())
         return pc.index_in(array, value_set=pa.array(self.values, type=array.type))
@@ -135,6 +157,8 @@ class DeclaredEncoding(Encoding):
         for row, item in enumerate(items):
             index = self._index.get(_plain(item)) if kind_of(item) == self.kind else None
             if index is None:
+                index = self.missing if is_missing(item) else None
+            if index is None:
                 raise self._undeclared(first_row + row, missing=is_missing(item))
             indices[row] = index
         return indices
@@ -142,7 +166,7 @@ class DeclaredEncoding(Encoding):
     def answer_in(self, text: str) -> Any:
         """Return the one value that is written like this; two spellings of a letter are one."""
         wanted = normalize("NFC", text.strip())
-        same = [value for value in self.values if str(value).strip() == wanted]
+        same = [value for value in self.present_values if str(value).strip() == wanted]
         if len(same) != 1:
             raise self._no_answer()
         return same[0]
@@ -159,7 +183,7 @@ class DeclaredEncoding(Encoding):
         if missing:
             return UndeclaredValueError(
                 "the {what} is missing, which is not one of the {values} declared values.",
-                remedy="missing_value",
+                hint="Declare None among the values (--missing NAME): a missing value is then a separate category.",
                 what="value",
                 row=row + 1,
                 values=len(self.values),
@@ -167,6 +191,7 @@ class DeclaredEncoding(Encoding):
             )
         return UndeclaredValueError(
             "the {what} is not one of the {values} declared values. Declared: {declared}.",
+            hint="Declare every value that can occur, spelled as in the table.",
             what="value",
             row=row + 1,
             values=len(self.values),
@@ -205,31 +230,44 @@ def _plain(value: Any) -> Any:
 
 def _check(values: Sequence[Any]) -> tuple[str, list[bytes]]:
     if len(values) < 2:
-        raise ValuesError("at least two values must be declared, not {values}.", values=len(values))
-    kinds = {kind_of(value) for value in values}
-    if None in kinds:
-        strange = next(value for value in values if kind_of(value) is None)
+        raise ValuesError(
+            "at least two values must be declared, not {values}.",
+            hint="List every value that can occur, such as ['flu', 'covid', 'none'].",
+            values=len(values),
+        )
+    kinds = {kind_of(value) for value in values if value is not None}
+    if None in kinds or any(is_missing(value) for value in values if value is not None):
+        strange = next(value for value in values if value is not None and (kind_of(value) is None or is_missing(value)))
+        if is_missing(strange):
+            raise ValuesError(
+                "The missing category is declared as {type}. Declare it as None: a null, NaN or NaT in the column is "
+                "then that value.",
+                type=type(strange).__name__,
+            )
         raise ValuesError(
             "what is of type {type} cannot be declared, only whole numbers, text, bytes, UUIDs and numbers (true and "
             "false as 'true' and 'false', dates as text like '2026-01-31').",
             remedy="numbers" if isinstance(strange, Decimal) else "",
             type=type(strange).__name__,
         )
-    if len(kinds) != 1:
+    if len(kinds) > 1:
         raise ValuesError(
             "the declared values must be of one kind: whole numbers, text, bytes, UUIDs or numbers (true and "
-            "false as 'true' and 'false', dates as text like '2026-01-31')."
+            "false as 'true' and 'false', dates as text like '2026-01-31').",
+            hint="Write all of them as text, or all of them as numbers.",
         )
-    if kinds == {"integer"} and min(values) < 0 and max(values) >= 2**63:
+    whole = [value for value in values if kinds == {"integer"} and value is not None]
+    if whole and min(whole) < 0 and max(whole) >= 2**63:
         raise ValuesError("whole numbers as values must fit into 64 bits, signed or unsigned.")
     try:
-        encoded = [canonical(value) for value in values]
+        encoded = [canonical_declared(value) for value in values]
     except ValueError as problem:
         raise ValuesError("a declared value is not usable: {problem}.", problem=problem) from None
     seen: dict[bytes, Any] = {}
     for value, data in zip(values, encoded, strict=True):
         if data in seen:
-            raise ValuesError("the value {value!r} is declared twice.", value=value)  # declared values are public
+            # Declared values are public.
+            raise ValuesError("the value {value!r} is declared twice.", hint="Declare it once.", value=value)
         seen[data] = value
     return str(kinds.pop()), encoded
 
@@ -282,12 +320,12 @@ class CategoricalEncoding(DeclaredEncoding):
         """A dictionary of all declared values, whether they occur or not."""
         size = len(self.values)
         index = pa.int8() if size <= 2**7 else pa.int16() if size <= 2**15 else pa.int32()
-        return pa.dictionary(index, self._label_array().type)
+        return pa.dictionary(index, label_array(self.values).type)
 
     def column(self, codes: Codes, seeds: Words | None = None) -> Any:
-        """Return the codes with the declared values as their dictionary."""
-        indices = codes[:, 0].astype(self.report_type.index_type.to_pandas_dtype(), copy=False)
-        return pa.DictionaryArray.from_arrays(pa.array(indices), self._label_array())
+        """Return the codes with the declared values as their dictionary; None is a null."""
+        kind = self.report_type.index_type.to_pandas_dtype()
+        return dictionary_array(self.values, codes[:, 0].astype(kind, copy=False))
 
     def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         """Return which value each report is."""
@@ -299,10 +337,15 @@ class CategoricalEncoding(DeclaredEncoding):
 
     def codes(self, column: Any) -> Codes:
         """Return the indices of reported values."""
-        if isinstance(column, pa.DictionaryArray) and column.dictionary.equals(self._label_array()):
+        if isinstance(column, pa.DictionaryArray) and column.dictionary.equals(label_array(self.values)):
             found = column.indices  # a column that we made is coded already
-            if not found.null_count and pc.all(pc.less(found.cast(pa.uint64(), safe=False), self.alphabet)).as_py():
+            are_places = pc.less(found.cast(pa.uint64(), safe=False), len(column.dictionary))
+            if self.missing is None and not found.null_count and pc.all(are_places).as_py():
                 return np.asarray(found.to_numpy()[:, None], code_dtype(self.alphabet))
+            if self.missing is not None and pc.all(are_places, min_count=0).as_py():
+                places = np.asarray(found.fill_null(0).to_numpy(), np.int64)
+                codes = np.where(found.is_null(), self.missing, places + (places >= self.missing))
+                return codes.astype(code_dtype(self.alphabet))[:, None]
         try:
             return self._indices(as_column(column), 0)[:, None].astype(code_dtype(self.alphabet))
         except UndeclaredValueError as problem:
@@ -320,7 +363,7 @@ class CategoricalEncoding(DeclaredEncoding):
                 raise CountsError(
                     "a report is not one of the {alphabet} declared values.", alphabet=self.alphabet
                 ) from None
-        elif isinstance(column, pa.DictionaryArray) and not column.null_count:
+        elif isinstance(column, pa.DictionaryArray) and (self.missing is not None or not column.null_count):
             counts = self._count_dictionary(column)
         else:
             return super().count_reports(column)
@@ -328,16 +371,14 @@ class CategoricalEncoding(DeclaredEncoding):
 
     def _count_dictionary(self, column: pa.DictionaryArray) -> NDArray[np.int64]:
         """Count the entries of the dictionary, then give each entry to its value; unused entries may be anything."""
-        entries = histogram(column.indices.to_numpy(), len(column.dictionary))
+        entries = histogram(column.indices.drop_null().to_numpy(), len(column.dictionary))
         used = np.flatnonzero(entries)
         counts = np.zeros(self.alphabet, np.int64)
+        if self.missing is not None:
+            counts[self.missing] = column.null_count
         np.add.at(counts, self.codes(column.dictionary.take(pa.array(used)))[:, 0], entries[used])
         return counts
 
     def support(self, keep: Fraction) -> Support:
         """Return the chances that a report is a given value."""
         return Support.of_one_symbol(keep, self.alphabet)
-
-    def _label_array(self) -> Any:
-        wide = self.kind == "integer" and max(map(int, self.values)) >= 2**63
-        return pa.array(list(self.values), pa.uint64() if wide else None)

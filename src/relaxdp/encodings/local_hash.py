@@ -72,7 +72,9 @@ class LocalHashEncoding(DeclaredEncoding, PackedEncoding):
         super().__init__(values)
         if isinstance(buckets, bool) or not isinstance(buckets, int) or not 2 <= buckets <= MOST_BUCKETS:
             raise ValuesError(
-                "the number of buckets must be a whole number from 2 to 65536, not {buckets!r}.", buckets=buckets
+                "the number of buckets must be a whole number from 2 to 65536, not {buckets!r}.",
+                hint="Use the rounded number exp(epsilon) + 1 of the largest level that you plan, such as 4.",
+                buckets=buckets,
             )
         if len(self.values) >= mersenne.PRIME:
             raise ValuesError("local hashing takes fewer than 2**31 - 1 values.", values=len(self.values))

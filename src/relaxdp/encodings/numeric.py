@@ -49,7 +49,10 @@ class RangeEncoding(Encoding):
         self.low, self.high = _finite(low), _finite(high)
         if not _LEAST_WIDTH < self.high - self.low < math.inf:
             raise RangeError(
-                "the range must go from a lower to a higher number, not from {low} to {high}.", low=low, high=high
+                "the range must go from a lower to a higher number, not from {low} to {high}.",
+                hint="Give the smallest and the largest number that can occur, such as 0 and 120.",
+                low=low,
+                high=high,
             )
 
     def clipping(self) -> Self:
@@ -334,5 +337,9 @@ def _finite(number: float) -> float:  # the range is public, so it may be shown
     except (TypeError, ValueError, OverflowError):
         raise RangeError("the ends of the range must be numbers.") from None
     if not math.isfinite(result):
-        raise RangeError("the ends of the range must be finite, not {number}.", number=number)
+        raise RangeError(
+            "the ends of the range must be finite, not {number}.",
+            hint="Give two numbers such as 0 and 120.",
+            number=number,
+        )
     return result

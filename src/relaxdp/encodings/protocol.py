@@ -143,8 +143,6 @@ class Encoding(ABC):
     parameters = Parameters("the list of values (or their order)", "same_values")
     goes_on_from_reports: bool = False
     """Whether Algorithm 1 needs nothing but truth and last report: no coin, rounding or seed that was kept."""
-    stepped: bool = False
-    """Whether the reports were drawn by Algorithm 1: they count alike, and are bridged under another name."""
     cohorts: int = 0
     """Into how many cohorts devices fall, each with an encoding of its own; 0 where all have the same one."""
     cohort: int | None = None
@@ -306,11 +304,8 @@ class Encoding(ABC):
         return Cover.of_one_symbol(keep, self.alphabet) if self.symbols == 1 and not self.seeded else None
 
     def path_name(self, path: PathId) -> PathName:
-        """Return what binds this encoding to a path. Nobody draws on the keyed path in the name of Algorithm 1.
-
-        What is written behind the name is frozen, because bridges are bound to it; nobody reads it back.
-        """
-        return PathName(path, f"{self.name}, algorithm 1" if self.stepped else self.name, self.alphabet, self.params)
+        """Return what binds this encoding to a path."""
+        return PathName(path, self.name, self.alphabet, self.params)
 
     @property
     def packed_width(self) -> int:

@@ -1,16 +1,12 @@
-"""Arrays of truths -> arrays of reports on the keyed path, and the fingerprint of a table that is drawn from.
+"""Arrays of truths -> arrays of reports on the keyed path, and keyed tags of rows, by which tables are compared.
 
-Tables, data frames and Spark all call this. A fingerprint is keyed and does not depend on the order of the rows: a
-changed table is noticed, and nothing is shown. Every row has a tag, a CMAC under a key of its own purpose; the
-fingerprint is the sum of the tags and their number. Without the key it is a random number.
+Tables, data frames and Spark all call this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from threading import Lock
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -183,57 +179,31 @@ class KeyedPermanent:
 _ID_ALONE = 1
 
 
-class Fingerprint:
-    """The sum of the tags of rows, in any order and from any thread."""
+class RowTags:
+    """Keyed 64-bit tags of ids and of (id, true value) pairs on one path.
 
-    def __init__(self, key: Key, name: PathName) -> None:
-        self._derived = path_key(key, name, "fingerprint")
-        self._sums = np.zeros(2, dtype=np.uint64)
-        self._rows = 0
-        self._lock = Lock()
+    Equal rows have equal tags, and that is all that a tag shows without the key.
+    """
 
-    @classmethod
-    def of(cls, key: Key, encoding: Encoding, path: PathId) -> Self:
-        """Return the fingerprint of a table under a path, keyed by its first epoch: a table is the same in all."""
-        return cls(key, encoding.path_name(replace(path, epoch=1)))
+    def __init__(self, key: Key, encoding: Encoding, path: PathId) -> None:
+        self._tags = keyed_tags(path_key(key, encoding.path_name(path), "fingerprint"))
 
-    def add(self, messages: Messages, truths: Truths) -> None:
-        """Add at most CHUNK rows: the messages of ids (and of truths without an index), and the truths."""
-        self._add(keyed_tags(self._derived).tags(messages, truths.index, 0)[1], len(truths))
+    def tag_ids(self, ids: Any) -> Words:
+        """Return the tags of ids alone."""
+        parts = [self._tags.tags(Messages(own), None, _ID_ALONE)[0] for own, _ in _chunks(ids)]
+        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
-    def add_rows(self, encoding: Encoding, truths: Any, ids: Any, first_row: int) -> tuple[Words, Words]:
-        """Add a part of a table, and return the 64-bit tags of its ids alone and of its (id, truth) pairs.
-
-        Tags are as secret as the key makes them: equal rows have equal tags, and that is all that they show.
-        """
-        truths, ids = _column(truths), as_column(ids)
-        tags, sums = keyed_tags(self._derived), np.zeros(2, dtype=np.uint64)
-        id_tags, row_tags = np.empty((2, len(ids)), dtype=np.uint64)
-        for start in range(0, len(ids), CHUNK):
-            part = slice(start, min(start + CHUNK, len(ids)))
-            found = _truths(encoding, truths, part.start, part.stop, first_row)
-            own = read_ids(column_slice(ids, part.start, part.stop), first_row + start)
-            id_tags[part] = tags.tags(Messages(own), None, _ID_ALONE)[0]
-            row_tags[part], added = tags.tags(Messages(own, found.suffix), found.index, 0)
-            sums += added
-        self._add(sums, len(ids))
-        return id_tags, row_tags
-
-    def _add(self, sums: Words, rows: int) -> None:
-        with self._lock:
-            self._sums += sums
-            self._rows += rows
-
-    def text(self) -> str:
-        """Return the fingerprint."""
-        return f"{self._rows}:{self._sums[0]:016x}{self._sums[1]:016x}"
+    def tag_rows(self, ids: Any, values: Truths) -> Words:
+        """Return the tags of ids with their true values."""
+        parts = []
+        for own, part in _chunks(ids):
+            found = values[part]
+            parts.append(self._tags.tags(Messages(own, found.suffix), found.index, 0)[0])
+        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
 
-def add_texts(texts: Iterable[str]) -> str:
-    """Return the fingerprint of a table from those of its parts."""
-    rows, sums = 0, [0, 0]
-    for text in texts:
-        count, words = text.split(":")
-        rows += int(count)
-        sums = [(total + int(word, 16)) % 2**64 for total, word in zip(sums, (words[:16], words[16:]), strict=True)]
-    return f"{rows}:{sums[0]:016x}{sums[1]:016x}"
+def _chunks(ids: Any) -> Iterator[tuple[Ids, slice]]:
+    ids = as_column(ids)
+    for start in range(0, len(ids), CHUNK):
+        part = slice(start, min(start + CHUNK, len(ids)))
+        yield read_ids(column_slice(ids, part.start, part.stop), start), part

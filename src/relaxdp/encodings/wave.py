@@ -91,6 +91,7 @@ class WaveEncoding(RangeEncoding):
         if window & (window - 1):
             raise EncodingError(
                 "the window is a power of two, not {window}: only then are the last bits of a word exactly uniform.",
+                hint="Use a window of 4, 8, 16 or 32.",
                 window=window,
             )
         self.bins, self.window, self.alphabet = bins, window, bins + window - 1

@@ -12,7 +12,7 @@ from relaxdp.encodings.registry import advised, made
 from relaxdp.estimation.spreads import share_variance, spread_of
 from relaxdp.law.epsilon import Epsilon, as_epsilon, check_values, epsilon_text
 
-_ALIKE = 1.02
+ALIKE = 1.02
 """Errors within two percent are alike: then the smaller report is the better one."""
 
 
@@ -116,6 +116,6 @@ def mean_error(encoding: Encoding, epsilon: Decimal) -> float:
 
 def _ranked(values: int | None, epsilon: Decimal, choices: list[Choice]) -> Advice:
     choices = sorted(choices, key=lambda each: each.std_error)
-    alike = [each for each in choices if each.std_error <= _ALIKE * choices[0].std_error]
+    alike = [each for each in choices if each.std_error <= ALIKE * choices[0].std_error]
     best = min(alike, key=lambda each: each.bytes_per_report)
     return Advice(values, epsilon_text(epsilon), [best, *(each for each in choices if each is not best)])

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from relaxdp.errors import CountsError
-from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, Floats, Result
+from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, Floats, Result, label_text
 from relaxdp.estimation.wave import Distribution
 
 
@@ -218,7 +218,7 @@ def describe_rows(
 
     return [
         ChangeText(
-            str(label),
+            label_text(label),
             write(a) + unit,
             write(b) + unit,
             write(by, "+") + points,

@@ -16,7 +16,7 @@ from relaxdp.encodings.protocol import BATCH, Codes, Encoding
 from relaxdp.errors import CountsError, LengthError
 from relaxdp.estimation.combined import Combined
 from relaxdp.estimation.products import ProductLaw
-from relaxdp.estimation.result import About, Floats, Result, check_about
+from relaxdp.estimation.result import About, Floats, Result, check_about, label_text
 from relaxdp.estimation.shrinkage import expected_shares
 from relaxdp.law.epsilon import Epsilon
 from relaxdp.law.support import Support
@@ -56,7 +56,7 @@ class CrossTable(Result):
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
         """The pairs, row by row."""
-        return [f"{row} & {column}" for row in self.rows for column in self.columns]
+        return [f"{label_text(row)} & {label_text(column)}" for row in self.rows for column in self.columns]
 
     @property
     def objects(self) -> int:

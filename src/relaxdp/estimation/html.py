@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from relaxdp.estimation.compare import Change, describe_rows
-from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, Result
+from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, Result, label_text
 
 _WIDTH, _HEIGHT = 160, 14
 
@@ -21,7 +21,7 @@ def html_of(result: Result) -> str:
     rows = ["".join(f"<th>{escape(head)}</th>" for head in heads)]
     for row in found:
         number = f"{row.estimate:.4f}" + (f" <small>({row.beyond} what can be told)</small>" if row.beyond else "")
-        cells = [*(escape(str(key)) for key in row.keys), number, f"{row.low:.4f} &ndash; {row.high:.4f}"]
+        cells = [*(escape(label_text(key)) for key in row.keys), number, f"{row.low:.4f} &ndash; {row.high:.4f}"]
         places = [(min(max(each, least), most) - least) / (most - least) for each in (row.estimate, row.low, row.high)]
         rows.append("".join(f"<td>{cell}</td>" for cell in [*cells, _picture(*places)]))
     body = "".join(f"<tr>{row}</tr>" for row in rows)

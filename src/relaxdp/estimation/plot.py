@@ -9,7 +9,7 @@ import numpy as np
 
 from relaxdp.errors import MissingPartError
 from relaxdp.estimation.compare import Change, describe_rows
-from relaxdp.estimation.result import TOGETHER, About, Floats, Result
+from relaxdp.estimation.result import TOGETHER, About, Floats, Result, label_text
 
 BLUE, GREY = "#2563a8", "#7a7a7a"
 MOST_DRAWN = 40
@@ -29,7 +29,7 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, simultane
     if axes is None:
         axes = _new_axes((6, 0.8 + 0.32 * len(result.labels)))
     low, high = map(np.atleast_1d, result.interval(**asked))
-    hollow = draw_rows(axes, [str(label) for label in result.labels], np.atleast_1d(result.value), low, high)
+    hollow = draw_rows(axes, list(map(label_text, result.labels)), np.atleast_1d(result.value), low, high)
     together = simultaneous or result.is_chosen
     intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=hollow)
     what = "share" if result.is_share else "number"
@@ -106,8 +106,8 @@ def plot_pairs(result: Result, axes: Any, *, confidence_level: float, simultaneo
         colour = "white" if share > 0.6 * most else GREY if low[row, column] <= 0 else "black"
         between = f"{100 * low[row, column]:.1f} to {100 * high[row, column]:.1f}"
         axes.text(column, row, f"{100 * share:.1f} %\n{between}", ha="center", va="center", fontsize=7, color=colour)
-    axes.set_yticks(range(shape[0]), [str(label) for label in row_labels])
-    axes.set_xticks(range(shape[1]), [str(label) for label in column_labels], rotation=30, ha="right")
+    axes.set_yticks(range(shape[0]), list(map(label_text, row_labels)))
+    axes.set_xticks(range(shape[1]), list(map(label_text, column_labels)), rotation=30, ha="right")
     axes.set_ylabel(rows_name)
     intervals = intervals_named(confidence_level, simultaneous=simultaneous, about=about, hollow=False)
     axes.set_xlabel(f"{columns_name}\n(shares in percent, with {intervals})")

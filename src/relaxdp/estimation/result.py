@@ -44,6 +44,15 @@ class EstimateRow(NamedTuple):
     """Whether the estimate lies "below" or "above" what can be told at this level."""
 
 
+def label_text(label: Any) -> str:
+    """Return a label as tables print it. None is the missing category.
+
+    >>> label_text("flu"), label_text(None)
+    ('flu', '(missing)')
+    """
+    return "(missing)" if label is None else str(label)
+
+
 def check_about(about: str) -> None:
     """Refuse a meaning of an interval that is not offered."""
     if about not in ("objects", "population"):
@@ -239,13 +248,14 @@ class Result(ABC):
 
     def __repr__(self) -> str:
         shown = self.largest(self.most_shown)
-        width = max([5, *(len(str(label)) for label in shown.labels)])
+        texts = list(map(label_text, shown.labels))
+        width = max([5, *map(len, texts)])
         lines = [
             f"{'value':<{width}}  estimate  95 % interval (about these objects{TOGETHER if shown.is_chosen else ''})"
         ]
-        for label, row in zip(shown.labels, shown.to_rows(), strict=True):
+        for text, row in zip(texts, shown.to_rows(), strict=True):
             said = "" if row.beyond is None else f"  {row.beyond} what can be told at this level"
-            lines.append(f"{label!s:<{width}}  {row.estimate:8.4f}  [{row.low:.4f}, {row.high:.4f}]{said}")
+            lines.append(f"{text:<{width}}  {row.estimate:8.4f}  [{row.low:.4f}, {row.high:.4f}]{said}")
         if shown is not self:
             lines.append(f"... and {len(self.labels) - self.most_shown:,} more, none of them larger")
         return "\n".join([*lines, IMPLAUSIBLE] if self.is_implausible() else lines)

@@ -15,6 +15,7 @@ Epsilon = Decimal | int | str | float
 # More digits than anybody writes by hand; these bound the work that a hostile string can cause.
 MOST_DIGITS = 60
 LEAST_EXPONENT = -100
+_HINT = "Write a number between 0.01 and 10, such as 0.5."
 
 
 def as_epsilon(written: Epsilon, *, zero: bool = False) -> Decimal:
@@ -28,20 +29,25 @@ def as_epsilon(written: Epsilon, *, zero: bool = False) -> Decimal:
     """
     number = _as_decimal(written)
     if number is None:
-        raise EpsilonError("epsilon must be a number such as 0.5 or '0.5', not {epsilon}.", epsilon=_shown(written))
+        raise EpsilonError(
+            "epsilon must be a number such as 0.5 or '0.5', not {epsilon}.", hint=_HINT, epsilon=_shown(written)
+        )
     if not number.is_finite():
-        raise EpsilonError("epsilon must be finite, not {epsilon}.", epsilon=_shown(written))
+        raise EpsilonError("epsilon must be finite, not {epsilon}.", hint=_HINT, epsilon=_shown(written))
     if number < 0 or (number == 0 and not zero):
         raise EpsilonError(
             "epsilon must be zero or more, not {epsilon}."
             if zero
             else "epsilon must be greater than 0, not {epsilon}.",
+            hint=_HINT,
             epsilon=_shown(written),
         )
     if len(number.as_tuple().digits) > MOST_DIGITS or number.adjusted() >= MOST_DIGITS:
-        raise EpsilonError("epsilon must have at most {most} digits.", most=MOST_DIGITS, epsilon=_shown(written))
+        raise EpsilonError(
+            "epsilon must have at most {most} digits.", hint=_HINT, most=MOST_DIGITS, epsilon=_shown(written)
+        )
     if number.adjusted() < LEAST_EXPONENT and number != 0:
-        raise EpsilonError("epsilon {epsilon} is too small to be realised.", epsilon=_shown(written))
+        raise EpsilonError("epsilon {epsilon} is too small to be realised.", hint=_HINT, epsilon=_shown(written))
     return plain(number)
 
 
@@ -149,6 +155,7 @@ def release_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
     if level == 0:
         raise EpsilonError(
             "epsilon {epsilon} is too small to be realised with {values} values: the report would be pure noise.",
+            hint=_HINT,
             epsilon=epsilon_text(exact),
             values=values if isinstance(values, int) else str(values),
         )
@@ -172,6 +179,7 @@ def shared_threshold(epsilon: Epsilon, values: int, *, parts: int) -> int:
     if level == 0:
         raise EpsilonError(
             "epsilon {epsilon} is too small to be realised in {parts} parts: the report would be pure noise.",
+            hint=_HINT,
             epsilon=epsilon_text(exact),
             parts=parts,
         )

@@ -1,1 +1,1 @@
-"""What has been spent: frozen events, what they cost, and a store that keeps them safe from crashes and races."""
+"""The ledger of a vault: a chain of events that records every release and what it cost."""

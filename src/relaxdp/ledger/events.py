@@ -1,115 +1,199 @@
-"""What happened: frozen events, in the order in which they happened. What they cost is said elsewhere."""
+"""Events of a ledger: frozen records, with the canonical JSON that the hash chain is computed from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Literal
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from relaxdp.draw.stream import PathId
 from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.entries import PathFacts, Sampler, Subject
+from relaxdp.ledger.amounts import from_text
+
+Action = Literal["release", "relax"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
-    """What all events have: who it is about, and when (UTC)."""
+class _Event(ABC):
+    """The fields of every event: its number, counted from 1, and its time in UTC."""
 
-    subject: Subject
+    number: int
     time: datetime
 
-    def _line(self, what: str, reason: str) -> str:
-        because = f" ({reason})" if reason else ""
-        return f"{self.time:%Y-%m-%d %H:%M:%S} {self.subject}: {what}{because}"
+    @property
+    def what(self) -> str:
+        """What happened, in one line."""
+        return self._describe()
+
+    @abstractmethod
+    def _describe(self) -> str: ...
+
+    def __str__(self) -> str:
+        return f"{self.number}  {self.time.astimezone(UTC):%Y-%m-%d %H:%M:%S}  {self.what}"
+
+    def to_json(self) -> str:
+        """Return the canonical JSON: sorted names, no spaces, decimals as text."""
+        content = {"event": type(self).__name__, **_encode(self)}
+        return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetSet(_Event):
-    """The first budget of a subject."""
+class Created(_Event):
+    """The vault was created with its first budget."""
 
     budget: Decimal
     reason: str
+    vault: str
+    key_fingerprint: str
 
-    def __str__(self) -> str:
-        return self._line(f"budget set to {epsilon_text(self.budget)}", self.reason)
+    def _describe(self) -> str:
+        return f"created with a budget of {epsilon_text(self.budget)}{_in_brackets(self.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetRaised(_Event):
-    """A larger budget; by hand, by a date, by a sale: the reason says it."""
+    """The budget was raised."""
 
     previous: Decimal
     budget: Decimal
     reason: str
 
-    def __str__(self) -> str:
+    def _describe(self) -> str:
         ends = f"from {epsilon_text(self.previous)} to {epsilon_text(self.budget)}"
-        return self._line(f"budget raised {ends}", self.reason)
+        return f"budget raised {ends}{_in_brackets(self.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
-class PathOpened(_Event):
-    """A path from which nothing was read yet, or one that goes on with Algorithm 1. An epoch above 1 was forced."""
+class ColumnCharge:
+    """One released column: its level, its cost, its mechanism, and the snapshot of its true values."""
 
-    path: PathId
-    facts: PathFacts
-    reason: str = ""
-
-    def __str__(self) -> str:
-        is_step = self.facts.sampler is Sampler.ALGORITHM_1
-        how = ", goes on with Algorithm 1" if is_step else ", forced" if self.path.epoch > 1 else ""
-        return self._line(f"path opened for {self.path}{how}", self.reason)
-
-
-@dataclass(frozen=True, slots=True)
-class LevelReleased(_Event):
-    """A level that was read from a path, and what that added to what is spent."""
-
-    path: PathId
+    column: str
     epsilon: Decimal
     cost: Decimal
-    table_fingerprint: str | None
-    reason: str = ""
-    digest: str | None = None
-    """Of the file that holds what was drawn, where that cannot be drawn again."""
-    snapshot: str | None = None
-    """Of the sealed copy of what it was drawn from, where one was made."""
-
-    @property
-    def kind(self) -> Literal["released", "re-issued"]:
-        """Whether it was a level above all before it, or one that cost nothing."""
-        return "released" if self.cost else "re-issued"
-
-    def __str__(self) -> str:
-        comma = "," if self.path.epoch > 1 else ""
-        level = f"at {epsilon_text(self.epsilon)} for {epsilon_text(self.cost)}"
-        digest = f", sha256 {self.digest}" if self.digest else ""
-        return self._line(f"{self.kind} {self.path}{comma} {level}{digest}", self.reason)
+    mechanism: str
+    params: str
+    """The parameters of the mechanism as a digest, in hexadecimal."""
+    description: dict[str, Any]
+    """Everything that is needed to rebuild the mechanism, as JSON."""
+    why: str
+    """Why this mechanism was chosen."""
+    snapshot: str
+    """The digest of the snapshot, in hexadecimal."""
+    known: int
+    joined: int
+    left: int
+    exchanged: int
+    """Rows that joined while others were absent, summed over releases, since this was last accepted."""
 
 
 @dataclass(frozen=True, slots=True)
-class DateDeclared(_Event):
-    """A date of a series of releases, and what each of its columns may cost; or more than before."""
+class Released(_Event):
+    """Columns were released or relaxed together under one name."""
 
-    release: str
-    date: str
-    budget: Decimal
-    reason: str
+    name: str
+    action: Action
+    id_column: str
+    id_type: str
+    columns: tuple[ColumnCharge, ...]
+    passthrough: tuple[str, ...]
+    passthrough_snapshot: str | None
+    rows: int
+    accepted_new_rows: bool
 
-    def __str__(self) -> str:
-        return self._line(f"{self.date} of release {self.release!r} may cost {epsilon_text(self.budget)}", self.reason)
+    def _describe(self) -> str:
+        verb = {"release": "released", "relax": "relaxed"}[self.action]
+        charges = (
+            f"{each.column!r} at {epsilon_text(each.epsilon)} for {epsilon_text(each.cost)}" for each in self.columns
+        )
+        unprotected = ", ".join(map(repr, (self.id_column, *self.passthrough)))
+        accepted = "; new rows accepted" if self.accepted_new_rows else ""
+        return f"{verb} {self.name!r} ({self.rows:,} rows): {', '.join(charges)}; unprotected: {unprotected}{accepted}"
 
 
 @dataclass(frozen=True, slots=True)
-class BegunAnew(_Event):
-    """A key that had spent elsewhere began to spend here too, on purpose: what is spent there has to be added."""
+class Retired(_Event):
+    """A release was retired: its name is never used again, and its cost stays."""
 
-    key_fingerprint: str
+    name: str
     reason: str
 
-    def __str__(self) -> str:
-        return self._line(f"begun anew for the key {self.key_fingerprint}, which has spent elsewhere", self.reason)
+    def _describe(self) -> str:
+        return f"retired {self.name!r}{_in_brackets(self.reason)}"
 
 
-Event = BegunAnew | DateDeclared | PathOpened | BudgetSet | BudgetRaised | LevelReleased
+@dataclass(frozen=True, slots=True)
+class Adopted(_Event):
+    """A copy of the vault was accepted as the newest one."""
+
+    reason: str
+    found: str
+    """In words, how this copy contradicted what the machine had seen."""
+
+    def _describe(self) -> str:
+        return f"adopted a copy that {self.found}{_in_brackets(self.reason)}"
+
+
+Event = Created | BudgetRaised | Released | Retired | Adopted
+_KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
+
+
+def from_json(text: str) -> Event:
+    """Return the event that `to_json` wrote as this text; raise `ValueError` for any other text."""
+    try:
+        content = json.loads(text)
+        event: Event = _build(_KINDS[content.pop("event")], content)
+        is_canonical = event.to_json() == text
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+        is_canonical = False
+    if not is_canonical:
+        raise ValueError("it is not an event of this version of relaxdp")
+    return event
+
+
+def _in_brackets(reason: str) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def _encode(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _encode(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_encode(each) for each in value]
+    if isinstance(value, Decimal):
+        return epsilon_text(value)
+    return value.astimezone(UTC).isoformat(timespec="microseconds") if isinstance(value, datetime) else value
+
+
+_get_hints = cache(get_type_hints)
+
+
+def _build(kind: Any, content: dict[str, Any]) -> Any:
+    hints = _get_hints(kind)
+    if set(content) != set(hints):
+        raise ValueError("other fields")
+    return kind(**{name: _decode(hint, content[name]) for name, hint in hints.items()})
+
+
+def _decode(hint: Any, value: Any) -> Any:
+    """Return the value of a field by its declared type. JSON cannot tell an amount from text."""
+    origin, options = get_origin(hint), get_args(hint)
+    if hint is Decimal:
+        return from_text(value)
+    if hint is datetime:
+        return datetime.fromisoformat(value)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_decode(options[0], each) for each in value)
+    if origin is UnionType and value is None:
+        return None
+    if origin is UnionType:
+        return _decode(options[0], value)
+    if is_dataclass(hint):
+        return _build(hint, value)
+    is_right = value in options if origin is Literal else type(value) is (origin or hint)
+    if not is_right or (hint is int and value < 0):
+        raise ValueError("another type")
+    return value

@@ -1,370 +1,190 @@
-"""The ledger: what has been spent, by whom, of which budget; durable before anything is released."""
+"""The ledger: a chain of events, verified when it is read, and durable before anything is released.
+
+The digest of an event is HMAC-SHA256(K, digest of the event before || canonical JSON), in hexadecimal. K is derived
+from the vault's key, and the vault's id takes the place of the digest before the first event. So an event can be
+neither changed, removed, reordered nor made up without the key. Only the last events can be cut off: stamps and
+released files show that.
+"""
 
 from __future__ import annotations
 
+import hmac
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from relaxdp.draw.stream import PathId
-from relaxdp.errors import (
-    BudgetError,
-    BudgetMissingError,
-    EpsilonError,
-    LedgerChangedError,
-    PathNameError,
-    SubjectError,
-    refusing,
-)
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.lazy import LazyModule
-from relaxdp.ledger.account import Account, Balance, add_up, as_budget
-from relaxdp.ledger.entries import Entry, PathFacts, Subject, check_reason, check_text
-from relaxdp.ledger.events import BegunAnew, BudgetRaised, BudgetSet, Event
-from relaxdp.ledger.rules import Charge, Decision, decide, declared
-from relaxdp.remedies import IN_PYTHON
+from relaxdp.draw.canonical import length_prefixed
+from relaxdp.draw.key import Key
+from relaxdp.errors import LedgerAccessError, LedgerDamagedError, MissingPartError
+from relaxdp.ledger.account import Account
+from relaxdp.ledger.events import Event, from_json
+from relaxdp.ledger.sqlite import SqliteStore
+from relaxdp.ledger.store import Row, Rows, Store
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from relaxdp.ledger import rows
-    from relaxdp.ledger import store as stores
-else:  # SQLAlchemy is slow to import, and many programs open no ledger
-    rows, stores = LazyModule("relaxdp.ledger.rows"), LazyModule("relaxdp.ledger.store")
-
-__all__ = ["Balance", "Charge", "Ledger", "utc_now"]
-
-Clock = Callable[[], datetime]
+# Shown as a file name, these would show a password. The last one is libpq's other form of an address.
+_LIKE_A_URL = re.compile(r"\w+(\+\w*)?:/|(postgres|postgresql)(\+\w*)?:|.*\bpassword\s*=", re.IGNORECASE | re.DOTALL)
 
 
-def utc_now() -> datetime:
-    """Return the time of the system, in UTC."""
-    return datetime.now(UTC)
+def open_store(place: str | os.PathLike[str], vault_id: str) -> Store:
+    """Return the store at a path or a postgresql:// URL. Nothing is opened or created yet."""
+    text = os.fspath(place)
+    if not isinstance(place, str) or not _LIKE_A_URL.match(text):
+        return SqliteStore(place)
+    if text.partition("://")[0].lower() not in ("postgres", "postgresql"):
+        raise LedgerAccessError(
+            "A ledger is a SQLite file or a PostgreSQL database.",
+            hint="Name a file, or a database like postgresql://user@host/database.",
+        )
+    try:
+        from relaxdp.ledger.postgres import PostgresStore  # noqa: PLC0415
+    except ImportError:
+        raise MissingPartError(
+            "A ledger in PostgreSQL needs psycopg.", hint="Run: pip install 'relaxdp[postgres]'"
+        ) from None
+    return PostgresStore(text, vault_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Events that were verified: what they add up to, and their digests."""
+
+    account: Account
+    digests: tuple[str, ...]
 
 
 class Ledger:
-    """Events that were made durable, and the accounts that they add up to.
+    """The events of one vault. Every call opens one connection and closes it; threads and forks may share a ledger."""
 
-    Every charge is one transaction that looks, decides and writes while all other writers wait; it is on disk before
-    the call returns. So many processes cannot spend the same budget twice, and a crash can only lose a charge whose
-    release has not happened.
-
-    Claim: never less than what was acknowledged, never overspent; tests/faults/ledger/test_faults.py.
-    """
-
-    def __init__(self, store: stores.Store, *, clock: Clock = utc_now) -> None:
-        self._store, self._clock = store, clock
-        self._seen = 0
-
-    @classmethod
-    def open(
-        cls, where: str | os.PathLike[str], *, timeout: float = 30.0, create: bool = True, clock: Clock = utc_now
-    ) -> Self:
-        """Open a ledger by file name or database URL; a new one is begun unless `create` forbids it.
-
-        A new file appears with the first thing that is written to it. `timeout` is how many seconds to wait for other
-        processes.
-        """
-        store = stores.store_of(where, timeout=timeout)
-        store.prepare(create=create)
-        return cls(store, clock=clock)
-
-    @refusing("Nothing was changed.")
-    def set_budget(self, subject: Subject, budget: Epsilon, *, reason: str) -> None:
-        """Set the first budget of a subject."""
-        exact = as_budget(budget)
-        check_reason(reason)
-        with self._account(subject, writing=True) as (connection, account):
-            if account.budget is not None:
-                raise BudgetError(
-                    "{subject} has a budget of {budget} already; it may only be raised.",
-                    subject=str(subject),
-                    budget=epsilon_text(account.budget),
-                )
-            event = BudgetSet(subject, self._now(), exact, reason)
-            rows.write(connection, account, account.after(event), [event])
-
-    @refusing("Nothing was changed.")
-    def raise_budget(self, subject: Subject, budget: Epsilon, *, reason: str) -> None:
-        """Raise a budget. It can never be lowered: what could be spent may have been promised already."""
-        exact = as_budget(budget)
-        check_reason(reason)
-        with self._account(subject, writing=True) as (connection, account):
-            old = account.budget
-            if old is None or exact <= old:
-                stands = "there is none yet" if old is None else f"it is {epsilon_text(old)}"
-                raise BudgetError(
-                    "the budget of {subject} may only be raised: {stands}, and {asked} was asked for.",
-                    stands=stands,
-                    subject=str(subject),
-                    budget=None if old is None else epsilon_text(old),
-                    asked=epsilon_text(exact),
-                )
-            event = BudgetRaised(subject, self._now(), old, exact, reason)
-            rows.write(connection, account, account.after(event), [event])
-
-    @refusing("Nothing was declared.", IN_PYTHON)
-    def declare_series(
-        self,
-        subject: Subject,
-        release: str,
-        dates: Mapping[str, Epsilon],
-        *,
-        reason: str,
-        budget: Epsilon | None = None,
-    ) -> Account:
-        """Declare dates of a release, like 2026 and 2027, and what each may cost a person: before the first of them.
-
-        Every date is a path of its own, so that whoever is in all of them pays the sum, which the budget must hold;
-        `budget` is the first one of a subject. More dates may follow, and what a date may cost can be raised.
-        """
-        check_reason(reason)
-        check_text(release, "the name of a release", PathNameError)
-        exact = {date: as_epsilon(each) for date, each in dates.items()}
-        with self._account(subject, writing=True) as (connection, account):
-            begun = None if budget is None else as_budget(budget)
-            events, after = declared(account, release, exact, budget=begun, reason=reason, time=self._now()), account
-            for event in events:
-                after = after.after(event)
-            rows.write(connection, account, after, events)
-        return after
-
-    def facts_of(
-        self, paths: Sequence[PathId], key_fingerprint: str, known: Account | None = None
-    ) -> dict[str, PathFacts]:
-        """Return what paths of a release were opened with under a key, by attribute, for whomever they were charged.
-
-        `known` is one of the accounts, where the caller has just looked at it.
-        """
-        found = {}
-        for subject in (each for each in self.subjects() if each.kind == "population"):  # tables are of these
-            account = known if known is not None and known.subject == subject else self.account(subject)
-            for path in paths:
-                state = account.last_epoch(path)
-                if state is not None and state.facts.key_fingerprint == key_fingerprint:
-                    found[path.attribute] = state.facts
-        return found
-
-    def quote(
-        self,
-        subject: Subject,
-        path: PathId,
-        facts: PathFacts,
-        epsilon: Epsilon,
-        *,
-        again: bool = False,
-        force: bool = False,
-        budget: Epsilon | None = None,
-    ) -> Charge:
-        """Return what `charge` would do, or refuse as it would; nothing is written. Its path has the epoch to draw."""
-        entry = Entry(path, facts, as_epsilon(epsilon))
-        return self.quote_all(subject, [entry], again=again, force=force, budget=budget)[0]
-
-    def quote_all(
-        self,
-        subject: Subject,
-        entries: Sequence[Entry],
-        *,
-        again: bool = False,
-        force: bool = False,
-        budget: Epsilon | None = None,
-        known: Account | None = None,
-    ) -> list[Charge]:
-        """Return what `charge_all` would do, or refuse as it would; nothing is written.
-
-        `known` is the account, where the caller has just looked at it.
-        """
-        if known is not None and known.budget is not None:
-            return list(self._decide(known, entries, again, force, budget, "").charges)
-        with self._account(subject) as (_, account):
-            return list(self._decide(account, entries, again, force, budget, "").charges)
-
-    @refusing("Nothing was charged.", IN_PYTHON)
-    def charge(
-        self,
-        subject: Subject,
-        path: PathId,
-        facts: PathFacts,
-        epsilon: Epsilon,
-        *,
-        again: bool = False,
-        force: bool = False,
-        budget: Epsilon | None = None,
-        reason: str = "",
-    ) -> Charge:
-        """Charge a release to its subject, durably, before it leaves.
-
-        The same or, with `again`, a lower level costs nothing. `force` opens a new path where the key, the values,
-        the type of the ids or the table differ; its cost adds up, and `path` is the one that its quote names. `budget`
-        is for the first release of a subject.
-        """
-        entry = Entry(path, facts, as_epsilon(epsilon))
-        return self.charge_all(subject, [entry], again=again, force=force, budget=budget, reason=reason)[0]
-
-    def charge_all(
-        self,
-        subject: Subject,
-        entries: Sequence[Entry],
-        *,
-        again: bool = False,
-        force: bool = False,
-        budget: Epsilon | None = None,
-        reason: str = "",
-        anew: str = "",
-    ) -> list[Charge]:
-        """Charge several releases together: all of them or none, in one transaction.
-
-        Each was drawn on the epoch that its path names. Where that is not the one to go on with, nothing is charged.
-        Algorithm 1 draws afresh, so the same step again is refused. `anew` says why a key that has spent elsewhere
-        spends here too, see `spending`; it is recorded.
-        """
-        if reason:
-            check_reason(reason)
-        with self._account(subject, writing=True) as (connection, account):
-            decision = self._decide(account, entries, again, force, budget, reason)
-            if [entry.path for entry in entries] != [charge.path for charge in decision.charges]:
-                raise LedgerChangedError(
-                    "the ledger changed since the release was quoted: run it again.",
-                    subject=str(subject),
-                )
-            events = list(decision.events)
-            if anew:
-                events.append(BegunAnew(subject, self._now(), entries[0].facts.key_fingerprint, anew))
-            rows.write(connection, account, decision.account, events)
-        return list(decision.charges)
-
-    def account(self, subject: Subject) -> Account:
-        """Return what the events of a subject add up to; an empty account where there are none."""
-        with self._account(subject) as (_, account):
-            return account
-
-    def digests(self) -> set[str]:
-        """Return the digests of all files whose reports were charged and cannot be drawn again."""
-        with self._store.reading() as connection:
-            return rows.read_digests(connection)
-
-    def snapshots(self) -> set[str]:
-        """Return the digests of the snapshots that paths were released from."""
-        with self._store.reading() as connection:
-            return rows.read_snapshots(connection)
-
-    def balance(self, subject: Subject) -> Balance:
-        """Return what a subject may spend, has spent, has left, and on which paths."""
-        with self._account(subject) as (_, account):
-            return account.balance()
+    def __init__(self, store: Store, key: Key, vault_id: str) -> None:
+        # The key itself is kept as well: it cannot be pickled, and so neither can a ledger.
+        self._store, self._key, self._vault = store, key, vault_id
+        self._secret = key.derive(length_prefixed(b"ledger"))
+        self._verified: _Chain | None = None
 
     @property
     def address(self) -> str:
-        """Where it is kept: a file, or a URL without its password."""
-        return self._store.address()
+        """The file, or the URL without its password."""
+        return self._store.address
 
-    @property
-    def entries(self) -> int:
-        """How many events were ever recorded."""
-        with self._store.reading() as connection:
-            return rows.last_number(connection)
+    def create(self, event: Event) -> Account:
+        """Create the ledger with its first event, durably; reject a place that has events of this vault."""
+        with self._store.creating() as rows:
+            if rows.read(1):
+                raise LedgerAccessError(
+                    "The ledger {address!r} has events of this vault already.", address=self.address
+                )
+            chain = self._store_event(rows, None, event)
+        self._verified = chain
+        return chain.account
 
-    def knows_key(self, fingerprint: str) -> bool:
-        """Return whether anything was ever released here with a key."""
-        with self._store.reading() as connection:
-            return rows.knows_key(connection, fingerprint)
+    def read(self) -> Account:
+        """Verify the whole chain, and return what it adds up to."""
+        return self._read_all()[0].account
 
-    def subjects(self) -> list[Subject]:
-        """Return everybody who has a budget."""
-        with self._store.reading() as connection, self._intact():
-            return rows.read_subjects(connection)
+    def events(self) -> list[Event]:
+        """Verify the whole chain, and return its events."""
+        return self._read_all()[1]
 
-    def history(self, subject: Subject | None = None) -> list[Event]:
-        """Return what happened, to one subject or to all, in order."""
-        with self._store.reading() as connection, self._intact():
-            return rows.read_events(connection, subject)
+    def digest_at(self, number: int) -> str | None:
+        """Return the digest of an event; None where there is no such event. Reads only if nothing was read yet."""
+        digests = (self._verified or self._read_all()[0]).digests
+        return digests[number - 1] if 1 <= number <= len(digests) else None
 
-    def verify(self) -> None:
-        """Add up everything that ever happened, and refuse a ledger whose accounts say something else."""
-        with self._store.reading() as connection, self._intact():
-            if not rows.is_gapless(connection):
-                raise ValueError("an event is missing")
-            accounts = add_up(rows.read_events(connection, None))
-            if set(accounts) != set(rows.read_subjects(connection)):
-                raise ValueError("its events are about others than its accounts")
-            for subject, account in accounts.items():
-                if account != rows.read_account(connection, subject):
-                    raise ValueError(f"the account of {subject} is not what its events add up to")
+    def append(self, make: Callable[[Account], Event | None]) -> Account:
+        """Append the event that `make` returns for the account as it is now, and return the account after it.
 
-    @contextmanager
-    def copied_to(self, target: Path) -> Iterator[None]:
-        """Write a consistent copy to a new file; until the block ends, nothing can be charged."""
-        with self._store.writing():
-            self._store.copy_to(target)
-            yield
+        No other process writes between the call of `make` and the event. An exception or None writes nothing.
+        """
+        known = self._verified
+        with self._store.writing() as rows:
+            found = rows.read(1 if known is None else known.account.number)
+            if known is not None:
+                # Everything up to the last verified digest is settled by that digest, so only the rest is verified.
+                if [each[2] for each in found[:1]] != [known.account.digest]:
+                    raise self._went_back()
+                found = found[1:]
+            chain = self._verify(found, known)[0]
+            event = make(chain.account)
+            if event is not None:
+                chain = self._store_event(rows, chain, event)
+        self._verified = chain
+        return chain.account
 
-    def close(self) -> None:
-        """Let go of the ledger; it cannot be used afterwards."""
-        self._store.close()
+    def copy_to(self, path: str | os.PathLike[str]) -> Account:
+        """Verify the chain, write a copy to a new private SQLite file, and return what the copy adds up to."""
+        chain, _, found = self._read_all()
+        with SqliteStore(path).creating() as rows:
+            for row in found:
+                rows.add(*row)
+        return chain.account
 
-    def __enter__(self) -> Self:
-        return self
+    def _read_all(self) -> tuple[_Chain, list[Event], list[Row]]:
+        known = self._verified  # Before the transaction: another thread may append while this one reads.
+        with self._store.reading() as rows:
+            found = rows.read(1)
+        chain, events = self._verify(found, None)
+        if known is not None and chain.digests[: len(known.digests)] != known.digests:
+            raise self._went_back()
+        self._verified = chain
+        return chain, events, found
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _decide(
-        self,
-        account: Account,
-        entries: Sequence[Entry],
-        again: bool,
-        force: bool,
-        budget: Epsilon | None,
-        reason: str,
-    ) -> Decision:
-        exact = None if budget is None else as_budget(budget)
-        return decide(account, entries, again=again, force=force, budget=exact, reason=reason, time=self._now())
-
-    @contextmanager
-    def _account(self, subject: Subject, *, writing: bool = False) -> Iterator[tuple[Connection, Account]]:
-        seen = self._seen  # before the transaction: other threads go on while this one looks
-        with self._store.writing() if writing else self._store.reading() as connection:
-            with self._intact():
-                if rows.last_number(connection) < seen:
-                    raise ValueError("it went back to an earlier state, as if a backup had been put in its place")
-                account = rows.read_account(connection, subject)
+    def _verify(self, rows: Iterable[Row], known: _Chain | None) -> tuple[_Chain, list[Event]]:
+        """Follow the chain along stored events, and return where it ends."""
+        account, digests = (None, []) if known is None else (known.account, [*known.digests])
+        events: list[Event] = []
+        for number, content, digest in rows:
+            if number != len(digests) + 1:
+                raise self._damaged(f"event {len(digests) + 1} is missing")
+            if not isinstance(content, str) or digest != self._compute_digest(account, content):
+                raise self._mismatch(number)
             try:
-                yield connection, account
-            except BudgetMissingError as problem:
-                if rows.last_number(connection):
-                    raise
-                raise self._never_begun(problem) from None
-            number = rows.last_number(connection)
-        self._seen = max(self._seen, number)
+                event = from_json(content)
+                account = self._follow(account, event, digest)
+            except ValueError as problem:
+                raise self._damaged(f"event {number} is invalid: {problem}") from None
+            digests.append(digest)
+            events.append(event)
+        if account is None:
+            raise self._damaged("it has no events")
+        return _Chain(account, tuple(digests)), events
 
-    def _never_begun(self, problem: BudgetMissingError) -> BudgetMissingError:
-        """Return what to say where nothing ever happened: the ledger may be lost, and a new budget would hide that."""
-        return BudgetMissingError(
-            "{absence}. If this key has released before, restore it (docs/ledger.md); else begin it with a budget.",
-            remedy=problem.remedy,
-            absence=self._store.absence(),
-            **problem.fields,
+    def _store_event(self, rows: Rows, known: _Chain | None, event: Event) -> _Chain:
+        account, digests = (None, ()) if known is None else (known.account, known.digests)
+        content = event.to_json()
+        digest = self._compute_digest(account, content)
+        after = self._follow(account, event, digest)
+        rows.add(event.number, content, digest)
+        return _Chain(after, (*digests, digest))
+
+    def _follow(self, account: Account | None, event: Event, digest: str) -> Account:
+        if account is not None:
+            return account.after(event, digest)
+        begun = Account.begin(event, digest)
+        if begun.vault != self._vault:
+            raise ValueError("it creates another vault")
+        return begun
+
+    def _compute_digest(self, account: Account | None, content: str) -> str:
+        before = self._vault if account is None else account.digest
+        return hmac.digest(self._secret, f"{before}{content}".encode(), "sha256").hex()
+
+    def _mismatch(self, number: int) -> LedgerDamagedError:
+        if number > 1:
+            return self._damaged(f"event {number} does not match its digest")
+        return self._damaged(
+            f"event 1 does not match its digest under the key {self._key.fingerprint}",
+            "If that is not the key of the vault, use the right one. Otherwise restore {address!r} from a backup.",
         )
 
-    @contextmanager
-    def _intact(self) -> Iterator[None]:
-        """Turn what no ledger has written into one sentence."""
-        try:
-            yield
-        except (SubjectError, PathNameError, EpsilonError):
-            raise self._store.problem("a name or an amount in it cannot be read") from None
-        except ValueError as problem:
-            raise self._store.problem(str(problem)) from None
+    def _went_back(self) -> LedgerDamagedError:
+        return self._damaged("it went back to an earlier state, or has another history than before")
 
-    def today(self) -> str:
-        """Return the day by the ledger's clock, in UTC."""
-        return self._now().date().isoformat()
-
-    def _now(self) -> datetime:
-        return self._clock().astimezone(UTC)
+    def _damaged(self, what: str, hint: str = "") -> LedgerDamagedError:
+        return LedgerDamagedError(
+            "The ledger of vault {vault!r} is damaged: {what}.",
+            hint=hint or "Restore {address!r} from a backup of the vault.",
+            vault=self._vault,
+            what=what,
+            address=self.address,
+        )

@@ -1,285 +1,245 @@
-"""The ledger in a PostgreSQL database: all that is particular to PostgreSQL."""
+"""The ledger in a PostgreSQL database, which several machines and vaults can share."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from typing import Any, LiteralString
 
 import psycopg
-from psycopg import Error, OperationalError
-from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
+from psycopg.conninfo import conninfo_to_dict
 
-from relaxdp.errors import (
-    LedgerAccessError,
-    LedgerDamagedError,
-    LedgerError,
-    LedgerFullError,
-    LedgerLockedError,
-    LedgerUncertainError,
-    LedgerVersionError,
+from relaxdp.errors import LedgerAccessError, LedgerDamagedError, LedgerError, LedgerFullError
+from relaxdp.ledger.store import LOCKED, UNCERTAIN, Problem, Row
+
+# The name of the table holds the version of its columns. ALWAYS fires the trigger for replication roles as well.
+_CREATE: tuple[LiteralString, ...] = (
+    "CREATE TABLE relaxdp_ledger_v1 (vault text, number bigint, content text NOT NULL, digest text NOT NULL, "
+    "PRIMARY KEY (vault, number))",
+    "CREATE OR REPLACE FUNCTION relaxdp_ledger_reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION "
+    "'the ledger is append-only' USING ERRCODE = 'integrity_constraint_violation'; END $$",
+    "CREATE TRIGGER relaxdp_ledger_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON relaxdp_ledger_v1 "
+    "EXECUTE FUNCTION relaxdp_ledger_reject()",
+    "ALTER TABLE relaxdp_ledger_v1 ENABLE ALWAYS TRIGGER relaxdp_ledger_append_only",
 )
-from relaxdp.ledger.store import SCHEMA, describe_other_version
-from relaxdp.storage.address import postgres_address
-from relaxdp.storage.database import READING, WRITING, postgres_engine, unfit
 
-Sentence = tuple[type[LedgerError], str]
-
-LOCKED: Sentence = (
-    LedgerLockedError,
-    "is held by another process, and did not become free within {timeout:g} seconds",
+# For one transaction, whatever the server, the database or the user have as defaults: waiting ends, a process that
+# vanished while it held the ledger loses it, and a commit is on disk (and on synchronous replicas) before it returns.
+_SETTINGS = (
+    "SELECT set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', '30s', true), "
+    "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' "
+    "THEN 'remote_apply' ELSE 'on' END, true), current_setting('fsync'), current_setting('server_encoding')"
 )
-_RIGHTS: Sentence = (LedgerAccessError, "may not be read or written by this user: the rights to its tables are missing")
-_DOWN: Sentence = (LedgerAccessError, "cannot be used now: its server is shutting down or starting")
-_BUSY: Sentence = (LedgerAccessError, "cannot be opened: its server has no connection or no memory left")
-_READ_ONLY: Sentence = (LedgerAccessError, "may not be written: this server is a replica, or read-only")
-_REFUSED: Sentence = (LedgerAccessError, "refuses this user: the name or the password is wrong, or missing")
-_NO_DATABASE: Sentence = (LedgerAccessError, "cannot be opened: there is no such database")
-_STOPPED: Sentence = (LedgerAccessError, "ended the transaction: it took too long, or somebody stopped it")
-_NOBODY: Sentence = (LedgerAccessError, "cannot be reached: no server answers there")
-_LOST: Sentence = (LedgerAccessError, "cannot be used: the connection was lost")
 
-# By the code of the answer: the whole of it first, then its class.
-_CODES: dict[str, Sentence] = {
+
+_AGAIN = "Run the command again."
+_URL = "Check the URL of the ledger in vault.toml, and that the server runs."
+_ADMIN = "Ask the administrator of the database."
+_LOGIN = "Check the user and the password, for example in ~/.pgpass."
+_RIGHTS = Problem(LedgerAccessError, "cannot be read or written: this user lacks the rights to its table", _ADMIN)
+_DOWN = Problem(LedgerAccessError, "cannot be used now: its server starts or shuts down", _AGAIN)
+_BUSY = Problem(LedgerAccessError, "cannot be opened: its server has no connection or no memory left", _AGAIN)
+_READ_ONLY = Problem(LedgerAccessError, "cannot be written: its server is a replica, or read-only", _URL)
+_REJECTED = Problem(LedgerAccessError, "rejects this user: the name or the password is wrong or missing", _LOGIN)
+_NO_DATABASE = Problem(LedgerAccessError, "cannot be opened: there is no such database", _URL)
+_STOPPED = Problem(LedgerAccessError, "ended the transaction: it took too long, or was stopped", _AGAIN)
+_LOST = Problem(LedgerAccessError, "cannot be used: the connection was lost", _AGAIN)
+_DAMAGED = Problem(LedgerDamagedError, "is damaged", "Restore the database from a backup.")
+_NO_SYNC = Problem(LedgerAccessError, "would forget: its server does not write to its disk (fsync is off)", _ADMIN)
+_NOT_UTF8 = Problem(
+    LedgerAccessError, "cannot store every name: the encoding of the database is not UTF8", "Use another database."
+)
+
+# By SQLSTATE: the whole code first, then its class.
+_CODES = {
     "55P03": LOCKED,
     "40P01": LOCKED,
     "42501": _RIGHTS,
-    "28": _REFUSED,
+    "28": _REJECTED,
     "3D000": _NO_DATABASE,
-    "3F000": (LedgerAccessError, "cannot be created: the schema of the search path does not exist"),
+    "3F000": Problem(LedgerAccessError, "cannot be created: the schema of the search path does not exist", _ADMIN),
     "25006": _READ_ONLY,
     "25P03": _STOPPED,
     "25P04": _STOPPED,
     "57014": _STOPPED,
     "57P": _DOWN,
     "08": _LOST,
-    "53100": (LedgerFullError, "cannot be written: the disk is full"),
+    "53100": Problem(LedgerFullError, "cannot be written: the disk of its server is full", _ADMIN),
     "53": _BUSY,
-    "58": (LedgerFullError, "cannot be read or written: the disk fails, or has no room for it"),
-    "42P07": (LedgerDamagedError, "has tables of the ledger's names, but is no ledger"),
-    "42P01": (LedgerAccessError, "cannot be used: its tables are gone"),
-    "42703": (LedgerDamagedError, "is damaged: its tables have other columns"),
-    "54000": (LedgerAccessError, "cannot hold names as long as these, taken together"),
-    "23": (LedgerDamagedError, "is damaged, or somebody else writes to it who does not hold it"),
-    "XX": (LedgerDamagedError, "is damaged"),
+    "58": Problem(LedgerFullError, "cannot be read or written: the disk of its server is full or fails", _ADMIN),
+    "42P01": Problem(LedgerAccessError, "is missing: the database has no table of ledgers", _URL),
+    "42703": _DAMAGED,
+    "23": _DAMAGED,
+    "XX": _DAMAGED,
 }
 
-# A connection that fails has no code, so it is told by its words, where the server speaks English.
-_WORDS: tuple[tuple[tuple[str, ...], Sentence], ...] = (
-    (("password", "authentication failed", "pg_hba.conf", 'role ""'), _REFUSED),
+# A failed connection has no code, so it is recognised by words, where the server uses English.
+_WORDS = (
+    (("password", "authentication failed", "pg_hba.conf", 'role ""'), _REJECTED),
     (("starting up", "shutting down", "recovery mode", "not yet accepting"), _DOWN),
     (("too many", "connection slots"), _BUSY),
     (("permission denied",), _RIGHTS),
     (('database "" does not exist',), _NO_DATABASE),
     (("session is read-only", "hot standby"), _READ_ONLY),
-    (("definition of service",), (LedgerAccessError, "cannot be opened: its service is not in the service file")),
-    ((' value: ""', "bad value"), (LedgerAccessError, "cannot be opened: a parameter of its URL has no valid value")),
-    (("timeout", "timed out"), (LedgerAccessError, "did not answer in time")),
-    (("certificate", "SSL"), (LedgerAccessError, "cannot be opened: no encrypted connection can be made")),
-    (("refused", "No such file", "resolve", "translate host"), _NOBODY),
+    (("timeout", "timed out"), Problem(LedgerAccessError, "did not answer in time", _AGAIN)),
+    (("certificate", "SSL"), Problem(LedgerAccessError, "cannot be opened: the encrypted connection fails", _URL)),
+    (("refused", "No such file", "resolve", "translate host"), Problem(LedgerAccessError, "does not answer", _URL)),
 )
-_UNREACHABLE: Sentence = (LedgerAccessError, "cannot be reached, or does not accept the connection")
-_NAMES = re.compile(r"\"[^\"]*\"|'[^']*'")  # of hosts and users, which may be any words
+_UNREACHABLE = Problem(LedgerAccessError, "cannot be reached, or does not accept the connection", _URL)
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")  # Names of hosts and users, which may contain any of these words.
 
 
-def sentence(problem: BaseException, *, connecting: bool) -> Sentence:
-    """Return the kind of an error and what it says; `{timeout}` in it stands for the seconds that were waited."""
-    code = getattr(problem, "sqlstate", None) or ""
+class PostgresStore:
+    """The rows of one vault in a table of ledgers. A connection is open during one transaction only."""
+
+    def __init__(self, url: str, vault_id: str, *, timeout: float = 30.0) -> None:
+        self._vault, self._timeout = vault_id, timeout
+        self._parameters = _parse_url(url, timeout)
+        self._address = _hide_password(self._parameters)
+
+    @property
+    def address(self) -> str:
+        """The URL without its password."""
+        return self._address
+
+    @contextmanager
+    def creating(self) -> Iterator[_PostgresRows]:
+        """Create the table, if no other vault has, and the first events of this one."""
+        with self._transaction(writing=True) as connection:
+            _hold(connection, "relaxdp ledger")  # Vaults that are created together wait for each other.
+            if connection.execute("SELECT to_regclass('relaxdp_ledger_v1')").fetchall() == [(None,)]:
+                for statement in _CREATE:
+                    connection.execute(statement)
+            yield _PostgresRows(connection, self._vault)
+
+    @contextmanager
+    def reading(self) -> Iterator[_PostgresRows]:
+        """Show one consistent state."""
+        with self._transaction(writing=False) as connection:
+            yield _PostgresRows(connection, self._vault)
+
+    @contextmanager
+    def writing(self) -> Iterator[_PostgresRows]:
+        """Hold the vault's events before reading, so that a decision still holds when it is written."""
+        with self._transaction(writing=True) as connection:
+            _hold(connection, f"relaxdp ledger {self._vault}")
+            yield _PostgresRows(connection, self._vault)
+
+    @contextmanager
+    def _transaction(self, *, writing: bool) -> Iterator[psycopg.Connection[Any]]:
+        """Run one transaction, and turn the errors of PostgreSQL into sentences."""
+        found: psycopg.Error | None = None
+        connecting, committing = True, False
+        try:
+            # Nothing is prepared: poolers between here and the server share connections.
+            with closing(psycopg.connect(**self._parameters, prepare_threshold=None)) as connection:
+                connecting = False
+                # A writer must see what was committed while it waited, a reader one state and nothing later.
+                level = psycopg.IsolationLevel
+                connection.isolation_level = level.READ_COMMITTED if writing else level.REPEATABLE_READ
+                connection.read_only = not writing
+                self._prepare(connection)
+                yield connection
+                committing = writing
+                connection.commit()
+                committing = False
+        except psycopg.Error as problem:
+            found = problem
+        if found is not None:
+            error = self._error(UNCERTAIN if committing and _is_lost(found) else _explain(found, connecting))
+            try:
+                raise error
+            finally:
+                error.__context__ = None  # Its frames hold the connection, and with it the password.
+
+    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
+        wait = min(2**31 - 1, max(1, round(self._timeout * 1000)))
+        *_, syncs, encoding = connection.execute(_SETTINGS, (str(wait),)).fetchall()[0]
+        if syncs != "on":
+            raise self._error(_NO_SYNC)
+        if encoding != "UTF8":
+            raise self._error(_NOT_UTF8)
+
+    def _error(self, problem: Problem) -> LedgerError:
+        return problem.to_error(self._address, self._timeout)
+
+
+class _PostgresRows:
+    """The events of one vault, within a transaction."""
+
+    def __init__(self, connection: psycopg.Connection[Any], vault: str) -> None:
+        self._connection, self._vault = connection, vault
+
+    def read(self, start: int) -> list[Row]:
+        """Return the events from a number on, in ascending order."""
+        select = (
+            "SELECT number, content, digest FROM relaxdp_ledger_v1 WHERE vault = %s AND number >= %s ORDER BY number"
+        )
+        return self._connection.execute(select, (self._vault, start)).fetchall()
+
+    def add(self, number: int, content: str, digest: str) -> None:
+        """Store the next event."""
+        insert = "INSERT INTO relaxdp_ledger_v1 (vault, number, content, digest) VALUES (%s, %s, %s, %s)"
+        self._connection.execute(insert, (self._vault, number, content, digest))
+
+
+def _hold(connection: psycopg.Connection[Any], what: str) -> None:
+    """Wait for a lock that ends with the transaction. Two vaults with one hash only wait for each other."""
+    number = int.from_bytes(sha256(what.encode()).digest()[:8], signed=True)
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
+
+
+def _explain(problem: psycopg.Error, connecting: bool) -> Problem:
+    code = problem.sqlstate or ""
     for known in (code, code[:3], code[:2]):
         if known in _CODES:
             return _CODES[known]
     if connecting:
-        text = _NAMES.sub('""', str(problem))
-        found = (said for words, said in _WORDS if any(word in text for word in words))
-        return next(found, _UNREACHABLE)
-    return _LOST if is_lost(problem) else (LedgerError, "cannot be used")
+        text = _QUOTED.sub('""', str(problem))
+        return next((each for words, each in _WORDS if any(word in text for word in words)), _UNREACHABLE)
+    return _LOST if _is_lost(problem) else Problem(LedgerError, "cannot be used", _AGAIN)
 
 
-def is_lost(problem: BaseException) -> bool:
-    """Return whether the server may have gone on without us, so that nobody knows how it ended."""
-    code = problem.sqlstate if isinstance(problem, Error) else None
-    if code is None:
-        return isinstance(problem, OperationalError)
-    return code.startswith(("08", "57P", "25P0"))
+def _is_lost(problem: psycopg.Error) -> bool:
+    """Return whether the server may have gone on alone, so that nothing is known about a commit."""
+    if problem.sqlstate is None:
+        return isinstance(problem, psycopg.OperationalError)
+    return problem.sqlstate.startswith(("08", "57P", "25P0"))
 
 
-# What happened stays, and so does whom it happened to; ALWAYS holds for replication roles as well.
-_REFUSE = "ledger_refuse"
-GUARDS = (
-    f"CREATE OR REPLACE FUNCTION {_REFUSE}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION "
-    "'% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation'; END $$",
-    *(
-        statement
-        for table, deeds in [
-            ("ledger_event", "UPDATE OR DELETE OR TRUNCATE"),
-            ("ledger_path", "DELETE OR TRUNCATE"),
-            ("ledger_subject", "DELETE OR TRUNCATE"),
-            (SCHEMA.table, "DELETE OR TRUNCATE"),
-        ]
-        for statement in (
-            f"CREATE TRIGGER {table}_append_only BEFORE {deeds} ON {table} EXECUTE FUNCTION {_REFUSE}()",
-            f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {table}_append_only",
+def _parse_url(url: str, timeout: float) -> dict[str, Any]:
+    """Return the parameters of a connection. Everything else comes from libpq: PGPASSWORD, ~/.pgpass, a service."""
+    # libpq wants the second '=' of a parameter (options=-csearch_path=books) encoded, and people write it plainly.
+    pairs = (pair.partition("=") for pair in url.partition("://")[2].split("&"))
+    encoded = "&".join(name + mark + value.replace("=", "%3D") for name, mark, value in pairs)
+    found: dict[str, Any] | None = None
+    try:
+        found = dict(conninfo_to_dict(f"postgresql://{encoded}"))
+    except (psycopg.Error, UnicodeError):
+        found = None
+    # A password with a plain @, : or / ends up in one of these, and would be shown in messages.
+    host, port, database = (str((found or {}).get(key) or "") for key in ("host", "port", "dbname"))
+    is_wrong = "@" in host[1:] or "@" in database or not all(each.isdecimal() for each in port.split(",") if each)
+    if found is None or is_wrong:
+        raise LedgerAccessError(
+            "The URL of the ledger cannot be parsed.",
+            hint="Write it like postgresql://user@host/database. In a password, encode everything but letters and "
+            "digits: %40 for @.",
         )
-    ),
-)
-
-# For one transaction, whatever the server, the database or the user have as their defaults: waiting ends; a process
-# that vanished while it held the ledger holds it for half a minute at most; a commit is on disk (and on synchronous
-# replicas, if there are any) before it returns.
-_SETTINGS = text(
-    "SELECT set_config('lock_timeout', :wait, true), set_config('idle_in_transaction_session_timeout', '30s', true), "
-    "set_config('synchronous_commit', "
-    "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
-)
-
-# The one row of this table is what every writer holds. Unlike an advisory lock it cannot be another one for users
-# with another search path, and it says under which version of the schema one writes.
-_HOLD = text(f"SELECT version_num FROM {SCHEMA.table} FOR UPDATE")  # noqa: S608
-
-# Where there is no such row yet, those who want to create it wait for each other here ("relaxdp" in ASCII).
-_CREATION = text(f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxdp')})")
+    found.setdefault("connect_timeout", max(2, math.ceil(timeout)))
+    found.setdefault("tcp_user_timeout", max(2000, math.ceil(timeout * 1000)))  # A silent network ends the wait, too.
+    found.setdefault("keepalives_idle", 30)
+    found.setdefault("target_session_attrs", "read-write")
+    return {**found, "client_encoding": "utf8"}
 
 
-class PostgresStore:
-    """The tables `ledger_*` of a database, in which others may live beside it.
-
-    Connections live for one transaction. None is open when a process forks, and none crosses threads.
-    """
-
-    def __init__(self, url: str, *, timeout: float) -> None:
-        address = postgres_address(url, timeout=timeout)
-        if address is None:
-            raise LedgerAccessError(
-                "the ledger's URL cannot be understood: it is written postgresql://user@host/database, and in a "
-                "password everything but letters and digits is encoded, like %40 for @."
-            )
-        self._name, self._place, self._timeout = address.name, address.place, timeout
-        self._engine: Engine | None = postgres_engine(address.parameters, poolclass=NullPool)
-
-    def prepare(self, *, create: bool) -> None:
-        """Check the server, and create the tables if they are missing."""
-        with self.reading() as connection:
-            self._check_server(connection)
-            version = SCHEMA.read_version(connection)
-        if version is None:
-            if not create:
-                raise self._error(LedgerAccessError, "does not exist: the database holds none")
-            version = self._create()
-        self._check_version(version)
-
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Look at one snapshot."""
-        with self._transaction(writing=False) as connection:
-            yield connection
-
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Hold the ledger before looking, so that what was checked still holds when it is written."""
-        with self._transaction(writing=True) as connection:
-            self._check_version(self._hold(connection))
-            yield connection
-
-    def close(self) -> None:
-        """Refuse further use."""
-        self._engine = None
-
-    def address(self) -> str:
-        """Return the URL without what is secret."""
-        return self._place
-
-    def copy_to(self, target: Path) -> None:
-        """Refuse: the server's own tools do it, triggers and all."""
-        raise LedgerError("a ledger in PostgreSQL is backed up with pg_dump and restored with pg_restore.")
-
-    def absence(self) -> str:
-        """Say that nothing has happened in it yet."""
-        return f"the ledger {self._name!r} is empty"
-
-    def problem(self, what: str) -> LedgerError:
-        """Return the error for content that no ledger has written."""
-        return self._error(LedgerDamagedError, f"is damaged: {what}")
-
-    def _create(self) -> object:
-        with self._transaction(writing=True) as connection:
-            connection.execute(_CREATION)
-            version = SCHEMA.read_version(connection)
-            if version is None:  # otherwise another process was faster
-                SCHEMA.create(connection)
-                for statement in GUARDS:
-                    connection.execute(text(statement))
-        return version or SCHEMA.version
-
-    def _hold(self, connection: Connection) -> object:
-        versions = connection.execute(_HOLD).scalars().all()
-        if len(versions) != 1:  # nothing would be held
-            raise self.problem("its version is missing")
-        return versions[0]
-
-    def _check_version(self, version: object) -> None:
-        if version != SCHEMA.version:
-            raise self._error(LedgerVersionError, describe_other_version(version), version=version)
-
-    def _check_server(self, connection: Connection) -> None:
-        why = unfit(connection)
-        if why == "fsync":
-            raise self._error(LedgerAccessError, "would forget: its server does not write to its disk (fsync is off)")
-        if why == "encoding":
-            raise self._error(LedgerAccessError, "cannot hold every name: the encoding of the database is not UTF8")
-
-    @contextmanager
-    def _transaction(self, *, writing: bool) -> Iterator[Connection]:
-        """Run one transaction on a connection of its own, and turn the database's exceptions into sentences."""
-        if self._engine is None:
-            raise self._error(LedgerAccessError, "was closed")
-        found: BaseException | None = None
-        connecting, committing = True, False
-        try:
-            with self._engine.connect() as plain:
-                connecting = False
-                connection = plain.execution_options(**(WRITING if writing else READING))
-                with connection.begin():
-                    connection.execute(_SETTINGS, {"wait": str(min(2**31 - 1, max(1, round(self._timeout * 1000))))})
-                    yield connection
-                    # PostgreSQL answers the commit of a transaction that failed with a silent rollback.
-                    if _status(connection) != TransactionStatus.INTRANS:
-                        raise self._error(LedgerError, "cannot be used: the transaction failed")
-                    committing = writing
-                committing = False
-        except DBAPIError as problem:
-            found = problem.orig
-        except psycopg.Error as problem:
-            found = problem
-        if found is None:
-            return
-        error = self._sentence(found, connecting, committing)
-        try:
-            raise error
-        finally:
-            # The exception that we were called with would come along, and with it the connection and its password.
-            error.__context__ = None
-
-    def _sentence(self, problem: BaseException, connecting: bool, committing: bool) -> LedgerError:
-        if committing and is_lost(problem):
-            lost = self._error(
-                LedgerUncertainError, "was lost while it wrote, so that what was to be charged may be charged"
-            )
-            # No boundary may say that nothing happened.
-            lost.consequence = "Running it again charges nothing twice."
-            return lost
-        kind, what = sentence(problem, connecting=connecting)
-        return self._error(kind, what.format(timeout=self._timeout))
-
-    def _error(self, kind: type[LedgerError], what: str, **fields: Any) -> LedgerError:
-        return kind("the ledger {path!r} {what}.", what=what, path=self._name, **fields)
-
-
-def _status(connection: Connection) -> TransactionStatus:
-    driver: Any = connection.connection.dbapi_connection
-    status: TransactionStatus = driver.info.transaction_status
-    return status
+def _hide_password(parameters: dict[str, Any]) -> str:
+    user = f"{parameters['user']}@" if parameters.get("user") else ""
+    host, port = parameters.get("host") or "", parameters.get("port") or ""
+    extra = f"?service={parameters['service']}" if parameters.get("service") else ""
+    if host.startswith("/"):  # The folder of the server's socket.
+        host, extra = "", extra or f"?host={host}"
+    return f"postgresql://{user}{host}{f':{port}' if port else ''}/{parameters.get('dbname') or ''}{extra}"

@@ -1,99 +1,66 @@
-"""Where a ledger is kept: the protocol of a store, which one an address names, and its schema."""
+"""What a ledger needs from a store, and how the problems of a database become sentences."""
 
 from __future__ import annotations
 
-import os
-import re
-from contextlib import AbstractContextManager, suppress
-from pathlib import Path
-from typing import Protocol
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
 
-from sqlalchemy import Connection, make_url
-from sqlalchemy.exc import ArgumentError
+from relaxdp.errors import LedgerError, LedgerLockedError, LedgerUncertainError
 
-from relaxdp.errors import LedgerAccessError, LedgerError
-from relaxdp.ledger.rows import METADATA
-from relaxdp.storage.address import POSTGRES
-from relaxdp.storage.database import Schema
+Row = tuple[int, str, str]
+"""An event as it is stored: its number, its JSON and its digest."""
 
-SCHEMA = Schema(METADATA, "ledger_version", version=2)
 
-# As a file name these would be shown, and a password with them; the last is libpq's other form of an address.
-_HALF_A_URL = re.compile(r"(postgres|postgresql)(\+\w*)?:|sqlite(\+\w*)?:/|.*\bpassword\s*=", re.IGNORECASE | re.DOTALL)
+class Rows(Protocol):
+    """The events of one vault, within a transaction."""
+
+    def read(self, start: int) -> list[Row]:
+        """Return the events from a number on, in ascending order."""
+
+    def add(self, number: int, content: str, digest: str) -> None:
+        """Store the next event."""
 
 
 class Store(Protocol):
-    """Where the events and the state that they add up to are kept.
+    """Where events are stored. Every problem of the database is raised as a `LedgerError`."""
 
-    Every problem of the database comes out of these as a `LedgerError`.
-    """
+    @property
+    def address(self) -> str:
+        """Where the ledger is, without a password."""
 
-    def prepare(self, *, create: bool) -> None:
-        """Create the tables, in a new place only with `create`; reject what cannot be used.
+    def creating(self) -> AbstractContextManager[Rows]:
+        """Create the ledger in one transaction; on an exception nothing of it remains."""
 
-        A file is not even there before something is written: nobody takes an empty one for a ledger that was kept.
-        """
+    def reading(self) -> AbstractContextManager[Rows]:
+        """Show one consistent state."""
 
-    def reading(self) -> AbstractContextManager[Connection]:
-        """Look at one consistent state."""
-
-    def writing(self) -> AbstractContextManager[Connection]:
+    def writing(self) -> AbstractContextManager[Rows]:
         """Hold the ledger against all other writers; on a normal exit everything is on disk, otherwise nothing."""
 
-    def address(self) -> str:
-        """Return where it is, so that it can be found again: whole, but without a password."""
 
-    def absence(self) -> str:
-        """Say of a ledger in which nothing has happened that it is empty, or not even there."""
+class Problem(NamedTuple):
+    """A problem of a database: the error to raise, what is wrong with the ledger, and what to do."""
 
-    def copy_to(self, target: Path) -> None:
-        """Write a consistent copy to a new file; fail where there are better tools."""
+    kind: type[LedgerError]
+    what: str
+    hint: str
 
-    def problem(self, what: str) -> LedgerError:
-        """Return the error for content that no ledger has written."""
-
-    def close(self) -> None:
-        """Let go of it."""
-
-
-def describe_other_version(version: object) -> str:
-    """Say why a ledger of another version cannot be used."""
-    return (
-        f"has schema version {version!r}, and this version of relaxdp needs {SCHEMA.version!r}. It was created by "
-        "another version. Nothing is published yet, so there is no migration. Use the version that created it"
-    )
+    def to_error(self, address: str, timeout: float) -> LedgerError:
+        """Return the error. `{timeout}` in its words stands for the seconds that were waited."""
+        what = self.what.format(timeout=timeout)
+        error = self.kind("The ledger {path!r} {what}.", hint=self.hint, path=address, what=what)
+        if isinstance(error, LedgerUncertainError):
+            error.consequence = "Nothing is charged twice."  # No boundary may add that nothing happened.
+        return error
 
 
-def store_of(where: str | os.PathLike[str], *, timeout: float) -> Store:
-    """Return the store of a file name or of a database URL. A URL may hold a password, so it is not shown."""
-    from relaxdp.ledger.sqlite import SqliteStore  # noqa: PLC0415
-
-    text = str(where)
-    if not isinstance(where, str) or "://" not in text:
-        if _HALF_A_URL.match(text):
-            raise LedgerAccessError("the ledger's URL cannot be understood.")
-        return SqliteStore(where, timeout=timeout)
-    scheme = text.partition("://")[0].lower()
-    if scheme in POSTGRES:
-        return _postgres(text, timeout)
-    url = None
-    with suppress(ArgumentError, ValueError):  # their texts quote from it
-        url = make_url(text)
-    if url is None:
-        raise LedgerAccessError("the ledger's URL cannot be understood.")
-    if url.get_backend_name() != "sqlite":
-        raise LedgerAccessError("a ledger cannot be kept in {scheme!r}, only in SQLite or PostgreSQL.", scheme=scheme)
-    if not url.database or url.database == ":memory:" or url.query:
-        raise LedgerAccessError(
-            "the ledger's URL must name a file and nothing else, such as sqlite:///ledger.db: a ledger in "
-            "memory would forget."
-        )
-    return SqliteStore(url.database, timeout=timeout)
-
-
-def _postgres(url: str, timeout: float) -> Store:
-    try:
-        from relaxdp.ledger.postgres import PostgresStore  # noqa: PLC0415
-    except ImportError:
-        raise LedgerAccessError("a ledger in PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'.") from None
-    return PostgresStore(url, timeout=timeout)
+LOCKED = Problem(
+    LedgerLockedError,
+    "is in use by another process, and did not become free within {timeout:g} seconds",
+    "Run the command again when the other process has ended.",
+)
+UNCERTAIN = Problem(
+    LedgerUncertainError,
+    "failed while it was written, so the change may be recorded",
+    "Look at the history of the vault, then run the command again.",
+)

@@ -30,8 +30,8 @@ from relaxdp.errors import (
     refusing,
 )
 from relaxdp.law.epsilon import as_epsilon
-from relaxdp.ledger.marks import Marks
 from relaxdp.market.levels import MOST_LEVELS, level_on
+from relaxdp.market.marks import Marks
 
 ATTRIBUTE = "answer"
 _UNSENT = "Nothing was sent."
@@ -92,7 +92,7 @@ def remember(pool: Pool, answer: Any, *, key: Key) -> None:
     itself, whatever links lead there; where the key is a copy, a mark in the state folder says where it is. A key that
     comes from no file has its memory in the state folder.
     """
-    marks = Marks("pools", key.fingerprint)
+    marks = Marks(key.fingerprint)
     place = _memory_of(key, marks)
     now = {
         "encoding": pool.encoding.name,

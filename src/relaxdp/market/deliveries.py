@@ -36,11 +36,10 @@ from relaxdp.market.goods import (
 from relaxdp.market.levels import check_delivery, check_digits, check_priced, extended, grown
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
-from relaxdp.publication.description import ColumnDescription, FileDescription
-from relaxdp.publication.request import id_type_of
-from relaxdp.table.formats import Input
-from relaxdp.table.kinds import Format
-from relaxdp.table.order import IdOrder, NotAscendingError
+from relaxdp.tables.columns import get_id_type
+from relaxdp.tables.files import Format, Input
+from relaxdp.tables.metadata import ColumnDescription, FileDescription
+from relaxdp.tables.sorting import IdOrder, NotAscendingError
 
 MOST_LETTERS = 1000
 MOST_VALUES = 10_000
@@ -118,7 +117,7 @@ def _read_delivered(path: Path, table: Input, id_column: str, column: str) -> tu
     wanted = [id_column, column]
     try:
         with pa_parquet.ParquetFile(path, pre_buffer=False, read_dictionary=wanted) as file:
-            if _unpacked(file.metadata, wanted) > MOST_BYTES:
+            if _unpacked(file.metadata) > MOST_BYTES:
                 raise too_large()
             for batch in file.iter_batches(_SMALL_BATCH, columns=wanted):
                 if any(_longest(each) > MOST_LETTERS for each in batch.columns):
@@ -130,11 +129,12 @@ def _read_delivered(path: Path, table: Input, id_column: str, column: str) -> tu
     return read_columns(table, id_column, column)
 
 
-def _unpacked(metadata: Any, wanted: list[str]) -> int:
-    """Return how many bytes some columns have when they are unpacked, as the file says."""
-    groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
-    chunks = (group.column(place) for group in groups for place in range(group.num_columns))
-    return sum(max(chunk.total_uncompressed_size, 0) for chunk in chunks if chunk.path_in_schema in wanted)
+def _unpacked(metadata: Any) -> int:
+    """Return how many bytes the file states for all its columns when they are unpacked.
+
+    The metadata of a single column is not read: where it is damaged, pyarrow ends the process.
+    """
+    return sum(max(metadata.row_group(place).total_byte_size, 0) for place in range(metadata.num_row_groups))
 
 
 def _longest(column: Any) -> int:
@@ -149,7 +149,7 @@ def _longest(column: Any) -> int:
 def _check_ids(ids: Any, described: ColumnDescription) -> None:
     try:
         IdOrder().check(ids)
-        kind = id_type_of(ids.type)
+        kind = get_id_type(ids.type)
     except NotAscendingError:
         raise DeliveryError("the rows are not in the order of their ids, or an id occurs twice.") from None
     except RelaxdpError as problem:

@@ -26,9 +26,9 @@ from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.law.bridge import NOISE
 from relaxdp.law.level import Level
 from relaxdp.market.schema import FILES
-from relaxdp.publication.description import ColumnDescription, FileDescription, parquet_metadata, parquet_writer
-from relaxdp.publication.plain import plain
-from relaxdp.table.formats import BATCH_ROWS, Input
+from relaxdp.tables.files import BATCH_ROWS, Input
+from relaxdp.tables.metadata import ColumnDescription, FileDescription, parquet_metadata, parquet_writer
+from relaxdp.tables.plain import plain
 
 if TYPE_CHECKING:  # the auditor draws levels where nothing of a service is installed
     from relaxdp.market.listings import Listing
@@ -111,12 +111,15 @@ def bridge_name(listing: str, described: ColumnDescription, encoding: Encoding) 
 def encoding_of(described: ColumnDescription) -> Encoding:
     """Return the encoding that a description names, or refuse what is not sold here."""
     try:
-        return described.made_encoding()
+        encoding = described.made_encoding()
     except RelaxdpError as problem:
         raise DeliveryError(
             "the delivery cannot be sold here: its encoding is not known, or its values do not fit it.",
             problem=problem.code,
         ) from None
+    if encoding.domain == "words":
+        raise DeliveryError("The delivery cannot be sold here: it holds RAPPOR reports.")
+    return encoding
 
 
 def check_fits(new: Goods, first: Goods) -> None:
@@ -128,7 +131,7 @@ def check_fits(new: Goods, first: Goods) -> None:
             "of the same path raises the authorised epsilon."
         )
     encoding = first.encoding
-    if encoding.params != new.encoding.params or (one.encoding, one.sampler) != (two.encoding, two.sampler):
+    if encoding.params != new.encoding.params or one.encoding != two.encoding:
         raise DeliveryError("the delivery has other values, or in another encoding, than the first one.")
     if one.id_type != two.id_type or first.id_column != new.id_column or not first.ids.equals(new.ids):
         raise DeliveryError("the delivery has other ids than the first one.")

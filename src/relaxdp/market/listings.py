@@ -23,8 +23,8 @@ from relaxdp.market.details import NOTHING_SAID, Details, details_text, read_det
 from relaxdp.market.levels import Grid, Neighbours
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
-from relaxdp.publication.description import ColumnDescription
 from relaxdp.service.precision import DEFAULT, Precision
+from relaxdp.tables.metadata import ColumnDescription
 
 Kind = Literal["release", "pool"]
 ID_PATTERN = NAME_PATTERN
@@ -262,7 +262,7 @@ def claim_path(connection: Connection, listing: Listing, described: ColumnDescri
     Two listings of one path would draw their levels independently of each other, and together they would tell more
     than the larger one.
     """
-    named = json.dumps([described.key_fingerprint, described.path.stream_name(), described.path.attribute])
+    named = json.dumps([described.key_fingerprint, described.path.release, described.path.attribute])
     path = sha256(named.encode()).hexdigest()  # names may be longer than what an index takes
     known = select(LISTINGS.c.id).where(LISTINGS.c.path == path, LISTINGS.c.number != listing.number)
     holder = connection.execute(known).scalar()

@@ -36,10 +36,10 @@ from relaxdp.market.purchases import Purchase, receipt_of
 from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, verify
 from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
-from relaxdp.publication.description import ColumnDescription
 from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.service.wire import encoding_of as campaign_encoding
 from relaxdp.storage.database import Database
+from relaxdp.tables.metadata import ColumnDescription
 
 _ATTEMPTS = 4
 _HOLD = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxmkt')})"

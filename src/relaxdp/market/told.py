@@ -12,9 +12,9 @@ from relaxdp.estimation.counts import Counts
 from relaxdp.market import wire
 from relaxdp.market.goods import read_file
 from relaxdp.market.purchases import Purchase
-from relaxdp.publication.description import typed
-from relaxdp.publication.plain import plain
-from relaxdp.table.formats import BATCH_ROWS
+from relaxdp.tables.files import BATCH_ROWS
+from relaxdp.tables.metadata import typed
+from relaxdp.tables.plain import plain
 
 MOST_READ = 5_000_000
 """A file of more objects is counted where it was downloaded to, not while others wait for the service."""

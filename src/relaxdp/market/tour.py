@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pa_parquet
 
 from relaxdp.device.address import Server
 from relaxdp.draw.key import Key
@@ -15,7 +14,7 @@ from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import MarketClient
 from relaxdp.market.client_pool import Pool
 from relaxdp.mechanisms import Categorical
-from relaxdp.table.calls import release
+from relaxdp.tables.vault import Vault
 
 RELEASE, POOL = "heating", "night-shift"
 SELLER, BUYERS, VISITOR = "energy-office", ("anna", "ben"), "you"
@@ -66,23 +65,15 @@ def furnish(server: Server, token: str, folder: Path, *, seed: int) -> Traders:
 
 def _list_release(seller: MarketClient, folder: Path, random: np.random.Generator) -> None:
     """Release a column at 1 and relax it to 2, as a data holder would, and deliver both."""
-    key, answers = Key.generate(), random.choice(_VALUES, ROWS, p=_SHARES)
+    answers = random.choice(_VALUES, ROWS, p=_SHARES)
     table = pa.table({"household": [f"h-{number:05d}" for number in range(ROWS)], "heating": answers})
     prices = {"points": [["0.1", 10], ["1", 100], ["2", 150], ["4", 200]]}
     seller.create_listing("How households heat", prices, name=RELEASE, budget="4", details=_SAID)
+    vault = Vault.create(folder / "seller.vault", budget=4)
     for epsilon in ("1", "2"):
-        released = release(
-            table,
-            {"heating": Categorical(_VALUES)},
-            id="household",
-            epsilon=epsilon,
-            key=key,
-            release=RELEASE,
-            ledger=folder / "seller.ledger",
-            budget=4,
-        )
         file = folder / f"{RELEASE}-{epsilon}.parquet"
-        pa_parquet.write_table(released, file)
+        columns = {"heating": Categorical(_VALUES)}
+        vault.release(table, columns, id="household", epsilon=epsilon, name=RELEASE, output=file)
         seller.deliver(RELEASE, file)
 
 

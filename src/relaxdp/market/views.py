@@ -19,7 +19,7 @@ from relaxdp.market.listings import KeptLevel, Listing
 from relaxdp.market.pools import Standing
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.sales import Deal
-from relaxdp.publication.description import ColumnDescription, typed
+from relaxdp.tables.metadata import ColumnDescription, typed
 
 ENCODER = msgspec.json.Encoder()
 

@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.errors import DescriptionError, MixedFilesError, RapporError
+from relaxdp.errors import MixedFilesError, RapporError
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.filter import BloomShape, bit_support
-from relaxdp.rappor.reports import CLIENT, COHORT, REPORT, ReportsDescription, report_batches
-from relaxdp.table.formats import Input
+from relaxdp.rappor.reports import REPORT, read_description, report_batches
 
 Integers = NDArray[np.int64]
 Bits = NDArray[np.uint8]
@@ -47,10 +46,10 @@ def count_files(files: Sequence[Path], shape: BloomShape) -> tuple[RapporCounts,
     for path in files:
         if sum(path.absolute() == other.absolute() for other in files) > 1:
             raise MixedFilesError("{path!r} is named twice: its devices would count twice.", path=str(path))
-    described = {path: _description(path, shape) for path in files}
-    first = next(iter(described.values())).report
-    for path, description in described.items():
-        report = description.report
+    descriptions = {path: read_description(path, shape) for path in files}
+    described = {path: description.columns[REPORT] for path, description in descriptions.items()}
+    first = described[files[0]]
+    for path, report in described.items():
         if (report.path, report.key_fingerprint, report.id_type) != (first.path, first.key_fingerprint, first.id_type):
             raise MixedFilesError(
                 "{file!r} is of another release, column or key, or of other kinds of clients, than the first.",
@@ -58,36 +57,16 @@ def count_files(files: Sequence[Path], shape: BloomShape) -> tuple[RapporCounts,
             )
     counts, devices = RapporCounts(shape), {}
     seen: set[str] | None = None if len(files) == 1 else set()
-    for path in sorted(files, key=lambda each: -described[each].report.threshold):
+    for path in sorted(files, key=lambda each: -described[each].threshold):
         sums = BitSums(shape)
-        for batch, cohorts, bits in report_batches(path, shape):
-            names = None if seen is None else _client_names(batch.column(CLIENT), first.id_type)
+        for ids, cohorts, bits in report_batches(path, descriptions[path].id_column, shape):
+            names = None if seen is None else _client_names(ids, first.id_type)
             fresh = slice(None) if names is None or seen is None else _first_seen(names, seen)
             sums.add(cohorts[fresh], bits[fresh])
-        counts.add(sums.reports, sums.ones, bit_support(described[path].report.threshold))
+        counts.add(sums.reports, sums.ones, bit_support(described[path].threshold))
         devices[path] = int(sums.reports.sum())
-    levels = {path: epsilon_text(description.report.epsilon) for path, description in described.items()}
+    levels = {path: epsilon_text(report.epsilon) for path, report in described.items()}
     return counts, [Taken(f"reports at epsilon {levels[path]}", devices[path]) for path in files]
-
-
-def _description(path: Path, shape: BloomShape) -> ReportsDescription:
-    """Return what a file says about itself, or refuse one of other parameters, and one that says nothing."""
-    lacking = [name for name in (CLIENT, COHORT, REPORT) if name not in Input(path).schema.names]
-    if lacking:
-        raise RapporError(
-            "{path!r} holds no reports: it lacks the column {column!r}.", path=str(path), column=lacking[0]
-        )
-    description = ReportsDescription.of(path)
-    if description is None:
-        raise DescriptionError("{path!r} does not say its level: it is no file of reports made here.", path=str(path))
-    if description.shape != shape:
-        raise RapporError(
-            "the reports in {file!r} have {found}, and the parameters say {shape}.",
-            file=str(path),
-            found=description.shape,
-            shape=shape,
-        )
-    return description
 
 
 def _client_names(clients: Any, id_type: str) -> list[str]:

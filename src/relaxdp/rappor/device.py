@@ -8,9 +8,7 @@ from typing import NamedTuple, NoReturn
 
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import PathId
-from relaxdp.encodings.bits import unpack_bits
 from relaxdp.encodings.path import ReportPath
-from relaxdp.encodings.protocol import Packed
 from relaxdp.errors import LevelError
 from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.rappor.encoding import BloomEncoding, cohorts_of
@@ -87,14 +85,3 @@ class Device:
 
     def __repr__(self) -> str:
         return f"<Device in cohort {self.cohort}>"
-
-
-def bit_strings(packed: Packed, bits: int) -> list[str]:
-    """Return packed reports as text, the highest bit first.
-
-    >>> import numpy as np
-    >>> bit_strings(np.array([[1], [6]], dtype=np.uint8), 4)
-    ['0001', '0110']
-    """
-    letters = unpack_bits(packed, bits)[:, ::-1] + ord("0")
-    return [row.tobytes().decode("ascii") for row in letters]

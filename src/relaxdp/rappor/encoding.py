@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from relaxdp.draw.columns import as_arrow, as_column, as_objects, column_slice, id_blocks, is_objects, read_ids
 from relaxdp.draw.key import Key
 from relaxdp.draw.stream import CHUNK, Messages, PathId, Words
-from relaxdp.encodings.packed import BitEncoding
+from relaxdp.encodings.packed import BitEncoding, packed_array
 from relaxdp.encodings.protocol import (
     Codes,
     Domain,
@@ -30,7 +30,7 @@ from relaxdp.encodings.protocol import (
     Truths,
 )  # fmt: skip
 from relaxdp.encodings.registry import register
-from relaxdp.encodings.release import KeptWords, KeyedPermanent, Watch, release_codes
+from relaxdp.encodings.release import KeptWords, KeyedPermanent, release_codes
 from relaxdp.errors import EncodingError, LengthError, RapporError, UndeclaredValueError, refusing
 from relaxdp.law.level import Level, Scale
 from relaxdp.law.support import Support
@@ -145,6 +145,14 @@ class BloomEncoding(BitEncoding):
             filters[row, known[word]] = 1
         return filters
 
+    def release_words(
+        self, cells: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int
+    ) -> tuple[list[Any], Any]:
+        """Return the cohorts and packed reports of a column of a table, and its words as the stream takes them."""
+        words = as_words(self.shape, cells, first_row)
+        made = release_bloom(self.shape, words, ids, key=key, level=level, path=path, first_row=first_row)
+        return [pa.array(made.cohorts), packed_array(made.packed)], words
+
     def support(self, keep: Fraction) -> Support:
         """Return the chances of a bit."""
         return Support.of_one_symbol(keep, 2)
@@ -234,7 +242,6 @@ def release_bloom(
     level: Level,
     path: PathId,
     first_row: int = 0,
-    watch: Watch | None = None,
 ) -> BloomReports:
     """Return cohorts and reports of many devices at one level: a pure function, like `release_codes`.
 
@@ -261,7 +268,6 @@ def release_bloom(
             key=key,
             level=level,
             path=path,
-            watch=watch,
         )
         packed[chosen] = encoding.pack(codes)
     return BloomReports(cohorts, packed)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,73 +16,64 @@ from numpy.typing import NDArray
 from relaxdp.encodings.bits import check_padding, unpack_bits
 from relaxdp.encodings.packed import packed_matrix
 from relaxdp.errors import CountsError, DescriptionError, LevelMismatchError, RapporError, TableFileError
-from relaxdp.publication.description import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.rappor.files import read_text
 from relaxdp.rappor.filter import BloomShape
-from relaxdp.table.formats import Input, opened_text
-from relaxdp.table.kinds import Format, format_of, sidecar_of
+from relaxdp.tables.files import Format, Input, get_sidecar, open_text
+from relaxdp.tables.metadata import FileDescription
 
 CLIENT, COHORT, REPORT = "client", "cohort", "report"
 
 
-@dataclass(frozen=True, slots=True)
-class ReportsDescription(FileDescription):
-    """What a file of reports says about itself: the level, and the numbers of bits, hashes and cohorts."""
-
-    shape: BloomShape
-
-    @classmethod
-    def make(cls, column: ColumnDescription, shape: BloomShape) -> ReportsDescription:
-        """Return the description of reports with this level and this shape."""
-        return cls(CLIENT, {REPORT: column}, shape)
-
-    @property
-    def report(self) -> ColumnDescription:
-        """The description of the only released column."""
-        return self.columns[REPORT]
-
-    def dumps(self) -> str:
-        """Return the description as one JSON text."""
-        shape = {"bits": self.shape.bits, "hashes": self.shape.hashes, "cohorts": self.shape.cohorts}
-        return json.dumps({"id": CLIENT, "columns": {REPORT: {**self.report.to_json(), "options": shape}}})
-
-    @classmethod
-    def of(cls, path: Path) -> ReportsDescription | None:
-        """Return what a file says about itself; None where it says nothing, or is no file of reports."""
-        if format_of(path) is Format.CSV:
-            sidecar = sidecar_of(path)
-            text: str | bytes | None = read_text(sidecar, "description") if sidecar.exists() else None
-        else:
-            text = (Input(path).schema.metadata or {}).get(METADATA_KEY)
-        if text is None:
-            return None
-        try:
-            content = json.loads(text)["columns"][REPORT]
-            options = content["options"]
-            shape = BloomShape(bits=options["bits"], hashes=options["hashes"], cohorts=options["cohorts"])
-        except (ValueError, KeyError, TypeError):
-            raise DescriptionError(
-                "the description of {path!r} is not that of RAPPOR reports.", path=str(path)
-            ) from None
-        found = cls.make(ColumnDescription.from_json(content), shape)
-        try:
-            BloomEncoding(shape).level(found.report.epsilon, found.report.threshold)
-        except LevelMismatchError:
-            raise DescriptionError("{path!r} says a level and a threshold that do not agree.", path=str(path)) from None
-        return found
+def read_description(path: Path, shape: BloomShape) -> FileDescription:
+    """Return what a file of reports states about itself; reject one of other parameters, or without a level."""
+    table = Input(path)
+    description = table.description()
+    stated = None if description is None else description.columns.get(REPORT)
+    wanted = [COHORT, REPORT, *([] if description is None else [description.id_column])]
+    lacking = [name for name in wanted if name not in table.schema.names]
+    if lacking:
+        raise RapporError(
+            "{path!r} holds no RAPPOR reports: it lacks the column {column!r}.",
+            hint="Name a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote.",
+            path=str(path),
+            column=lacking[0],
+        )
+    if description is None or stated is None or stated.encoding != BloomEncoding.name:
+        raise DescriptionError(
+            "{path!r} does not state the level of its reports.",
+            hint="Name a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote. The description of a CSV "
+            "file is in {sidecar!r}.",
+            path=str(path),
+            sidecar=get_sidecar(path).name,
+        )
+    encoding: Any = stated.made_encoding()
+    if encoding.shape != shape:
+        raise RapporError(
+            "The reports in {file!r} have {found}, and the parameters are {shape}.",
+            hint="Pass the parameter file with which the reports were made.",
+            file=str(path),
+            found=encoding.shape,
+            shape=shape,
+        )
+    try:
+        encoding.level(stated.epsilon, stated.threshold)
+    except LevelMismatchError:
+        raise DescriptionError("{path!r} states a level and a threshold that differ.", path=str(path)) from None
+    return description
 
 
-def report_batches(path: Path, shape: BloomShape) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.uint8]]]:
-    """Return batches of a file of reports with their cohorts and bits (bit 0 first), or refuse what does not fit."""
+def report_batches(
+    path: Path, id_column: str, shape: BloomShape
+) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.uint8]]]:
+    """Return the ids, cohorts and bits (bit 0 first) of a file of reports, batch by batch."""
     table, first_row, where = Input(path), 0, f"{str(path)!r}, "
-    with _ragged(table), closing(table.batches((CLIENT, COHORT, REPORT))) as batches:
+    with _ragged(table), closing(table.batches((id_column, COHORT, REPORT))) as batches:
         for batch in batches:
-            cohorts = _cohorts(batch.column(COHORT), shape, first_row, where)
-            if batch.column(CLIENT).null_count:
-                row = first_row + pc.index(pc.is_null(batch.column(CLIENT)), True).as_py() + 1
+            cohorts, ids = _cohorts(batch.column(COHORT), shape, first_row, where), batch.column(id_column)
+            if ids.null_count:
+                row = first_row + pc.index(pc.is_null(ids), True).as_py() + 1
                 raise RapporError("{where}row {row:,}: the client is missing.", where=where, row=row)
-            yield batch, cohorts, bits_of_reports(batch.column(REPORT), shape, first_row, where)
+            yield ids, cohorts, bits_of_reports(batch.column(REPORT), shape, first_row, where)
             first_row += batch.num_rows
 
 
@@ -95,7 +84,7 @@ def _ragged(table: Input) -> Iterator[None]:
         yield
     except TableFileError:
         if table.format is Format.CSV:
-            with opened_text(table.path, table.kind) as text:
+            with open_text(table.path, table.kind) as text:
                 reader = csv.reader(text, delimiter=table.kind.separator)
                 for row in reader:
                     if row and len(row) != len(table.schema.names):

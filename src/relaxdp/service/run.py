@@ -16,7 +16,7 @@ from uvicorn.server import Server
 from relaxdp.errors import HeadTooLargeError, ServiceError
 from relaxdp.service.observe import problem_response
 from relaxdp.service.settings import Settings
-from relaxdp.table.interrupts import leave
+from relaxdp.tables.interrupts import leave
 
 MAX_HEAD_BYTES = 64 << 10
 """How long request line and headers may be together; also trailers, and anything else around the parts of a body."""

@@ -22,9 +22,9 @@ from relaxdp.errors import (
     TableFileError,
     TooManyRequestsError,
 )
-from relaxdp.publication.staging import temporary_folder
 from relaxdp.service.limits import MOST_DRAINED, announced, broken_off, too_large
 from relaxdp.storage.database import unacknowledged
+from relaxdp.tables.staging import temporary_folder
 
 
 @contextmanager

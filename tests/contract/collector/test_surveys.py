@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.servers.collectors import Running
 
-from relaxdp.table.counting import count_pairs
+from relaxdp.tables.counting import count_pairs
 
 VALUES = {"diet": ["meat", "vegetarian", "vegan"], "lunch": ["canteen", "home"], "age": None}
 PAIRS = [["diet", "lunch"]]
@@ -137,7 +137,7 @@ def _renamed(file: Path) -> Path:
     """Give the answer of an export the name of its question: in a table two columns are told apart by their names."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from relaxdp.publication.description import METADATA_KEY  # noqa: PLC0415
+    from relaxdp.tables.metadata import METADATA_KEY  # noqa: PLC0415
 
     table, name = pq.read_table(file), file.stem.partition("-")[0]
     metadata = dict(table.schema.metadata)

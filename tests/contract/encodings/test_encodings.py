@@ -177,9 +177,9 @@ def test_estimate(mechanism: Mechanism) -> None:
 def test_algorithm_1(mechanism: Mechanism, tmp_path: Path) -> None:
     truth = values_of(mechanism, 1)[0]
     place = tmp_path / "chain.json"
-    chain = rx.Relaxation(mechanism, truth=truth, store=place)
+    chain = rx.Relaxation(mechanism, truth, state=place)
     first = chain.relax(epsilon="0.5")
-    assert rx.Relaxation(mechanism, truth=truth, store=place).relax(epsilon=0.5) == first
+    assert rx.Relaxation(mechanism, truth, state=place).relax(epsilon=0.5) == first
     last = chain.relax(epsilon=130)
     assert [chain.relax(epsilon=epsilon) for epsilon in (131, 140)] == [last, last]
     codes, seeds = mechanism.encoding.read([last])
@@ -192,8 +192,23 @@ def test_algorithm_1(mechanism: Mechanism, tmp_path: Path) -> None:
     if mechanism.encoding.name in ("categorical", "unary-symmetric", "local-hash"):
         assert support[LETTERS.index(truth)]
     other = next(each for each in MECHANISMS.values() if each is not mechanism and not is_numeric(each))
-    with refused(ChainFileError, says="another encoding"):
-        rx.Relaxation(other, truth=LETTERS[0], store=place)
+    with pytest.raises(ChainFileError, match="another mechanism"):
+        rx.Relaxation(other, LETTERS[0], state=place)
+
+
+def test_algorithm_1_for_an_array(mechanism: Mechanism, tmp_path: Path) -> None:
+    """A step goes from one column of reports to the next; kept randomness and reports are in the state file."""
+    encoding, values = mechanism.encoding, values_of(mechanism, 500)
+    relaxation = rx.Relaxation(mechanism, values, state=tmp_path / "state")
+    first, last = relaxation.relax(0.5), relaxation.relax(130)
+    again = rx.Relaxation(mechanism, values, state=tmp_path / "state")
+    assert again.relax(130) == relaxation.relax(131) == last
+    assert len(first) == len(last) == 500
+    (_, seeds), (codes, last_seeds) = encoding.read(first), encoding.read(last)
+    assert (seeds is None) == (not encoding.seeded)
+    assert seeds is None or (last_seeds is not None and np.array_equal(seeds, last_seeds))
+    if encoding.name in ("categorical", "unary-symmetric", "local-hash"):
+        assert encoding.supports(codes, last_seeds)[np.arange(500), [LETTERS.index(each) for each in values]].all()
 
 
 def test_kept_randomness_is_drawn_once() -> None:

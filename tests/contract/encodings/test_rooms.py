@@ -1,12 +1,9 @@
-"""The square wave in files, plans, frames, Spark, a campaign and the market."""
+"""The square wave in files, plans, frames, a campaign and the market."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from tests.conftest import require
-from tests.patience import PATIENCE
 from tests.servers.collectors import running
 from tests.servers.markets import here, level_of, release_file
 from typer.testing import CliRunner
@@ -35,8 +30,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     numbers += MEAN - numbers.mean()
     table = pa.table({"id": range(ROWS), "income": np.clip(numbers, 0, 10)})
     pa_parquet.write_table(table, tmp_path / "in.parquet")
-    rx.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
     monkeypatch.chdir(tmp_path)
+    rx.Key.from_bytes(bytes(range(32))).save("key")
+    rx.Vault.create("study.vault", budget=8, key_command="cat key")
     return tmp_path
 
 
@@ -51,8 +47,8 @@ def run(*words: str) -> Any:
 
 
 def release(target: str, epsilon: str, *more: str) -> Any:
-    words = ["release", "in.parquet", target, "--column", "income", "--id", "id", "--range", "0", "10", "--key", "key"]
-    return run(*words, "--epsilon", epsilon, "--budget", "8", "--json", *more)
+    words = ["release", "in.parquet", target, "--column", "income=0..10", "--id", "id", "--epsilon", epsilon, "--json"]
+    return run(*words, *more)
 
 
 def _reports(file: Path) -> Any:
@@ -69,7 +65,7 @@ def is_right(rows: list[dict[str, Any]], widest: float) -> None:
 
 def test_files_and_plans(place: Path) -> None:
     """The relaxed release goes on with the encoding that the path was opened with."""
-    assert release("two.parquet", "2", "--encoding", "wave:bins=9,window=4")["columns"]["income"]["cost"] == "2"
+    assert release("two.parquet", "2", "--mechanism", "income=wave:bins=9,window=4")["columns"]["income"]["cost"] == "2"
     assert release("four.parquet", "4")["columns"]["income"]["cost"] == "2"
     found = run("estimate", "two.parquet", "four.parquet", "--json")
     assert found["encoding"] == "wave"
@@ -99,7 +95,7 @@ def test_files_and_plans(place: Path) -> None:
 
 def test_our_own_tells_quartiles(place: Path) -> None:
     """In JSON and in words, for each group; and its window is the best one for the planned epsilon."""
-    opened = release("four.parquet", "4", "--encoding", "wave", "--planned-epsilon", "4")
+    opened = release("four.parquet", "4", "--mechanism", "income=wave", "--planned-epsilon", "4")
     assert opened["columns"]["income"]["cost"] == "4"
     (group,) = run("estimate", "four.parquet", "--json")["groups"]
     truth = np.quantile(pa_parquet.read_table("in.parquet")["income"].to_numpy(), [0.25, 0.5, 0.75])
@@ -118,29 +114,14 @@ def test_our_own_tells_quartiles(place: Path) -> None:
 
 def test_frames(place: Path) -> None:
     table = pa_parquet.read_table("in.parquet")
-    asked: Any = {"id": "id", "key": "key", "release": "survey", "budget": 8}
-    said = rx.Column(range=(0, 10), encoding="wave", options=OPTIONS)
-    released = rx.release(table, {"income": said}, epsilon=2, **asked)
+    vault = rx.Vault("study.vault")
+    released = vault.release(table, {"income": spread()}, id="id", epsilon=2, name="survey")
     low, high = rx.estimate(released, "income").interval()
     assert low < MEAN < high
-    again = rx.release(table, {"income": spread()}, epsilon=2, **asked)
-    assert again.column("income").equals(released.column("income"))
     own = spread().release(
         table["income"], table["id"], key=rx.Key.load("key"), epsilon=2, release="survey", attribute="income"
     )
-    assert own.to_pylist() == released.column("income").to_pylist()
-
-
-@pytest.mark.long
-def test_spark(place: Path) -> None:
-    require("java")
-    release("here.parquet", "2", "--encoding", "wave:bins=9,window=4", "--release", "survey")
-    words = ["release", "in.parquet", "out", "--column", "income", "--id", "id", "--range", "0", "10", "--key", "key"]
-    words += ["--epsilon", "2", "--engine", "spark", "--release", "survey"]
-    subprocess.run([sys.executable, "-m", "relaxdp", *words], check=True, timeout=PATIENCE, env=dict(os.environ))
-    there, here = pa_parquet.read_table("out").sort_by("id"), pa_parquet.read_table("here.parquet").sort_by("id")
-    assert there.column("income").to_pylist() == here.column("income").to_pylist()
-    is_right(run("estimate", "out", "--json")["groups"][0]["estimates"], 2)
+    assert own.to_pylist() == released.to_frame()["income_report"].to_pylist()
 
 
 def test_campaign(place: Path) -> None:

@@ -1,8 +1,9 @@
-"""Two dates are two paths: their joint law is a product, so variances add."""
+"""Two surveys under two names are two paths: their joint law is a product, so variances add."""
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction as F
 from math import prod
 from typing import get_args
@@ -16,16 +17,16 @@ from relaxdp.estimation.frequency import report_variance
 from relaxdp.law.support import Support
 
 KEY = Key.from_bytes(bytes(range(32)))
-DATES = PathId("survey", "voted", date="2026"), PathId("survey", "voted", date="2027")
+NAMES = PathId("survey-2026", "voted"), PathId("survey-2027", "voted")
 ONE, VALUES = 8, 3
 THRESHOLDS = (2, 5), (3,)
-"""Two levels at the first date, one at the second."""
+"""Two levels under the first name, one under the second."""
 
 
 def joint_law(truths: tuple[int, int]) -> Law:
-    """The law of all reports of one object at both dates, every word fed: equal keys and truths read the same words."""
+    """The law of all reports under both names, every word fed: equal keys and truths read the same words."""
     sources: dict[tuple[bytes, int], list[int]] = {}
-    for date, (path, truth) in enumerate(zip(DATES, truths, strict=True)):
+    for date, (path, truth) in enumerate(zip(NAMES, truths, strict=True)):
         key = path_key(KEY, PathName(path, "categorical", VALUES, b""))
         sources.setdefault((key, truth), []).append(date)
     law: Law = {}
@@ -39,7 +40,7 @@ def joint_law(truths: tuple[int, int]) -> Law:
     return law
 
 
-def check_dates(truths: tuple[int, int]) -> None:
+def check_names(truths: tuple[int, int]) -> None:
     """The law is the product of two paths; so a debiased change has the sum of both variances."""
     then, now = (path_law(VALUES, each, truth, one=ONE) for each, truth in zip(THRESHOLDS, truths, strict=True))
     product = {(*a, *b): p * q for (a, p), (b, q) in itertools.product(then.items(), now.items())}
@@ -66,20 +67,23 @@ TRUTHS = list(itertools.product(range(VALUES), repeat=2))
 
 
 @pytest.mark.parametrize("truths", TRUTHS)
-def test_two_dates_are_two_paths(truths: tuple[int, int]) -> None:
-    check_dates(truths)
+def test_two_names_are_two_paths(truths: tuple[int, int]) -> None:
+    check_names(truths)
 
 
-def test_mutant_a_path_that_dates_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were the date no part of the stream's name, who did not change would answer with the same noise again."""
-    monkeypatch.setattr(PathId, "stream_name", lambda self: "survey")
+def test_mutant_a_path_that_names_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the name were not part of the stream, an individual who did not change would answer with the same noise."""
+    info = PathName.info
+    monkeypatch.setattr(
+        PathName, "info", lambda self, purpose: info(replace(self, path=PathId("survey", self.path.attribute)), purpose)
+    )
     for truth in range(VALUES):
         with pytest.raises(AssertionError):
-            check_dates((truth, truth))
+            check_names((truth, truth))
 
 
 @pytest.mark.parametrize("purpose", get_args(Purpose))
-def test_dates_share_no_kept_randomness_either(purpose: Purpose) -> None:
-    """A rounding or a hash that were kept from one date to the next would be noise in common."""
-    keys = {path_key(KEY, PathName(path, "categorical", VALUES, b""), purpose) for path in DATES}
+def test_names_share_no_kept_randomness_either(purpose: Purpose) -> None:
+    """A rounding or a hash that were kept from one name to the next would be noise in common."""
+    keys = {path_key(KEY, PathName(path, "categorical", VALUES, b""), purpose) for path in NAMES}
     assert len(keys) == 2

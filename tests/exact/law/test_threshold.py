@@ -208,7 +208,7 @@ def test_only_the_beginning_of_what_was_written_is_shown(written: object, shown:
     with pytest.raises(EpsilonError) as found:
         as_epsilon(written)  # type: ignore[arg-type]
     assert found.value.fields == {"epsilon": shown}
-    assert found.value.message.endswith(f", not {shown}.")
+    assert found.value.sentence.endswith(f", not {shown}.")
 
 
 def test_float32_is_refused_and_float64_is_what_it_prints() -> None:

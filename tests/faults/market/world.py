@@ -12,23 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pa_parquet
 import pytest
 from tests.faults.market.witness import place_witness
+from tests.released import write_release
 from tests.servers.ledgers import Place, PostgresPlace, SqlitePlace
 from tests.servers.postgres import Server
 
 from relaxdp.draw.key import Key
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.law.epsilon import epsilon_text
 from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
 from relaxdp.mechanisms import Categorical
-from relaxdp.publication.request import ColumnRequest, TableRequest
 from relaxdp.service.schema import SCHEMA
 from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.storage.database import Database
-from relaxdp.table.release import release_table
 
 SLOTS = 16
 VALUES = ["flu", "covid", "none"]
@@ -145,13 +143,9 @@ def releases() -> dict[str, bytes]:
     """Return the seller's files, each of which relaxes the one before."""
     truths = random.Random(1).choices(VALUES, k=OBJECTS)
     with tempfile.TemporaryDirectory() as folder:
-        source, found = Path(folder, "in.parquet"), {}
-        pa_parquet.write_table(pa.table({"id": list(range(OBJECTS)), "answer": truths}), source)
+        table, found = pa.table({"id": list(range(OBJECTS)), "answer": truths}), {}
+        where: Any = {"key": SELLER_KEY, "name": RELEASE, "id": "id"}
         for epsilon in DELIVERIES:
-            request = TableRequest(
-                source=source, target=delivery(Path(folder), epsilon), id_column="id", epsilon=as_epsilon(epsilon),
-                columns=[ColumnRequest("answer", Categorical(VALUES))], key=SELLER_KEY, release=RELEASE,
-            )  # fmt: skip
-            release_table(request, None)
-            found[epsilon] = request.target.read_bytes()
+            target, columns = delivery(Path(folder), epsilon), {"answer": Categorical(VALUES)}
+            found[epsilon] = write_release(target, table, columns, epsilon=epsilon, **where).read_bytes()
     return found

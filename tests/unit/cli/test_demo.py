@@ -38,7 +38,7 @@ def test_nothing_is_left_where_it_stops_halfway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: BaseException
 ) -> None:
     def stop(*_: Any) -> None:
-        assert (tmp_path / "demo" / "key").exists()
+        assert (tmp_path / "demo" / demo.VAULT / "key").exists()
         assert (tmp_path / "demo" / demo.PEOPLE).exists()
         raise problem
 

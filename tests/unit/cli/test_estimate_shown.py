@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pa_parquet
 import pytest
 from rich.cells import cell_len
+from tests.released import KEY, release_to
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
 
-KEY = rx.Key.from_bytes(bytes(range(32)))
 ROWS = 2_000
 LONG = ["a diagnosis with a rather long name", "covid", "none of all those that were asked for"]
 TRUTH = np.random.default_rng(1).choice(LONG, ROWS, p=[0.3, 0.1, 0.6])
@@ -27,9 +27,8 @@ REPLACED = "\N{HORIZONTAL ELLIPSIS}"
 
 def written(path: Path, columns: dict[str, Any], mechanisms: dict[str, Any], epsilon: Any = 1) -> Path:
     table = pa.table({"id": np.arange(len(next(iter(columns.values())))), **columns})
-    keep = [name for name in columns if name not in mechanisms]
-    where: dict[str, Any] = {"id": "id", "key": KEY, "release": "survey", "ledger": None, "keep": keep}
-    pa_parquet.write_table(rx.release(table, mechanisms, epsilon=epsilon, **where), path)
+    passthrough = [name for name in columns if name not in mechanisms]
+    release_to(path, table, mechanisms, epsilon=epsilon, passthrough=passthrough)
     return path
 
 

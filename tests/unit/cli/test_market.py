@@ -165,7 +165,7 @@ def test_what_is_sent(market: FakeMarket) -> None:
         (["list", "--title", "T"], "--title goes with a FILE"),
         (["list", "--licence", "L"], "--licence goes with a FILE"),
         (["list", "f.parquet", "--title", "T", "--prices", "1:2", "--formula", "1"], "not as both"),
-        (["list", "f.parquet", "--title", "T", "--prices", "1:2"], "there is no file 'f.parquet'"),
+        (["list", "f.parquet", "--title", "T", "--prices", "1:2"], "There is no file 'f.parquet'"),
         *((["deliver", "x", "f.parquet", "--prices", prices], "prices are points such as")
           for prices in ("", "1", "1:", ":1", "1:2.5", "1:-2", "0:1", "x:1", "1:2,", "1:²")),
         (["buy", "a/../b", "--epsilon", "1"], "the name of a listing has 1 to 64"),
@@ -185,7 +185,7 @@ def test_what_is_sent(market: FakeMarket) -> None:
         (["account", "clinic", "--renew", "--role", "buyer"], "renewed without one"),
         (["account", "clinic", "--role", "buyer", "--token-out", "taken.parquet"], "exists already. Nothing was done."),
         (["pool", "--title", "T", "--prices", "1:2"], "one of --values, --values-file and --range"),
-        (["join", "snacks", "--key", "nothing", "--epsilon", "1", "--answer-file", "answer"], "there is no key file"),
+        (["join", "snacks", "--key", "nothing", "--epsilon", "1", "--answer-file", "answer"], "There is no key file"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_sentence_and_nothing_is_sent(market: FakeMarket, words: list[str], sentence: str) -> None:
@@ -197,11 +197,11 @@ def test_mistakes_are_one_sentence_and_nothing_is_sent(market: FakeMarket, words
 
 
 def test_exit_status(market: FakeMarket) -> None:
-    """The same through the real program: one sentence, status 2, no traceback."""
+    """The same through the real program: an error, status 2, no traceback."""
     market.refuse("POST /listings/diagnoses/buy", 409, "credits_error", "too few credits. Nothing was sold.")
     words = ["market", "buy", "diagnoses", "--epsilon", "1", "--server", market.url]
     done = subprocess.run([sys.executable, "-m", "relaxdp", *words], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", "too few credits. Nothing was sold.\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "Error: too few credits. Nothing was sold.\n")
 
 
 def test_the_markets_sentences_come_out_as_they_are(market: FakeMarket) -> None:
@@ -320,7 +320,7 @@ def test_truths_never_leave(market: FakeMarket, tmp_path: Path) -> None:
 
 def test_only_what_is_sold_leaves(market: FakeMarket, tmp_path: Path) -> None:
     """A kept column is the truth itself; it stays, and so does any other column of the file."""
-    file = release(tmp_path / "a.parquet", "1", "--keep", "ward")
+    file = release(tmp_path / "a.parquet", "1", "--passthrough", "ward")
     assert pa_parquet.read_schema(file).names == ["patient", "diagnosis", "ward"]
     ask(market.url, "deliver", "diagnoses", str(file))
     sent = pa_parquet.read_table(io.BytesIO(market.requests[0].body))

@@ -1,4 +1,4 @@
-"""`relaxdp rappor`: from a table of words to decoded words, the ledger along the way, one sentence for a mistake."""
+"""`relaxdp rappor`: from a table of words to decoded words, through a vault, and a hint for every mistake."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from typer.testing import CliRunner
 
-from relaxdp import Key
+from relaxdp import Key, Vault
 from relaxdp.cli.main import app, main
-from relaxdp.errors import DescriptionError
-from relaxdp.ledger.entries import Subject
-from relaxdp.ledger.ledger import Ledger
+from relaxdp.draw.stream import PathId
+from relaxdp.errors import DescriptionError, RowsChangedError
+from relaxdp.mechanisms import Mechanism
 from relaxdp.rappor.device import Device
+from relaxdp.rappor.encoding import BloomEncoding, release_bloom
 from relaxdp.rappor.filter import BloomShape
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})
@@ -44,7 +45,7 @@ def mistake(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     shown = capsys.readouterr()
     assert ended.value.code == 2
     assert shown.out == ""
-    assert shown.err.count("\n") == 1
+    assert shown.err.startswith("Error: ")
     return shown.err.rstrip("\n")
 
 
@@ -58,6 +59,7 @@ def prepare(folder: Path, patch: pytest.MonkeyPatch) -> None:
     Path("params.csv").write_text(PARAMS)
     Path("candidates.txt").write_text("\n".join(WORDS) + "\n")
     Key.from_bytes(bytes(range(32))).save("key")
+    Vault.create("study.vault", budget=5, key_command="cat key")
     Path("map.csv").write_text(run("map", "candidates.txt", "--params", "params.csv"))
 
 
@@ -73,12 +75,11 @@ def read(name: str) -> list[list[str]]:
 
 
 def encode(target: str, *words: str) -> str:
-    return run("encode", "clients.csv", target, "--params", "params.csv", "--key", "key", *words)
+    return run("encode", "clients.csv", target, "--params", "params.csv", *words)
 
 
 def spent() -> str:
-    with Ledger.open("key.ledger") as book:
-        return str(book.balance(Subject.population("everyone")).spent)
+    return str(Vault("study.vault").spent)
 
 
 def decoded(*files: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -88,17 +89,17 @@ def decoded(*files: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def test_from_words_to_reports_to_words(place: Path) -> None:
-    assert "released 'value' of 3,000 rows at epsilon 1" in encode("first.csv", "--epsilon", "1", "--budget", "5")
+    shown = encode("first.csv", "--epsilon", "1")
+    assert "Released 'value' of 3,000 rows as 'clients' at epsilon 1 to first.csv, from study.vault." in shown
+    assert "value as report: RAPPOR" in shown
     assert spent() == "1"
     rows = read("first.csv")
     assert rows[0] == ["client", "cohort", "report"]
     assert [row[0] for row in rows[1:]] == [f"c{number:05d}" for number in range(3000)]
     assert {len(row[2]) for row in rows[1:]} == {32}
-    shown = run(
-        "relax", "clients.csv", "second.csv", "--last", "first.csv", "--params", "params.csv", "--key", "key",
-        "--epsilon", "3.5",
-    )  # fmt: skip
-    assert "cost 2.5; spent 3.5 of the budget 5, 1.5 left" in shown
+    Path("clients.csv").unlink()
+    shown = run("relax", "clients", "second.csv", "--epsilon", "3.5")
+    assert "Cost 2.5. Spent 3.5 of the budget 5, 1.5 remaining." in shown
     # A client in both files counts once, at its highest level.
     both, last = decoded("first.csv", "second.csv"), decoded("second.csv")
     assert both["words"] == last["words"]
@@ -134,7 +135,7 @@ def test_from_words_to_reports_to_words(place: Path) -> None:
 
 
 def test_reports_are_the_devices_own_and_say_their_level(place: Path) -> None:
-    encode("first.parquet", "--epsilon", "2", "--budget", "5", "--release", "words")
+    encode("first.parquet", "--epsilon", "2", "--name", "words")
     table = pa_parquet.read_table("first.parquet")
     content = json.loads(table.schema.metadata[b"relaxdp"])["columns"]["report"]
     assert (content["encoding"], content["epsilon"], content["release"]) == ("bloom", "2", "words")
@@ -151,45 +152,66 @@ def test_reports_are_the_devices_own_and_say_their_level(place: Path) -> None:
 
 
 def test_the_level_of_f_is_the_default_and_again_costs_nothing(place: Path) -> None:
-    shown = encode("first.csv", "--budget", "5")
+    shown = encode("first.csv")
     assert "at epsilon 3.46920211077" in shown  # 2 ln(1.7 / 0.3), rounded down
-    encode("again.csv", "--release", "clients")
-    assert Path("again.csv").read_bytes() == Path("first.csv").read_bytes()
+    encode("again.csv", "--name", "clients")
+    run("relax", "clients", "relaxed.csv", "--epsilon", "3.46920211077")
+    for name in ("again.csv", "relaxed.csv"):
+        assert Path(name).read_bytes() == Path("first.csv").read_bytes()
     assert spent() == "3.46920211077"
 
 
 def test_relaxing_along_a_schedule(place: Path) -> None:
-    encode("r0.csv", "--epsilon", "0.4", "--budget", "5")
-    common = ["--params", "params.csv", "--key", "key", "--json"]
+    encode("r0.csv", "--epsilon", "0.4")
     pace = ["--pace", "linear", "--first", "0.5", "--limit", "1.5", "--steps", "3"]
-    levels = []
-    for step in range(3):
-        shown = run("relax", "clients.csv", f"r{step + 1}.csv", "--last", f"r{step}.csv", *common, *pace)
-        levels.append(json.loads(shown)["epsilon"])
+    levels = [json.loads(run("relax", "clients", f"r{step}.csv", "--json", *pace))["epsilon"] for step in (1, 2, 3)]
     assert levels == ["0.5", "1", "1.5"]
     sampled = ["--pace", "noisy-sampling", "--alpha", "1", "--beta", "0.5", "--steps", "10"]
-    shown = run("relax", "clients.csv", "r4.csv", "--last", "r3.csv", *common, *sampled)
+    shown = run("relax", "clients", "r4.csv", "--json", *sampled)
     assert json.loads(shown)["epsilon"] == "1.656674"  # twice the level of five samples
-    ends = ["relax", "clients.csv", "r5.csv", "--last", "r4.csv", *common, *pace]
-    failed = RUNNER.invoke(app, ["rappor", *ends])
+    # A lower level in between is free, and a schedule goes on from the largest one.
+    run("relax", "clients", "low.csv", "--epsilon", "0.1")
+    failed = RUNNER.invoke(app, ["rappor", "relax", "clients", "r5.csv", *pace])
     assert str(failed.exception) == (
-        "the last reports are at 1.656674, and the schedule ends at 1.5. Nothing was released."
+        "The release 'clients' is at epsilon 1.656674, and the schedule ends at 1.5. Pass a longer schedule, or "
+        "--epsilon. Nothing was released."
     )
 
 
 def test_a_client_counts_once_in_every_format(place: Path) -> None:
     """In CSV all clients are text; 17 is the one that "17" stands for."""
     words = pa.array([WORDS[number % 3] for number in range(600)])
-    pa_parquet.write_table(pa.table({"client": range(600), "value": words}), "clients.parquet")
-    where = ["--params", "params.csv", "--key", "key"]
-    run("encode", "clients.parquet", "low.csv", *where, "--epsilon", "1", "--budget", "9")
-    run("encode", "clients.parquet", "high.parquet", *where, "--epsilon", "4")
+    pa_parquet.write_table(pa.table({"device": range(600), "value": words}), "devices.parquet")
+    run("encode", "devices.parquet", "low.csv", "--params", "params.csv", "--id", "device", "--epsilon", "1")
+    run("relax", "devices", "high.parquet", "--epsilon", "4")
     both, alone = decoded("low.csv", "high.parquet"), decoded("high.parquet")
     assert (both["devices"], both["words"]) == (600, alone["words"])
-    refused = RUNNER.invoke(
-        app, ["rappor", "relax", "clients.parquet", "x.csv", "--last", "low.csv", *where, "--epsilon", "5"]
+    assert Vault("study.vault").check(["low.csv", "high.parquet"]).is_good
+
+
+def test_words_of_every_kind_and_length_are_compared(place: Path) -> None:
+    """Dictionaries and long words are words like others; one that changed is noticed at any level."""
+    words = [WORDS[0], "naïve", "x" * 40, "", "word"] * 100
+    table = pa.table({"client": range(500), "value": pa.array(words).dictionary_encode()})
+    bloom = Mechanism(BloomEncoding(SHAPE))
+    vault = Vault("study.vault")
+    where: dict[str, Any] = {"id": "client", "name": "kinds"}
+    first = vault.release(table, {"value": bloom}, epsilon=2, **where)
+    assert first.to_frame().column_names == ["client", "cohort", "report"]
+    drawn = release_bloom(
+        SHAPE,
+        words,
+        list(range(500)),
+        key=Key.load("key"),
+        level=bloom.encoding.level(2),
+        path=PathId("kinds", "value"),
     )
-    assert "are of another type than those of the table" in str(refused.exception)
+    assert first.to_frame()["report"].to_pylist() == [row.tobytes() for row in drawn.packed]
+    changed = table.set_column(1, "value", pa.array([*words[:-1], "worse"]))
+    for epsilon in (1, 2, 3):
+        with pytest.raises(RowsChangedError):
+            vault.release(changed, {"value": bloom}, epsilon=epsilon, **where)
+    assert vault.relax("kinds", 2).to_frame().equals(first.to_frame())
 
 
 @pytest.mark.parametrize(
@@ -203,7 +225,7 @@ def test_a_client_counts_once_in_every_format(place: Path) -> None:
     ids=["windows", "mark", "empty end", "blank lines"],
 )
 def test_reports_that_spreadsheets_wrote(place: Path, quirk: Callable[[str], str]) -> None:
-    encode("reports.csv", "--epsilon", "1", "--no-ledger")
+    encode("reports.csv", "--epsilon", "1")
     wanted = decoded("reports.csv")
     Path("reports.csv").write_bytes(quirk(Path("reports.csv").read_text()).encode())
     assert decoded("reports.csv") == wanted
@@ -212,7 +234,7 @@ def test_reports_that_spreadsheets_wrote(place: Path, quirk: Callable[[str], str
 def test_a_boolean_from_end_to_end(place: Path) -> None:
     Path("bool.csv").write_text("k,h,m,f\n1,1,1,0.5\n")
     Path("answers.csv").write_text("client,value\n" + "\n".join(f"{n},{str(n % 10 == 0).lower()}" for n in range(5000)))
-    run("encode", "answers.csv", "out.csv", "--params", "bool.csv", "--key", "key", "--budget", "3")
+    run("encode", "answers.csv", "out.csv", "--params", "bool.csv")
     assert spent() == "1.09861228866"  # ln 3: one bit, so once
     shown = json.loads(run("decode", "out.csv", "--params", "bool.csv", "--json"))
     (word,) = shown["words"]
@@ -223,10 +245,10 @@ def test_a_boolean_from_end_to_end(place: Path) -> None:
 
 def test_estimate_says_who_reads_these_files(place: Path) -> None:
     for target in ("reports.csv", "reports.parquet"):
-        encode(target, "--epsilon", "1", "--no-ledger")
-        refused = CliRunner().invoke(app, ["estimate", target]).exception
-        assert isinstance(refused, DescriptionError)
-        assert refused.message == "these are RAPPOR reports: `relaxdp rappor decode` reads them."
+        encode(target, "--epsilon", "1")
+        rejected = CliRunner().invoke(app, ["estimate", target]).exception
+        assert isinstance(rejected, DescriptionError)
+        assert rejected.message == f"'{target}' holds RAPPOR reports. Run `relaxdp rappor decode {target}`."
 
 
 def test_choosing_parameters(place: Path) -> None:
@@ -245,7 +267,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rappor")
     with pytest.MonkeyPatch.context() as patch:
         prepare(folder, patch)
-        encode("first.csv", "--epsilon", "1", "--budget", "5")
+        encode("first.csv", "--epsilon", "1")
         Path("extra.csv").write_text("k,h,m,f,z\n32,1,8,0.3,1\n")
         Path("bare.csv").write_text("k,h,m,f\n32,1,8,0\n")
         Path("missing.csv").write_text("k,h,m\n32,1,8\n")
@@ -268,6 +290,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Path(f"{name}.csv").write_text(text)
             shutil.copy("first.csv.relaxdp.json", f"{name}.csv.relaxdp.json")
         Path("plain.csv").write_text(damaged["cohort"])
+        table = pa.table({"person": range(500), "smoker": ["no", "yes"] * 250})
+        Vault("study.vault").release(table, {"smoker": ["no", "yes"]}, id="person", epsilon=2, name="plain")
         Path("changed.csv").write_text(Path("clients.csv").read_text().replace("word 2", "word 1", 1))
         Path("twice.csv").write_text("client,value\na,x\na,y\n")
         pa_parquet.write_table(pa.table({"client": ["b", "a"], "value": [None, "x"]}), "gap.parquet")
@@ -278,6 +302,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(prepared, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
+    Vault("study.vault").adopt(reason="a copy for this test")
     return tmp_path
 
 
@@ -287,7 +312,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("params --devices 5 --candidates 3", "give --epsilon to learn the smallest share that is found, or --share"),
         ("params --devices 5 --candidates 3 --epsilon 1 --write params.csv", "'params.csv' exists already."),
         ("params --devices 5 --candidates 3 --epsilon 1 --hashes 17", "the number of hashes (h) must be"),
-        ("map none.txt --params params.csv", "the values file 'none.txt' cannot be read"),
+        ("map none.txt --params params.csv", "The values file 'none.txt' cannot be read"),
         ("map candidates.txt --params none.csv", "the parameter file 'none.csv' cannot be read"),
         ("map candidates.txt --params extra.csv", "'extra.csv' says 'z', which is none of RAPPOR's parameters"),
         ("map candidates.txt --params missing.csv", "'missing.csv' lacks 'f'"),
@@ -295,7 +320,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "map candidates.txt --params many.csv",
             "the number of hashes (h) must be a whole number from 1 to 16, not 17.",
         ),
-        ("decode first.csv --params k16.csv --map map.csv", "have k = 32, h = 1, m = 8, and the parameters say k = 16"),
+        ("decode first.csv --params k16.csv --map map.csv", "have k = 32, h = 1, m = 8, and the parameters are k = 16"),
         (
             "decode short.csv --params params.csv --map map.csv",
             "row 1: the report has 31 bits, and the parameters say k = 32.",
@@ -312,64 +337,52 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("decode where.csv --params params.csv --map map.csv", "row 2: the cohort is missing or not a whole number."),
         (
             "decode ragged.csv --params params.csv --map map.csv",
-            "'ragged.csv', line 4: the header has 3 fields, and this line 4. Nothing was decoded.",
+            "'ragged.csv', line 4: the header has 3 fields, and this line 4.",
         ),
         ("decode first.csv --params params.csv --map map16.csv", "the map is for other parameters"),
         (
             "decode first.csv --params params.csv --map hashed.csv",
-            "or its words were hashed in another way. Nothing was decoded.",
+            "or its words were hashed in another way.",
         ),
         ("decode first.csv --params params.csv", "a map of candidates is needed"),
         ("decode first.csv --params params.csv --map map.csv --candidates candidates.txt", "not both."),
         (
             "decode plain.csv --params params.csv --map map.csv",
-            "'plain.csv' does not say its level: it is no file of reports made here. Nothing was decoded.",
+            "'plain.csv' does not state the level of its reports.",
         ),
-        ("decode clients.csv --params params.csv --map map.csv", "'clients.csv' holds no reports: it lacks the column"),
+        (
+            "decode clients.csv --params params.csv --map map.csv",
+            "'clients.csv' holds no RAPPOR reports: it lacks the column",
+        ),
         ("decode first.csv --params params.csv --map map.csv --rate 2", "a rate of false words lies between 0 and 1"),
-        ("decode none.csv --params params.csv --map map.csv", "there is no file 'none.csv'."),
+        ("decode none.csv --params params.csv --map map.csv", "There is no file 'none.csv'."),
         ("decode first.csv first.csv --params params.csv --map map.csv", "'first.csv' is named twice"),
-        ("encode clients.csv out.csv --params params.csv --key key --epsilon 9", "budget exceeded"),
-        ("encode clients.csv first.csv --params params.csv --key key", "'first.csv' exists already."),
+        ("encode clients.csv out.csv --params params.csv --epsilon 9", "this release needs 8, and 2 of 5 is left"),
+        ("encode clients.csv first.csv --params params.csv", "'first.csv' already exists."),
+        ("encode clients.csv out.csv --params bare.csv", "the permanent noise f lies above 0 and up to 1, not 0."),
         (
-            "encode clients.csv out.csv --params bare.csv --key key",
-            "the permanent noise f lies above 0 and up to 1, not 0.",
+            "encode changed.csv out.csv --params params.csv --name clients --epsilon 2",
+            "The values of 'value' have changed in some rows since they were released as 'clients'.",
         ),
+        ("encode clients.csv out.csv --params k16.csv --epsilon 2", "was declared differently at its first release"),
+        ("encode twice.csv out.csv --params params.csv --epsilon 1", "Rows 1 and 2 of 'twice.csv' have the same id."),
         (
-            "encode changed.csv out.csv --params params.csv --key key --release clients --epsilon 2",
-            "Nothing was released.",
+            "encode gap.parquet out.csv --params params.csv --epsilon 1",
+            "row 2 of 'value' in the order of the ids: the word is missing.",
         ),
-        ("encode clients.csv out.csv --params k16.csv --key key --epsilon 2", "Nothing was released."),
-        ("encode twice.csv out.csv --params params.csv --key key --no-ledger", "an id occurs in two rows."),
+        ("encode clients.csv out.csv --params params.csv --column word", "has no column 'word'"),
+        ("encode clients.csv out.csv --params params.csv --vault none.vault", "There is no vault at 'none.vault'."),
+        ("relax clients out.csv", "The next level is missing, or is given twice."),
+        ("relax clients out.csv --epsilon 2 --pace linear", "The next level is missing, or is given twice."),
+        ("relax clients out.csv --pace linear --first 1", "--pace linear takes --first, --limit, --steps"),
+        ("relax others out.csv --epsilon 2", "This vault has no release 'others'."),
         (
-            "encode gap.parquet out.csv --params params.csv --key key --no-ledger",
-            "row 2 in the order of the ids: the word is missing.",
-        ),
-        ("encode clients.csv out.csv --params params.csv --key key --column word", "the table has no column 'word'."),
-        (
-            "relax clients.csv out.csv --last first.csv --params params.csv --key key --epsilon 1",
-            "epsilon may only grow",
-        ),
-        ("relax clients.csv out.csv --last first.csv --params params.csv --key key", "give --epsilon, or --pace"),
-        (
-            "relax clients.csv out.csv --last first.csv --params params.csv --key key --pace linear --first 1",
-            "--pace linear needs",
-        ),
-        (
-            "relax clients.csv out.csv --last plain.csv --params params.csv --key key --epsilon 2",
-            "does not say its level",
-        ),
-        (
-            "relax changed.csv out.csv --last first.csv --params params.csv --key key --epsilon 2",
-            "a word changed, which would show",
-        ),
-        (
-            "relax clients.csv out.csv --last first.csv --params k16.csv --key key --epsilon 2",
-            "the last reports have k = 32",
+            "relax plain out.csv --pace linear --first 1 --limit 2 --steps 2",
+            "The release 'plain' holds no RAPPOR reports.",
         ),
     ],
 )
-def test_a_mistake_is_one_sentence(
+def test_a_mistake_has_a_sentence(
     mistakes: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str, sentence: str
 ) -> None:
     before = spent()

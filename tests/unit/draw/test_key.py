@@ -10,12 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from tests.patience import PATIENCE
 from tests.refusals import refused
 
-from relaxdp import Categorical, Key, release
+from relaxdp import Categorical, Key
 from relaxdp.draw.key import is_key_text
 from relaxdp.draw.private_file import read_private
 from relaxdp.errors import KeyFileError, RelaxdpError
@@ -58,7 +57,7 @@ def test_the_secret_is_never_shown() -> None:
 
 @pytest.mark.parametrize("wrong", [SECRET.hex(), SECRET.hex().upper(), SECRET.hex()[1:], f"keys/{SECRET.hex()}"])
 def test_a_key_in_the_place_of_its_file_is_not_shown(wrong: str) -> None:
-    with refused(KeyFileError, says="this looks like the key itself") as caught:
+    with refused(KeyFileError, says="This looks like the key itself") as caught:
         Key.load(wrong)
     assert SECRET.hex()[2:20] not in f"{caught.value!r} {caught.value.fields}".lower()
     with refused(KeyFileError, type="bytes", says="a key file is called by its name, and this is of type"):
@@ -131,7 +130,7 @@ def test_another_file_gets_no_advice_about_its_mode(tmp_path: Path) -> None:
 
 
 def test_missing_files_and_folders(tmp_path: Path) -> None:
-    with refused(KeyFileError, says="there is no key file"):
+    with refused(KeyFileError, says="There is no key file"):
         Key.load(tmp_path / "absent")
     with pytest.raises(KeyFileError, match="cannot be read"):
         Key.load(tmp_path)
@@ -156,20 +155,13 @@ def test_wrong_length(raw: object) -> None:
 
 
 @pytest.mark.parametrize("given", [SECRET, None, 7])
-def test_every_door_says_that_it_needs_a_key_and_shows_only_what_kind_of_thing_it_got(
-    tmp_path: Path, given: Any
-) -> None:
+def test_every_door_says_that_it_needs_a_key_and_shows_only_what_kind_of_thing_it_got(given: Any) -> None:
     """It could be the secret itself."""
     answers = Categorical(["a", "b"])
     where: dict[str, Any] = {"release": "r", "attribute": "x"}
-    table = pa.table({"id": [1, 2], "x": ["a", "b"]})
     doors: list[Callable[[], Any]] = [
         lambda: answers.path("a", key=given, object_id=1, **where),
         lambda: answers.release(["a"], [1], key=given, epsilon=1, **where),
-        lambda: release(table, {"x": answers}, id="id", epsilon=1, key=given, release="r", ledger=None),
-        lambda: release(
-            table, {"x": answers}, id="id", epsilon=1, key=given, release="r", ledger=tmp_path / "l", budget=2
-        ),
     ]
     for door in doors:
         with pytest.raises(KeyFileError) as found:
@@ -180,7 +172,6 @@ def test_every_door_says_that_it_needs_a_key_and_shows_only_what_kind_of_thing_i
         )
         assert found.value.__cause__ is found.value.__context__ is None
         assert found.value.fields == {"type": type(given).__name__}
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_key_file_looks_like() -> None:
@@ -218,9 +209,9 @@ def test_a_key_that_a_command_prints(tmp_path: Path, end: str) -> None:
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        (f"print({SECRET.hex()[:30]!r} {SECRET.hex()[30:62]!r})", "printed is no key"),
-        (f"print('relaxdp key 1'); {PRINTED}; print('404702b4a9c7e558')", "printed is no key"),
-        ("print()", "printed is no key"),
+        (f"print({SECRET.hex()[:30]!r} {SECRET.hex()[30:62]!r})", "did not print a key"),
+        (f"print('relaxdp key 1'); {PRINTED}; print('404702b4a9c7e558')", "did not print a key"),
+        ("print()", "did not print a key"),
         (f"{PRINTED}; exit(3)", "failed with exit status 3"),
         ("import os; os.kill(os.getpid(), 9)", "was stopped by signal 9"),
         ("while True: print('a' * 10000)", "printed much more than a secret"),

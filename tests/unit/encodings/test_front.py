@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +9,12 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.draw.chain_file import _checksum
 from relaxdp.draw.stream import PathId
 from relaxdp.encodings.bits import count_bits, pack_bits, unpack_bits
 from relaxdp.encodings.local_hash import best_buckets
 from relaxdp.encodings.protocol import BATCH
 from relaxdp.encodings.release import release_reports
-from relaxdp.errors import ChainFileError, CountsError, EncodingError, EpsilonError, ValuesError
+from relaxdp.errors import CountsError, EncodingError, EpsilonError, ValuesError
 from relaxdp.law.epsilon import as_epsilon
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
@@ -134,23 +131,6 @@ def test_more_symbols_than_a_batch() -> None:
             path=PathId("r", "a"),
         )
         assert whole[row] == alone[0]
-
-
-def test_seeds_in_chain_files(tmp_path: Path) -> None:
-    hashed, place = rx.LocalHash(range(50), epsilon=1), tmp_path / "chain.json"
-    report = rx.Relaxation(hashed, truth=7, store=place).relax(epsilon=1)
-    content = json.loads(place.read_text())
-    assert int(content["seed"]).to_bytes(8, "little") == report[:8]
-    assert rx.Relaxation(hashed, truth=7, store=place).relax(epsilon=1) == report
-    del content["check"], content["format"]
-    for wrong in (None, "x", str(2**64), 7, ""):
-        changed = {**content, "seed": wrong} if wrong is not None else {k: v for k, v in content.items() if k != "seed"}
-        place.write_text(json.dumps({"format": "relaxdp chain 1", **changed, "check": _checksum(changed)}))
-        with refused(ChainFileError, says="damaged"):
-            rx.Relaxation(hashed, truth=7, store=place)
-    plain = tmp_path / "plain.json"
-    rx.Relaxation(rx.Categorical(range(3)), truth=1, store=plain).relax(epsilon=1)
-    assert "seed" not in json.loads(plain.read_text())
 
 
 def test_one_missing_report_is_named() -> None:

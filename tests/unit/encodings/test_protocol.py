@@ -86,7 +86,7 @@ def test_path_arrays_and_algorithm_1(bits: Bits) -> None:
         )
     coins = release_codes(bits, truth, ids, key=key, level=bits.level(Decimal(80)), **where)[:, 3]
     assert 150 < coins.sum() < 350
-    chain = rx.Relaxation(Mechanism(bits), truth="y")
+    chain = rx.Relaxation(Mechanism(bits), "y")
     assert chain.relax(epsilon=100)[:3] == "010"
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.vectors import make_epochs
 from tests.vectors.make import untyped
 from tests.vectors.make_encodings import FILE, check
 
@@ -19,26 +17,6 @@ CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 
 def test_scalar() -> None:
     assert check() == 90
-
-
-@pytest.mark.parametrize(("file", "number"), [(make_epochs.FILE, 48), (make_epochs.DATES, 36)])
-def test_epochs_and_dates(file: Path, number: int) -> None:
-    """Their names in the stream are frozen: each epoch and each date is drawn with noise of its own."""
-    assert make_epochs.check(file) == number
-    seen = set()
-    for case in json.loads(file.read_text("utf-8"))["cases"]:
-        options = {"buckets": case["buckets"]} if "buckets" in case else {}
-        mechanism = rx.mechanism(make_epochs.VALUES, encoding=case["encoding"], **options)
-        where: Any = {name: case[name] for name in ("release", "attribute", "epoch", "date") if name in case}
-        where["key"] = rx.Key.from_bytes(bytes.fromhex(case["key"]))
-        truth = make_epochs.VALUES[case["truth"]]
-        path = mechanism.path(truth, object_id=case["object"], **where)
-        for level in case["levels"]:
-            expected = bytes.fromhex(level["report"])
-            assert path.at(level["epsilon"]) == expected
-            assert mechanism.release([truth], [case["object"]], epsilon=level["epsilon"], **where) == [expected]
-        seen.add((case["encoding"], case["object"], tuple(level["report"] for level in case["levels"])))
-    assert len(seen) > number * 5 / 6  # none shares its noise with another
 
 
 @pytest.mark.parametrize("encoding", ["unary-symmetric", "unary-optimised", "local-hash"])

@@ -378,10 +378,10 @@ def test_mean_variance_mixed_levels_and_algorithm_1() -> None:
     pooled = counts.estimate()
     assert abs(pooled.value - ages.mean()) < 4.5 * pooled.std_error
     assert counts.levels == {"1": 30_000, "3": 30_000}
-    chain = rx.Relaxation(AGES, truth=41)
+    chain = rx.Relaxation(AGES, 41)
     first = chain.relax(epsilon=1)
-    assert chain.relax(epsilon=60) == rx.Relaxation(AGES, truth=98).relax(epsilon=60) or first in (18.0, 98.0)
-    assert rx.Relaxation(AGES, truth=98).relax(epsilon=60) == 98.0
+    assert chain.relax(epsilon=60) == rx.Relaxation(AGES, 98).relax(epsilon=60) or first in (18.0, 98.0)
+    assert rx.Relaxation(AGES, 98).relax(epsilon=60) == 98.0
 
 
 def test_numeric_scalar_path_equals_arrays_and_is_frozen() -> None:
@@ -406,7 +406,7 @@ def test_a_missing_number_is_not_one_outside(numbers: Any) -> None:
     with pytest.raises(RangeError) as caught:
         AGES.release(numbers, list(range(len(numbers))), key=KEY, epsilon=1, **WHERE)
     assert str(caught.value) == (
-        "row 1: the number is missing. missing=True makes it a report of its own, and bins can have a value for it. "
+        "row 1: the number is missing. Pass missing=True: a missing number is then a report of its own. "
         "Nothing was released."
     )
     assert caught.value.fields == {"row": 1, "missing": True}

@@ -9,17 +9,17 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from tests.released import KEY, release_to
 
 import relaxdp as rx
 
 mpl.use("Agg")
-KEY = rx.Key.from_bytes(bytes(range(32)))
 ROWS = 5_000
 COLUMNS: Any = {"city": ["A & B", "<c>"], "answer": ["yes", "no", "?"]}
 
 
 @pytest.fixture(scope="module")
-def released() -> Any:
+def released(tmp_path_factory: pytest.TempPathFactory) -> Any:
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({
         "id": range(ROWS),
@@ -29,7 +29,8 @@ def released() -> Any:
         "town": [f"town {number}" for number in rng.integers(0, 100, ROWS)],
     })  # fmt: skip
     said = COLUMNS | {"town": [f"town {number}" for number in range(100)]}
-    return rx.release(frame, said, id="id", epsilon=3, key=KEY, release="r", ledger=None, keep=["ward"])
+    output = tmp_path_factory.mktemp("shown") / "out.parquet"
+    return release_to(output, frame, said, epsilon=3, passthrough=["ward"])
 
 
 def well_formed(html: str) -> Any:

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.draw.stream import PathId, PathName, path_key
+from relaxdp.draw.stream import PathId
 from relaxdp.encodings.path import ReportPath
 from relaxdp.encodings.release import release_codes
-from relaxdp.errors import LevelMismatchError, OtherEncodingError, PathNameError
+from relaxdp.errors import LevelMismatchError, OtherEncodingError
 from relaxdp.law.epsilon import ONE
 from relaxdp.rappor.encoding import BloomEncoding
 from relaxdp.rappor.filter import BloomShape
@@ -101,49 +100,3 @@ def calls(name: str) -> list[str]:
 
 def test_only_encodings_make_levels() -> None:
     assert calls("Level") == ["encodings/protocol.py"]
-
-
-def test_only_stream_names_write_an_epoch() -> None:
-    """Nothing reads a name back: whoever wants to know the epoch has it as a number."""
-    written = [
-        str(file.relative_to(SRC))
-        for file in sorted(SRC.rglob("*.py"))
-        if any(
-            isinstance(node, ast.Constant) and isinstance(node.value, str) and "(epoch" in node.value.partition("\n")[0]
-            for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        )
-    ]
-    assert written == ["draw/stream.py"]
-
-
-def test_a_name_that_an_epoch_has_in_the_stream_is_refused_everywhere() -> None:
-    taken = "survey (epoch 2)"
-    where: Any = {"key": KEY, "attribute": "a"}
-    answers = rx.Categorical(["no", "yes"])
-    asks: list[Any] = [
-        lambda: PathId(taken, "a"),
-        lambda: PathId("survey (epoch 17)", "a"),
-        lambda: answers.path("no", object_id=1, release=taken, **where),
-        lambda: answers.release(["no"], [1], epsilon=1, release=taken, **where),
-    ]
-    for ask in asks:
-        with refused(PathNameError, says="must not end in '(epoch"):
-            ask()
-    for epoch in (0, -1, 1.0, True, None):
-        with refused(PathNameError, says="counted from 1"):
-            PathId("survey", "a", epoch)  # type: ignore[arg-type]
-    assert [PathId(name, "a").stream_name() for name in ("survey (epoch 2) b", "(epoch 2)x", "epoch 2")]
-
-
-def test_two_paths_never_share_a_stream_name() -> None:
-    names = [PathId(release, "a", epoch) for release in ("r", "r2", "r (epoch)") for epoch in (1, 2, 3, 11, 12)]
-    keys = {path_key(KEY, PathName(path, "categorical", 3, b"p")) for path in names}
-    assert len(keys) == len(names)
-
-
-def test_mutant_a_name_that_collides_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PathId, "__post_init__", lambda self: None)
-    with pytest.raises(pytest.fail.Exception):
-        test_a_name_that_an_epoch_has_in_the_stream_is_refused_everywhere()
-    shared = [PathName(path, "categorical", 3, b"p") for path in (PathId("r (epoch 2)", "a"), PathId("r", "a", 2))]
-    assert path_key(KEY, shared[0]) == path_key(KEY, shared[1])

@@ -21,7 +21,7 @@ import relaxdp as rx
 from relaxdp.market import listings, pools, views
 from relaxdp.market.public_routes import _view
 from relaxdp.market.schema import LISTINGS
-from relaxdp.publication.description import METADATA_KEY
+from relaxdp.tables.metadata import METADATA_KEY
 
 PRICES = {"formula": "1 + 2*epsilon"}
 

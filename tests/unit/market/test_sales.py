@@ -26,7 +26,7 @@ from relaxdp.market.listings import Listing
 from relaxdp.market.prices import prices_of
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.sales import Deal, Offer, check, level_of, release_offer
-from relaxdp.publication.description import ColumnDescription
+from relaxdp.tables.metadata import ColumnDescription
 
 VALUES = ("flu", "covid", "none")
 THREE = rx.Categorical(VALUES).encoding

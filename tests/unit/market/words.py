@@ -12,7 +12,7 @@ import pytest
 from tests.unit.market.fake import VALUES
 from typer.testing import CliRunner
 
-from relaxdp import Key
+from relaxdp import Vault
 from relaxdp.cli.main import app
 from relaxdp.cli.market import app as market_app
 from relaxdp.device.client import Client
@@ -59,10 +59,9 @@ def release(target: Path, epsilon: str, *more: str) -> Path:
     if not truth.exists():
         values = np.random.default_rng(1).choice(VALUES, 500)
         pa_parquet.write_table(pa.table({"patient": np.arange(500), "diagnosis": values, "ward": values}), truth)
-        (folder / "values").write_text("\n".join(VALUES))
-        Key.generate().save(folder / "key")
-    words = ["release", str(truth), str(target), "--column", "diagnosis", "--id", "patient", "--epsilon", epsilon]
-    words += ["--values-file", str(folder / "values"), "--key", str(folder / "key"), "--budget", "9"]
-    done = CliRunner().invoke(app, [*words, "--release", "survey", *more])
+        Vault.create(folder / "study.vault", budget=9)
+    words = ["release", str(truth), str(target), "--id", "patient", "--epsilon", epsilon, "--name", "survey"]
+    words += ["--column", f"diagnosis={','.join(VALUES)}", "--vault", str(folder / "study.vault")]
+    done = CliRunner().invoke(app, [*words, "--planned-epsilon", "9", *more])
     assert done.exit_code == 0, (done.output, done.exception)
     return target

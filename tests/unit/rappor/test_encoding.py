@@ -22,14 +22,14 @@ from relaxdp import Key, Relaxation
 from relaxdp.draw.canonical import canonical, length_prefixed
 from relaxdp.draw.path import accepted_draws, report_at
 from relaxdp.draw.stream import PathId, PathName, block, path_key, tail, words
-from relaxdp.encodings.bits import unpack_bits
+from relaxdp.encodings.bits import bit_strings, unpack_bits
 from relaxdp.encodings.registry import encoding_named
 from relaxdp.errors import EncodingError, EpsilonError, LengthError, LevelError, RapporError
 from relaxdp.estimation.schedules import Linear, NoisySampling
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.law.level import Level
 from relaxdp.mechanisms import Mechanism, mechanism
-from relaxdp.rappor.device import Device, bit_strings
+from relaxdp.rappor.device import Device
 from relaxdp.rappor.encoding import BloomEncoding, as_words, cohorts_of, release_bloom
 from relaxdp.rappor.filter import (
     ALL_COHORTS,
@@ -225,7 +225,7 @@ def test_a_device_keeps_its_own_pace_and_limit() -> None:
 
 
 def test_algorithm_one_keeps_the_last_report() -> None:
-    chain = Relaxation(Mechanism(BloomEncoding(SHAPE, 5)), truth="cheese")
+    chain = Relaxation(Mechanism(BloomEncoding(SHAPE, 5)), "cheese")
     first = chain.relax(epsilon=1)
     assert chain.relax(epsilon=1) == first
     assert len(first) == 2

@@ -1,0 +1,214 @@
+"""`relaxdp init | budget | retire | check | backup`: make and keep a vault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from relaxdp.cli.commands import Commands
+from relaxdp.cli.options import JsonOption, VaultOption
+from relaxdp.cli.render import show_json
+from relaxdp.cli.talk import closing, talking
+from relaxdp.errors import OptionError
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.tables.folder import VaultFolder, find_vault
+from relaxdp.tables.outlook import get_mechanism_name
+from relaxdp.tables.vault import Vault
+
+
+def locate_vault(given: str | None) -> Path:
+    """Return the vault that is named, or the only one in the current folder."""
+    if given == "":  # as an unset variable of a shell gives it: another vault must not be charged
+        raise OptionError("--vault is empty.", hint="Name the folder, such as --vault study.vault.")
+    return find_vault(given)
+
+
+Reason = Annotated[str, typer.Option(help="Why; it is recorded.")]
+
+
+def init(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder to create, like study.vault.")],
+    budget: Annotated[str, typer.Option(help="Largest total epsilon that may be spent on any individual, like 2.")],
+    key_file: Annotated[
+        Path | None, typer.Option(help="Write the key to this file, outside of the vault  [default: in the vault]")
+    ] = None,
+    key_command: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Command that prints the key, like 'pass show study'; no shell reads it."),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="PostgreSQL ledger that several machines share  [default: a file in the vault]"
+        ),
+    ] = None,
+    worker_key_file: Annotated[
+        Path | None, typer.Option(help="Where Spark's workers find the key  [default: where the vault does]")
+    ] = None,
+    reason: Reason = "",
+) -> None:
+    """Create a vault: a folder with the key, the ledger and the snapshots of all releases about a group of people."""
+    if ledger is not None and not ledger.startswith(("postgresql://", "postgres://")):
+        raise OptionError(
+            "--ledger takes the URL of a PostgreSQL database.",
+            hint="Write it like postgresql://user@host/database, or leave it out for a file in the vault.",
+        )
+    made = Vault.create(
+        path,
+        budget=budget,
+        key_file=key_file,
+        key_command=key_command,
+        ledger=ledger,
+        worker_key_file=worker_key_file,
+        reason=reason,
+    )
+    place = "in the vault" if key_file is None else f"in {key_file}"
+    closing(
+        f"created the vault {str(path)!r} with a budget of {epsilon_text(made.budget)}; its key {made.key_fingerprint} "
+        + ("comes from the command" if key_command is not None else f"is {place}")
+    )
+    closing(
+        "The folder with its key is the data: it holds all true values. Keep it private, and back it up after each "
+        "release (`relaxdp backup FOLDER`).\n"
+        "Costs add up within this vault only. Use one vault for everything about the same people."
+    )
+
+
+budget = Commands(
+    help="Show the budget of a vault, what was spent, and on which columns.",
+    no_args_is_help=False,
+    invoke_without_command=True,
+)
+
+
+def show_budget(ctx: typer.Context, vault: VaultOption = None, as_json: JsonOption = False) -> None:
+    """Show the budget of a vault, what was spent, and on which columns."""
+    if ctx.invoked_subcommand is not None:
+        if as_json or ctx.get_parameter_source("vault").name == "COMMANDLINE":  # type: ignore[union-attr]
+            raise OptionError(
+                "Options of `relaxdp budget {command}` belong after it.",
+                hint="For example: relaxdp budget {command} --vault study.vault.",
+                command=ctx.invoked_subcommand,
+            )
+        return
+    folder = VaultFolder(locate_vault(vault))
+    account = folder.read_account()
+    rows = [
+        (
+            release.name,
+            column.column,
+            get_mechanism_name(column.mechanism),
+            epsilon_text(column.largest),
+            release.retired,
+        )
+        for name, release in account.releases.items()
+        for column in release.columns.values()
+    ]
+    totals = {name: epsilon_text(getattr(account, name)) for name in ("budget", "spent", "remaining")}
+    if as_json:
+        names = ("name", "column", "mechanism", "epsilon", "retired")
+        show_json(
+            {"vault": str(folder.path), **totals, "releases": [dict(zip(names, row, strict=True)) for row in rows]}
+        )
+        return
+    table = Table(title=f"Budget of {folder.path.name}: {totals['budget']}")
+    for heading in ("release", "column", "mechanism", "largest epsilon"):
+        table.add_column(heading, justify="right" if heading == "largest epsilon" else "left")
+    for name, column, mechanism, largest, retired in rows:
+        table.add_row(f"{name} (retired)" if retired else name, column, mechanism, largest)
+    table.add_section()
+    table.add_row("spent", "", "", totals["spent"])
+    table.add_row("remaining", "", "", totals["remaining"])
+    Console().print(table)
+
+
+budget.callback()(talking(show_budget))
+
+
+@budget.command("raise")
+def raise_budget(
+    budget: Annotated[str, typer.Argument(metavar="NUMBER", help="The new budget; it must be larger.")],
+    reason: Reason,
+    vault: VaultOption = None,
+) -> None:
+    """Raise the budget. It can never be lowered again."""
+    opened = Vault(locate_vault(vault))
+    opened.raise_budget(budget, reason=reason)
+    now, left = epsilon_text(opened.budget), epsilon_text(opened.remaining)
+    closing(f"the budget of {opened.path.name!r} is now {now}, {left} of it remaining")
+
+
+@budget.command("history")
+def show_history(vault: VaultOption = None, as_json: JsonOption = False) -> None:
+    """Show every event of the ledger, oldest first."""
+    opened = Vault(locate_vault(vault))
+    events = opened.events()
+    if as_json:
+        show_json({"vault": str(opened.path), "events": [json.loads(event.to_json()) for event in events]})
+        return
+    typer.echo(f"Vault {opened.path.name}:")
+    for event in events:
+        typer.echo(str(event))
+
+
+def retire(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the release.")],
+    reason: Reason,
+    vault: VaultOption = None,
+) -> None:
+    """Erase the snapshots of a release. Its name is never released or relaxed again, and its cost stays."""
+    opened = Vault(locate_vault(vault))
+    opened.retire(name, reason=reason)
+    closing(f"retired the release {name!r} of {opened.path.name!r}; its cost stays")
+
+
+def check(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILES]", help="Released files, to compare with the vault.")
+    ] = None,
+    adopt: Annotated[
+        str | None,
+        typer.Option(metavar="REASON", help="First accept this copy of the vault as the newest one; it is recorded."),
+    ] = None,
+    vault: VaultOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Verify a vault: its chain of events, snapshots, file modes, and released files.
+
+    The exit status is 1 if there is a problem.
+    """
+    opened = Vault(locate_vault(vault))
+    if adopt is not None:
+        opened.adopt(reason=adopt)
+    found = opened.check(files or [])
+    if as_json:
+        show_json({"vault": str(opened.path), "verified": found.lines, "problems": found.problems})
+    else:
+        for line in (f"Vault {opened.path.name}:", *found.lines):
+            closing(line)
+        for problem in found.problems:
+            typer.echo(f"Problem: {problem}")
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New folder for the copy; it must not exist.")],
+    with_key: Annotated[
+        bool, typer.Option("--with-key", help="Copy the key too. The copy then reveals the true values.")
+    ] = False,
+    vault: VaultOption = None,
+) -> None:
+    """Copy a vault into a new folder, without its key.
+
+    Releases may run meanwhile. Make a copy after each release: an older one does not contain what was spent since.
+    """
+    opened = Vault(locate_vault(vault))
+    made = opened.backup(folder, with_key=with_key)
+    key: Any = "with its key: keep the copy private" if with_key else "without its key: keep a copy of that elsewhere"
+    closing(f"copied the vault {opened.path.name!r} to {str(made)!r}, {key}")

@@ -1,1 +1,0 @@
-"""A column of a table -> a released column: files in, files out, on a laptop."""

@@ -1,1 +1,0 @@
-"""Spark: the same reports on many machines, and their counts."""

@@ -1,0 +1,244 @@
+"""Columns of a table: their names, which may be data, and their cells as the kind of value that was declared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from difflib import get_close_matches
+from typing import Any
+
+import pyarrow as pa
+
+from relaxdp.draw.canonical import has_utf8
+from relaxdp.encodings.declared import kind_in_words
+from relaxdp.encodings.protocol import Encoding
+from relaxdp.errors import DeriveError, ObjectIdError, UnknownColumnError, ValuesError
+from relaxdp.tables.plain import plain_type
+
+# A table with one column whose name contains one of these is probably split at another character.
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_MAX_SHOWN = 12
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+
+
+def suggest_read_csv(option: str) -> str:
+    """Return a hint that shows how DuckDB reads a CSV file with this option, which is not a cell.
+
+    >>> print(suggest_read_csv("decimal_separator=','"))
+    Add --sql "FROM read_csv(getvariable('input'), decimal_separator=',')" to the command. In Python pass \
+duckdb.sql("FROM read_csv('FILE', decimal_separator=',')").
+    """
+    return (
+        f"Add --sql \"FROM read_csv(getvariable('input'), {option})\" to the command. In Python pass "
+        f"duckdb.sql(\"FROM read_csv('FILE', {option})\")."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNames:
+    """All names of a table, also those that cannot be used, and where a person sees them if they are not shown."""
+
+    names: Sequence[Any]
+    seen_in: str | None = None
+    """Where a person can look at names that may be data; None where they are a schema, and are shown."""
+    index: Sequence[Any] = ()
+    """The names of a pandas index, where a column may be looked for."""
+
+    @classmethod
+    def of_frame(cls, names: Sequence[Any], index: Sequence[Any] = ()) -> ColumnNames:
+        """Return the names of a data frame. Numbers among them show that it may have no header."""
+        is_typed = all(isinstance(name, str) for name in names)
+        return cls(names, None if is_typed else "the data frame's own list of columns", index)
+
+    @property
+    def usable(self) -> list[str]:
+        """Those that can name a column here: pandas has columns that are called by a number, or by half a letter."""
+        return [name for name in self.names if isinstance(name, str) and has_utf8(name)]
+
+    def check(self, name: str, others: Sequence[str] = ()) -> None:
+        """Reject a name that the table does not have, or has twice.
+
+        Where one of the `others` is a column, the names are a header and can be shown.
+        """
+        check_name(name)
+        times = self.usable.count(name)
+        if times > 1:
+            raise UnknownColumnError(
+                "The table has {times} columns named {column!r}.",
+                hint="Give them different names.",
+                times=times,
+                column=name,
+            )
+        if times:
+            return
+        if name in self.index:
+            raise UnknownColumnError(
+                "{column!r} is the index of the data frame, not a column.",
+                hint="Pass frame.reset_index().",
+                column=name,
+            )
+        first = self.names[0] if len(self.names) == 1 else None
+        mark = next((mark for mark in _SEPARATORS if isinstance(first, str) and mark in first), None)
+        if mark is not None:
+            raise UnknownColumnError(
+                "The table has no column {column!r}: its fields seem to be separated by {mark}.",
+                hint=suggest_read_csv(f"delim={mark!r}"),
+                mark=_SEPARATORS[mark],
+                column=name,
+            )
+        is_header = any(isinstance(other, str) and other in self.usable for other in others)
+        raise UnknownColumnError(
+            "The table has no column {column!r}.",
+            hint="{suggestion}",
+            suggestion=nearest(name, self.usable) if is_header else self.hint(name, self.usable),
+            column=name,
+        )
+
+    def hint(self, wanted: str, among: Sequence[str]) -> str:
+        """Return a hint about the columns that could be meant, which are some of these or all."""
+        if self.seen_in is None:
+            return nearest(wanted, among)
+        columns = f"{len(self.names):,} column{'' if len(self.names) == 1 else 's'}"
+        return (
+            f"It has {columns}, whose names are not shown: those of a table without a header are data. Look at "
+            f"{self.seen_in}."
+        )
+
+
+def check_name(name: object) -> None:
+    """Reject anything but text. It is not shown, because a whole column is passed by mistake, too."""
+    if not isinstance(name, str):
+        raise UnknownColumnError(
+            "Expected the name of a column (str), got {type}.",
+            hint='Pass a name such as "patient".',
+            type=type(name).__name__,
+        )
+
+
+def nearest(wanted: str, names: Sequence[str]) -> str:
+    """Return a hint about the nearest of names that may be shown, or about all of them."""
+    near = get_close_matches(wanted, names, 1)
+    if near:
+        return f"Did you mean {near[0]!r}?"
+    more = f" and {len(names) - _MAX_SHOWN:,} more" if len(names) > _MAX_SHOWN else ""
+    return f"It has: {', '.join(map(repr, names[:_MAX_SHOWN]))}{more}." if names else ""
+
+
+def check_columns(names: ColumnNames, id_column: str, released: Sequence[str], passthrough: Sequence[str]) -> None:
+    """Reject names that a table does not have, or that are given twice."""
+    wanted = (id_column, *released, *passthrough)
+    for name in wanted:
+        names.check(name, wanted)
+    for name in wanted:
+        if wanted.count(name) > 1:
+            raise UnknownColumnError(
+                "The column {column!r} is named twice. A column is the id, released or passed through, and only one "
+                "of these.",
+                hint="Name it once.",
+                column=name,
+            )
+
+
+def get_id_type(kind: Any) -> str:
+    """Return the type of ids as files and ledgers record it: 17 and "17" are different people."""
+    kind = plain_type(kind)
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    if getattr(kind, "extension_name", None) == "arrow.uuid":
+        return "uuid"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return "bytes"
+    hint = "Convert the ids to text, or name another column."
+    if pa.types.is_floating(kind):
+        hint = 'pandas makes such a column of whole numbers where an id is missing. Convert it with .astype("Int64").'
+    elif pa.types.is_decimal(kind):
+        hint = "In SQL convert the column with CAST(... AS BIGINT)."
+    raise ObjectIdError(
+        "Ids must be whole numbers, text, bytes or UUIDs. This column is of type {kind}.", hint=hint, kind=kind
+    )
+
+
+def declare_values(values: Sequence[Any], kind: Any) -> tuple[Any, ...]:
+    """Return declared values as the kind of a column: texts are whole numbers for a column of them."""
+    if not pa.types.is_integer(plain_type(kind)):
+        return tuple(values)
+    try:
+        return tuple(int(value) if isinstance(value, str) else value for value in values)
+    except ValueError:
+        pass
+    raise ValuesError(
+        "The column holds whole numbers, and the declared values are others.",
+        hint="Declare whole numbers, or convert the column to text.",
+    )
+
+
+def as_declared_kind(column: Any, encoding: Encoding, first_row: int = 0, name: str = "") -> Any:
+    """Return cells as the kind of what is declared: text as numbers for a range; true, false and dates as text.
+
+    A boolean column takes the values `true` and `false`, a date column those like `2026-01-31`: so text of this
+    spelling and a typed column give the same reports.
+    """
+    if encoding.domain == "range":
+        return as_numbers(column, first_row, name)
+    kind = plain_type(column.type)
+    if encoding.domain != "values" or not is_spelled(kind):
+        return column
+    is_boolean, labels = pa.types.is_boolean(kind), [each for each in encoding.labels if isinstance(each, str)]
+    if not any(each in ("true", "false") if is_boolean else _is_date(each) for each in labels):
+        raise ValuesError(
+            "{column} holds {kind}, and none of the declared values is one.",
+            hint="Declare 'true' and 'false'." if is_boolean else "Declare values like '2026-01-31'.",
+            column=repr(name) if name else "The column",
+            kind=kind_in_words(kind),
+        )
+    return (column.dictionary_decode() if pa.types.is_dictionary(column.type) else column).cast(pa.string())
+
+
+def is_spelled(kind: Any) -> bool:
+    """Tell whether a column of this type is released as text, because no such value can be declared as it is."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_boolean(kind) or pa.types.is_date(kind))
+
+
+def as_numbers(column: Any, first_row: int, name: str = "") -> Any:
+    """Return a column as numbers; an error names the row, never its content."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return column
+    numbers = _try_cast(column)
+    if numbers is not None:
+        return numbers
+    row = next((row for row in range(len(column)) if _try_cast(column[row : row + 1]) is None), 0)
+    cell, column_name = column[row].as_py(), repr(name) if name else "the column"
+    if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell):
+        raise DeriveError(
+            "{column} has a decimal comma, and is read as text.",
+            hint=suggest_read_csv("decimal_separator=','"),
+            row=first_row + row + 1,
+            column=column_name,
+        )
+    raise DeriveError(
+        "{column} is not a number.",
+        hint="Declare its values instead of a range, or convert it to numbers.",
+        row=first_row + row + 1,
+        column=column_name,
+    )
+
+
+def _try_cast(column: Any) -> Any | None:
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowException:
+        return None
+
+
+def _is_date(value: str) -> bool:
+    try:
+        return date.fromisoformat(value).isoformat() == value
+    except ValueError:
+        return False

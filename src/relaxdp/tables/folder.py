@@ -1,0 +1,482 @@
+"""The folder of a vault: its settings, key, ledger and snapshots, and the stamp by which an older copy is noticed.
+
+Opening never creates anything: a missing ledger is damage. The stamp lies outside of the vault, in the user's state
+folder, and names the last event that this machine has seen. A vault behind its stamp, or with another history, is
+rejected until it is adopted: it would forget what was spent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import stat
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+from typing import Any
+
+from relaxdp.draw.key import Key
+from relaxdp.draw.private_file import (
+    PrivateFileError,
+    locked_folder,
+    read_private,
+    state_folder,
+    sync_folder,
+    write_private,
+)
+from relaxdp.errors import OldVaultError, StateFolderWarning, VaultError
+from relaxdp.ledger.account import Account
+from relaxdp.ledger.events import Event
+from relaxdp.ledger.ledger import Ledger, open_store
+from relaxdp.tables.snapshot import ENDING, STAGED, snapshot_path
+
+SETTINGS, KEY, LEDGER, SNAPSHOTS, IGNORE = "vault.toml", "key", "ledger.db", "snapshots", ".gitignore"
+VARIABLE = "RELAXDP_VAULT"
+SUFFIX = ".vault"
+_VERSION = 1
+_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The content of vault.toml."""
+
+    vault: str
+    """The vault's id: random, and the same in every copy."""
+    key_fingerprint: str
+    key_file: str | None
+    """Relative to the vault, or absolute."""
+    key_command: str | None
+    ledger: str | None
+    """The URL of a PostgreSQL database; None for the file in the vault."""
+    worker_key_file: str | None
+    """Where Spark's workers find the key."""
+
+    def to_toml(self) -> str:
+        """Return the content of vault.toml."""
+        key = {"file": self.key_file, "command": self.key_command, "fingerprint": self.key_fingerprint}
+        lines = [f"version = {_VERSION}", f"id = {_quote(self.vault)}", "", "[key]"]
+        lines += [f"{name} = {_quote(text)}" for name, text in key.items() if text is not None]
+        if self.worker_key_file is not None:
+            lines.append(f"worker_file = {_quote(self.worker_key_file)}")
+        if self.ledger is not None:
+            lines += ["", "[ledger]", f"url = {_quote(self.ledger)}"]
+        return "\n".join([*lines, ""])
+
+    @classmethod
+    def from_toml(cls, text: str) -> Settings | None:
+        """Return the settings, or None for text that holds none."""
+        try:
+            content = tomllib.loads(text)
+            key, ledger = content["key"], content.get("ledger", {})
+            found = (key.get("file"), key.get("command"), ledger.get("url"), key.get("worker_file"))
+            texts = (content["id"], key["fingerprint"], *(each for each in found if each is not None))
+            if content["version"] != _VERSION or not all(isinstance(each, str) for each in texts):
+                return None
+            if not re.fullmatch("[0-9a-f]{32}", content["id"]) or (found[0] is None) == (found[1] is None):
+                return None
+            return cls(content["id"], key["fingerprint"], *found)
+        except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError):
+            return None
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def find_vault(given: str | os.PathLike[str] | None = None) -> Path:
+    """Return the vault that is named, that of RELAXDP_VAULT, or the only one in the current folder."""
+    named = given if given is not None else os.environ.get(VARIABLE) or None
+    if named is not None:
+        if not os.fspath(named):
+            raise VaultError("The path of the vault is empty.", hint="Name a folder, such as study.vault.")
+        return Path(named)
+    found = sorted(each for each in Path().glob(f"*{SUFFIX}") if each.is_dir())
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise VaultError(
+            "There are {count} vaults in this folder: {names}.",
+            hint="Name one with --vault, or set RELAXDP_VAULT.",
+            count=len(found),
+            names=", ".join(repr(each.name) for each in found),
+        )
+    raise VaultError(
+        "There is no vault in this folder.",
+        hint="Create one with `relaxdp init study.vault --budget 2`, or name one with --vault or RELAXDP_VAULT.",
+    )
+
+
+class VaultFolder:
+    """A vault that is open."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open a vault, or reject what is missing, damaged or open to others."""
+        if not isinstance(path, str | os.PathLike):
+            raise VaultError(
+                "Expected the path of a vault (str or Path), got {type}.",
+                hint="Pass a path such as 'study.vault'.",
+                type=type(path).__name__,
+            )
+        self.path = Path(path).resolve()  # the modes of a folder count, not those of a link to it
+        if not (self.path / SETTINGS).exists():
+            raise VaultError(
+                "There is no vault at '{path}'.",
+                hint="Create one with rx.Vault.create('{path}', budget=2) or `relaxdp init '{path}' --budget 2`.",
+                path=str(path),
+            )
+        problems = self.find_wide_modes()
+        if problems:
+            raise VaultError(
+                "'{path}' can be read by other users of this machine.",
+                hint="Run: chmod {mode} '{path}'",
+                path=str(problems[0]),
+                mode="700" if problems[0].is_dir() else "600",
+            )
+        settings = Settings.from_toml(self._read(SETTINGS))
+        if settings is None:
+            raise VaultError(
+                "'{path}' is damaged, or was written by another version of relaxdp.",
+                hint="Restore it from a backup of the vault.",
+                path=str(self.path / SETTINGS),
+            )
+        self.settings = settings
+        for name in (SNAPSHOTS, *([] if settings.ledger else [LEDGER])):
+            if not (self.path / name).exists():
+                raise VaultError(
+                    "The vault '{path}' is damaged: '{name}' is missing.",
+                    hint="Restore the vault from a backup. A new ledger would forget what was spent.",
+                    path=self.path.name,
+                    name=name,
+                )
+        self.key = self._load_key()
+        self.ledger = Ledger(open_store(settings.ledger or self.path / LEDGER, settings.vault), self.key, self.id)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        first: Callable[[Settings], Event],
+        *,
+        key_file: str | os.PathLike[str] | None = None,
+        key_command: str | None = None,
+        ledger: str | None = None,
+        worker_key_file: str | None = None,
+    ) -> VaultFolder:
+        """Make a vault whose first event is `first`. It appears whole, or not at all."""
+        place = Path(path).absolute()
+        if ledger is not None and not ledger.startswith(("postgresql://", "postgres://")):
+            raise VaultError(
+                "Expected the URL of a PostgreSQL database as `ledger`.",
+                hint="Write postgresql://user@host/database, or leave it out: the ledger is a file in the vault.",
+            )
+        if key_file is not None and key_command is not None:
+            raise VaultError("`key_file` and `key_command` cannot be combined.", hint="Pass one of them.")
+        if os.path.lexists(place):
+            raise VaultError("'{path}' already exists.", hint="Choose another path.", path=str(path))
+        made = place.with_name(f".{place.name}.{secrets.token_hex(6)}.relaxdp-unfinished")
+        key = Key.generate() if key_command is None else Key.from_command_for_vault(key_command)
+        _reject_second_vault(key.fingerprint)
+        outside = None if key_file is None else Path(key_file).absolute()
+        kept = None if key_command is not None else KEY if outside is None else str(outside)
+        settings = Settings(secrets.token_hex(16), key.fingerprint, kept, key_command, ledger, worker_key_file)
+        saved = False
+        try:
+            made.mkdir(0o700)
+            (made / SNAPSHOTS).mkdir(0o700)
+            write_private(made / SETTINGS, settings.to_toml().encode(), replace=False)
+            write_private(made / IGNORE, b"*\n", replace=False)
+            if key_command is None:
+                key.save_for_vault(made / KEY if outside is None else outside)
+                saved = outside is not None
+            book = Ledger(open_store(ledger or made / LEDGER, settings.vault), key, settings.vault)
+            account = book.create(first(settings))
+            _write_stamp(settings, place, account, must=True)
+            made.rename(place)
+        except BaseException as problem:
+            _remove_folder(made)
+            if not place.exists():
+                with suppress(OSError, RuntimeError):
+                    _stamp_path(settings.vault).unlink(missing_ok=True)
+                if saved and outside is not None:
+                    outside.unlink(missing_ok=True)
+            if isinstance(problem, OSError | PrivateFileError):
+                why = getattr(problem, "strerror", None) or str(problem)
+                raise VaultError(
+                    "The vault '{path}' cannot be created: {why}.",
+                    hint="Choose a folder that exists and that you can write to.",
+                    path=str(path),
+                    why=why,
+                ) from None
+            raise
+        with suppress(OSError):  # the vault is there; a power failure may take its name away again
+            sync_folder(place.parent)
+        return cls(place)
+
+    @property
+    def id(self) -> str:
+        """The vault's id."""
+        return self.settings.vault
+
+    @property
+    def snapshots(self) -> Path:
+        """The folder of the snapshots."""
+        return self.path / SNAPSHOTS
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several machines use the ledger."""
+        return self.settings.ledger is not None
+
+    @property
+    def worker_key_file(self) -> str | None:
+        """Where Spark's workers find the key: as vault.toml names it, or the key file itself."""
+        if self.settings.worker_key_file is not None:
+            return self.settings.worker_key_file
+        return None if self.settings.key_file is None else str(self.path / self.settings.key_file)
+
+    def _read(self, name: str) -> str:
+        try:
+            return (read_private(self.path / name) or b"").decode("utf-8", "replace")
+        except PrivateFileError as problem:
+            raise VaultError("'{path}' {problem}.", path=str(self.path / name), problem=problem) from None
+
+    def _load_key(self) -> Key:
+        settings = self.settings
+        if settings.key_command is not None:
+            key = Key.from_command_for_vault(settings.key_command)
+        else:
+            key = Key.load_from_vault(self.path / str(settings.key_file))
+        if key.fingerprint != settings.key_fingerprint:
+            raise VaultError(
+                "The vault '{path}' belongs to the key {known}, and this is the key {given}.",
+                hint="Restore the vault's key, or correct [key] in vault.toml.",
+                path=self.path.name,
+                known=settings.key_fingerprint,
+                given=key.fingerprint,
+            )
+        return key
+
+    def find_wide_modes(self) -> list[Path]:
+        """Return what of the vault other users of this machine can read or write."""
+        if os.name != "posix":  # pragma: no cover
+            return []
+        files = [self.path, *(each for each in self.path.iterdir() if each.name != IGNORE)]
+        with suppress(OSError):
+            files += self.snapshots.iterdir()
+        return [each for each in files if _is_wide(each)]
+
+    # The ledger and its stamp.
+
+    def read_account(self, *, adopting: bool = False) -> Account:
+        """Read the ledger, and reject an older, forked or copied vault, unless it is being adopted."""
+        account, problem = self.read_history()
+        if problem and not adopting:
+            raise self._reject_old(problem)
+        return account
+
+    def read_history(self) -> tuple[Account, str | None]:
+        """Read the ledger, and return in words how it contradicts the stamp on this machine; None where it does not."""
+        # The stamp first: another process writes the ledger before the stamp.
+        stamp, account = _read_stamp(self.id), self.ledger.read()
+        unknown = None if self.is_shared else "is not known on this machine: it was copied, moved here or restored"
+        if stamp is None:
+            return account, unknown
+        number, digest = stamp
+        if number > account.number:
+            return account, f"is older than its last use here: it has {account.number} events, and had {number}"
+        if self.ledger.digest_at(number) != digest:
+            return account, "has another history than the vault that was used here before: two copies were used"
+        return account, None
+
+    def _reject_old(self, problem: str) -> OldVaultError:
+        return OldVaultError(
+            "The vault '{path}' {problem}. It may have forgotten what was spent.",
+            hint="Use the newest copy of the vault. If this is the newest, run "
+            '`relaxdp check --adopt "why"`, or vault.adopt(reason="why").',
+            path=self.path.name,
+            problem=problem,
+        )
+
+    def append(self, make: Callable[[Account], Event | None]) -> Account:
+        """Append an event to the ledger, durably, and then move the stamp.
+
+        The stamp is compared again, and no other process moves it meanwhile: a copy may have been charged by now.
+        """
+        with _locked_stamps():
+            stamp = _read_stamp(self.id)
+
+            def check(account: Account) -> Event | None:
+                if stamp is not None and stamp[0] > account.number:
+                    raise self._reject_old(f"is behind another copy: it has {account.number} events, not {stamp[0]}")
+                if stamp is not None and stamp[0] == account.number and stamp[1] != account.digest:
+                    raise self._reject_old("has another history than the vault that was used here before")
+                return make(account)
+
+            account = self.ledger.append(check)
+            _write_stamp(self.settings, self.path, account, is_locked=True)
+        return account
+
+    # Snapshots.
+
+    @contextmanager
+    def staging(self, account: Account) -> Iterator[Path]:
+        """Hold the folder of the snapshots while some are written; first remove what interrupted releases left there.
+
+        Releases hold the folder together, and only one that is alone removes anything. Where machines share the folder,
+        the lock of another one may not be seen, so that only old files are removed.
+        """
+        try:
+            descriptor = os.open(self.snapshots, os.O_RDONLY)
+        except OSError as problem:
+            raise VaultError(
+                "The snapshots of the vault '{path}' are missing: {why}.",
+                hint="Restore the folder 'snapshots' from a backup of the vault.",
+                path=self.path.name,
+                why=problem.strerror,
+            ) from None
+        import fcntl  # noqa: PLC0415 (Windows has none, and can still estimate)
+
+        try:
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._sweep(account)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            yield self.snapshots
+        finally:
+            os.close(descriptor)
+
+    def _sweep(self, account: Account) -> None:
+        unnamed = self._find_unnamed(account)
+        # A release may have ended after the account was read: what is removed must be unnamed under the lock.
+        for left in unnamed and self._find_unnamed(self.ledger.read()):
+            with suppress(OSError):
+                if not self.is_shared or left.stat().st_mtime < time() - _DAY:
+                    left.unlink()
+
+    def _find_unnamed(self, account: Account) -> list[Path]:
+        named = {snapshot_path(self.snapshots, digest) for digest in list_snapshots(account)}
+        ours = (each for each in self.snapshots.iterdir() if each.name.startswith(STAGED) or each.name.endswith(ENDING))
+        return [each for each in ours if each not in named]
+
+    def remove_snapshots(self, before: Account, after: Account) -> None:
+        """Remove the snapshots that the ledger named before and does not name any more."""
+        for digest in set(list_snapshots(before)) - set(list_snapshots(after)):
+            with suppress(OSError):
+                snapshot_path(self.snapshots, digest).unlink(missing_ok=True)
+
+
+def list_snapshots(account: Account) -> list[str]:
+    """Return the digests of all snapshots that releases continue from."""
+    found: list[str] = []
+    for release in account.releases.values():
+        if not release.retired:
+            found += [column.snapshot for column in release.columns.values()]
+            found += [] if release.passthrough_snapshot is None else [release.passthrough_snapshot]
+    return found
+
+
+def _is_wide(place: Path) -> bool:
+    with suppress(FileNotFoundError):  # another process may have removed it: a journal, or an older snapshot
+        found = place.lstat().st_mode
+        return not stat.S_ISLNK(found) and bool(found & (stat.S_IRWXG | stat.S_IRWXO))
+    return False
+
+
+def _remove_folder(folder: Path) -> None:
+    for place in (folder / SNAPSHOTS, folder):
+        with suppress(OSError):
+            for each in place.iterdir():
+                with suppress(OSError):
+                    each.unlink()
+            place.rmdir()
+
+
+# Stamps.
+
+
+def _stamps() -> Path:
+    return state_folder() / "vaults"
+
+
+def _stamp_path(vault: str) -> Path:
+    return _stamps() / f"{vault}.json"
+
+
+def _read_stamp(vault: str) -> tuple[int, str] | None:
+    content = _read_json(_stamp_path(vault))
+    try:
+        return None if content is None else (int(content["event"]), str(content["digest"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _read_json(place: Path) -> Any:
+    try:
+        return json.loads(read_private(place) or b"null")
+    except (ValueError, PrivateFileError, OSError, RuntimeError):
+        return None
+
+
+@contextmanager
+def _locked_stamps() -> Iterator[None]:
+    """Hold all stamps of this user against other processes, where the state folder can be used."""
+    with ExitStack() as stack:
+        with suppress(OSError, PrivateFileError, RuntimeError):
+            _stamps().mkdir(0o700, parents=True, exist_ok=True)
+            stack.enter_context(locked_folder(_stamps()))
+        yield
+
+
+def _write_stamp(
+    settings: Settings, path: Path, account: Account, *, must: bool = False, back: bool = False, is_locked: bool = False
+) -> None:
+    """Write the last event of a vault. A stamp moves forward, unless a vault is adopted."""
+    content = {
+        "vault": settings.vault, "path": str(path), "key": settings.key_fingerprint,
+        "event": account.number, "digest": account.digest,
+    }  # fmt: skip
+    try:
+        _stamps().mkdir(0o700, parents=True, exist_ok=True)
+        with nullcontext() if is_locked else locked_folder(_stamps()):  # another process may write a later event
+            known = _read_stamp(settings.vault)
+            if known is None or known[0] < account.number or back:
+                write_private(_stamp_path(settings.vault), json.dumps(content).encode(), replace=True)
+    except (OSError, PrivateFileError, RuntimeError) as problem:
+        why = getattr(problem, "strerror", None) or str(problem)
+        if must:
+            raise VaultError(
+                "The state folder of this user cannot be written: {why}. It holds a stamp by which an older copy of "
+                "the vault is noticed.",
+                hint="Set XDG_STATE_HOME to a folder that you can write to.",
+                why=why,
+            ) from None
+        warnings.warn(
+            f"The stamp of the vault cannot be written: {why}. An older copy of the vault may go unnoticed.",
+            StateFolderWarning,
+            stacklevel=2,
+        )
+
+
+def adopt_stamp(folder: VaultFolder, account: Account) -> None:
+    """Take a vault as it is for the newest one."""
+    _write_stamp(folder.settings, folder.path, account, must=True, back=True)
+
+
+def _reject_second_vault(fingerprint: str) -> None:
+    """Reject a key that another vault of this machine has: the two would not add up."""
+    with suppress(OSError, RuntimeError):
+        for place in _stamps().glob("*.json"):
+            content = _read_json(place)
+            if isinstance(content, dict) and content.get("key") == fingerprint:
+                raise VaultError(
+                    "This key belongs to the vault '{path}' already.",
+                    hint="Use another key: a vault has its own key, and costs of two vaults are not added up.",
+                    path=str(content.get("path")),
+                )

@@ -1,0 +1,299 @@
+"""Data frames of every library: read once, as Arrow columns, and made of released rows.
+
+Narwhals knows the libraries. It leaves to us: columns of Python objects, whose kind must be exact; UUIDs of DuckDB,
+which its Arrow form writes as text; and anything else with `__arrow_c_stream__`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from relaxdp.draw.canonical import is_missing, kind_of
+from relaxdp.errors import ColumnError, RelaxdpError
+from relaxdp.lazy import duckdb, pandas, polars
+from relaxdp.lazy import narwhals as nw
+from relaxdp.tables.columns import ColumnNames
+from relaxdp.tables.frame_metadata import said_by
+from relaxdp.tables.interrupts import is_interrupt
+from relaxdp.tables.metadata import FileDescription, description_in
+
+_HINT = "Pass a pandas, polars or pyarrow frame, a DuckDB relation, or an object with __arrow_c_stream__."
+
+
+def by_text(frame: Any) -> tuple[Any, dict[str, int]]:
+    """Return a pandas frame whose columns are named by text, and what those were that were named by numbers.
+
+    Column 3 is "3" in a release, unless the frame has both.
+    """
+    if not (type(frame).__module__.startswith("pandas") and hasattr(frame, "columns")):
+        return frame, {}
+    numbers = {str(name): name for name in frame.columns if type(name) is int}
+    if not numbers or any(text in frame.columns for text in numbers):
+        return frame, {}
+    index = sys.modules["pandas"].Index  # objects, because pandas' own text cannot hold half a letter
+    return frame.set_axis(index([as_text(name) for name in frame.columns], dtype=object), axis=1), numbers
+
+
+def as_text(name: Any) -> Any:
+    """Return a column's name as text, where it is a whole number."""
+    return str(name) if type(name) is int else name
+
+
+class Frame:
+    """A data frame of any library. Lazy ones are executed once, so that all columns are of the same rows."""
+
+    def __init__(self, native: Any) -> None:
+        self.native = native
+        frame, self.numbers = by_text(native)
+        self._reader: Any = None
+        self._rows: Any = None
+        self._types: dict[str, Any] = {}
+        self._found: Any = _find_frame(frame)
+        own = quietly(lambda: list(native.column_names if hasattr(native, "column_names") else native.columns))
+        if own is not None and len(set(own)) < len(own):
+            raise ColumnError("Two columns of the data frame have the same name.", hint="Give them different names.")
+        if self._found is None:
+            self._reader = quietly(lambda: pa.RecordBatchReader.from_stream(native))
+            if self._reader is None:
+                raise ColumnError("Expected a data frame, got {type}.", hint=_HINT, type=type(native).__name__)
+            self.library, self.rows, names = "pyarrow", None, self._reader.schema.names
+        else:
+            self.library, self.rows, names = self._look()
+        index = list(native.index.names) if self.library == "pandas" else []
+        shown = ColumnNames.of_frame([self.numbers.get(name, name) for name in names], index)
+        self.all_names = replace(shown, names=names)
+        self.names = self.all_names.usable
+
+    def _look(self) -> tuple[str, int | None, list[Any]]:
+        found = self._found
+        names = quietly(lambda: found.collect_schema().names())
+        if names is None:
+            raise ColumnError("The data frame cannot be read.", hint="Check that its connection is still open.")
+        is_lazy = issubclass(type(found), nw.LazyFrame)
+        library = str(found.implementation)
+        library = "polars-lazy" if is_lazy and library == "polars" else library
+        return library, None if is_lazy else len(found), names
+
+    @property
+    def reports(self) -> FileDescription | None:
+        """What the frame says about itself, if relaxdp released it."""
+        own = getattr(self.native, "description", None)  # of a `Release`
+        if isinstance(own, FileDescription):
+            return own
+        if self._reader is not None:
+            return description_in(self._reader.schema.metadata or {})
+        return said_by(self.native)
+
+    def get_type(self, name: str) -> Any:
+        """Return the type of a column as Arrow has it, without executing what is lazy."""
+        if name not in self._types:
+            self._types[name] = self._find_type(name)
+        return self._types[name]
+
+    def _find_type(self, name: str) -> Any:
+        if self._rows is not None or self.library not in ("duckdb", "polars-lazy"):
+            return self._reader.schema.field(name).type if self._reader is not None else self._convert(name).type
+        if self.library == "duckdb":
+            made = quietly(lambda: _read_relation(self.native.limit(0), [name]))
+        else:
+            made = quietly(lambda: polars.DataFrame(schema=self.native.select(name).collect_schema()))
+        if made is None:
+            raise _unreadable(name, "")
+        return _convert_series(nw.from_native(made).get_column(name)).type  # type: ignore[union-attr]
+
+    def load(self, columns: Sequence[str]) -> None:
+        """Read these columns, and execute what is lazy."""
+        if self._reader is not None:
+            rows = quietly(lambda: nw.from_native(_read_stream(self._reader, columns)))
+        elif self.library == "duckdb":
+            rows = quietly(lambda: nw.from_native(_read_relation(self.native, columns)))
+        elif self.library == "polars-lazy":
+            rows = quietly(lambda: self._found.select(*columns).collect())
+        else:
+            rows = self._found.select(*columns)
+        if rows is None:  # raised here, because the reason may quote a row
+            raise ColumnError(
+                "The lazy data frame cannot be executed.", hint="Execute it yourself to see why, then pass the result."
+            )
+        self._rows, self.rows = rows, len(rows)
+
+    def arrow(self, columns: Sequence[str]) -> pa.Table:
+        """Return columns that were read as Arrow has them, without a copy where that is possible."""
+        return pa.table({name: self._convert(name) for name in columns})
+
+    def _convert(self, name: str) -> pa.ChunkedArray:
+        rows = self._found if self._rows is None else self._rows
+        series = rows.get_column(name)
+        found = quietly(lambda: _convert_series(series))
+        if found is None:
+            raise _unreadable(name, type(series.dtype).__name__)
+        return found
+
+
+def _find_frame(native: Any) -> Any | None:
+    """Return a frame as narwhals has it; None for others, which may be streams."""
+    found: Any = None if native is None else quietly(lambda: nw.from_native(native, pass_through=True))
+    if not issubclass(type(found), nw.LazyFrame | nw.DataFrame):
+        return None
+    is_known = issubclass(type(found), nw.DataFrame) or str(found.implementation) in ("polars", "duckdb")
+    return found if is_known else None
+
+
+def _unreadable(name: str, kind: str) -> ColumnError:
+    return ColumnError(
+        "The column {name!r} cannot be read as one kind of values{kind}.",
+        hint="Convert it to whole numbers, numbers, text, bytes or UUIDs.",
+        name=name,
+        kind=f" ({kind})" if kind else "",
+    )
+
+
+def quietly(work: Callable[[], Any]) -> Any | None:
+    """Return what the work returns, None where it fails: the libraries' own messages quote cells."""
+    try:
+        return work()
+    except (MemoryError, RelaxdpError):
+        raise
+    except Exception as problem:
+        if is_interrupt(problem):
+            raise KeyboardInterrupt from None
+        return None
+
+
+# Columns as Arrow.
+
+
+def _convert_series(series: Any) -> pa.ChunkedArray | None:
+    native = series.to_native()
+    if series.dtype == nw.Object or str(getattr(native, "dtype", "")) == "object":
+        array = _convert_objects(series.to_list())
+    else:
+        array = native if isinstance(native, pa.ChunkedArray) else series.to_arrow()
+    if array is None:
+        return None
+    return _without_view(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+
+
+def _without_view(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return text and bytes in the form that Arrow can sort and take."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
+
+
+def _convert_objects(items: list[Any]) -> pa.Array | None:
+    """Return Python objects as an Arrow array of their one kind; Arrow itself would make bytes of text and bytes."""
+    examples = {type(item): item for item in items if not is_missing(item)}.values()
+    kinds = {"boolean" if isinstance(item, bool) else kind_of(item) for item in examples}
+    if kinds == {"uuid"}:
+        storage = pa.array([None if is_missing(item) else item.bytes for item in items], pa.binary(16))
+        return pa.ExtensionArray.from_storage(pa.uuid(), storage)
+    if kinds == {"integer"}:
+        largest = max(int(item) for item in items if not is_missing(item))
+        return pa.array(items, pa.uint64() if largest >= 2**63 else pa.int64(), from_pandas=True)
+    if len(kinds) > 1 and kinds != {"integer", "number"}:
+        return None
+    return pa.array(items, from_pandas=True)
+
+
+def _read_stream(reader: Any, columns: Sequence[str]) -> pa.Table:
+    names = list(columns)
+    schema = pa.schema([reader.schema.field(name) for name in names])
+    return pa.Table.from_batches((batch.select(names) for batch in reader), schema)
+
+
+# DuckDB.
+
+
+def _read_relation(relation: Any, columns: Sequence[str]) -> pa.Table:
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    quoted = {name: '"' + name.replace('"', '""') + '"' for name in columns}
+    listed = [f"{select_column(quoted[name], kinds[name])} AS {quoted[name]}" for name in columns]
+    table = relation.project(", ".join(listed)).to_arrow_table()
+    for place, name in enumerate(columns):
+        if kinds[name] == "UUID":
+            chunks = [write_uuids(chunk) for chunk in table.column(place).chunks]
+            table = table.set_column(place, name, pa.chunked_array(chunks, pa.uuid()))
+    return table
+
+
+def select_column(column: str, kind: str) -> str:
+    """Return SQL for a column of DuckDB, where Arrow would get something else.
+
+    The text of a UUID would be another id; and sums of whole numbers have 128 bits, which Arrow takes for decimals.
+    """
+    if kind == "HUGEINT":
+        return f"CAST({column} AS BIGINT)"
+    return f"unhex(replace(CAST({column} AS VARCHAR), '-', ''))" if kind == "UUID" else column
+
+
+def write_uuids(column: Any) -> Any:
+    """Return the bytes of `select_column` as UUIDs."""
+    return pa.ExtensionArray.from_storage(pa.uuid(), column.cast(pa.binary(16)))
+
+
+# Released rows in the library of the data.
+
+
+def convert_table(table: pa.Table, library: str, native: Any = None) -> Any:
+    """Return released rows as a frame of a library; `native` is its template."""
+    if library == "pandas":
+        return _convert_to_pandas(table, native)
+    if library in ("polars", "polars-lazy"):
+        made: Any = polars.from_arrow(table)
+        for name in (field.name for field in table.schema if field.type == pa.uuid()):
+            # Polars has no such type; they came as objects.
+            made = made.with_columns(polars.Series(name, table[name].to_pylist(), dtype=polars.Object))
+        return made.lazy() if library == "polars-lazy" else made
+    if library == "duckdb":
+        return _make_relation(None, table) if native is None else native
+    if library in ("pyarrow", "file"):
+        return table
+    return nw.from_arrow(table, backend=nw.Implementation.from_string(library)).to_native()  # type: ignore[arg-type]
+
+
+def make_template(library: str, native: Any, table: Any) -> Any:
+    """Return what `convert_table` needs of a frame, without its rows: a release must not carry true values along."""
+    if library == "duckdb":  # a relation of the same connection, with the released rows
+        return None if table is None else _make_relation(native, table)
+    if library != "pandas" or native is None:
+        return None
+    # Of categories, which are values of people, only the word remains; of all others the type.
+    kinds = [object if isinstance(kind, pandas.CategoricalDtype) else kind for kind in native.dtypes]
+    empty = pandas.DataFrame({place: pandas.Series([], dtype=kind) for place, kind in enumerate(kinds)})
+    return empty.set_axis(native.columns.copy(deep=True), axis=1)
+
+
+def _convert_to_pandas(table: pa.Table, native: Any) -> Any:
+    """Return a pandas frame. Columns of nullable types keep them; whole numbers never become floating-point ones."""
+    frame, numbers = by_text(native)
+    known = {} if native is None else dict(frame.dtypes.items())
+    made = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        # Packed reports are bytes, also those of a column of text.
+        kind = None if pa.types.is_fixed_size_binary(column.type) else known.get(name)
+        is_integer = pa.types.is_integer(column.type)
+        if kind is not None and hasattr(kind, "__from_arrow__") and not isinstance(kind, pandas.CategoricalDtype):
+            kind = type(kind)(column.type) if hasattr(kind, "pyarrow_dtype") else kind
+            made[name] = pandas.Series(kind.__from_arrow__(column))
+        elif is_integer and column.null_count:
+            made[name] = pandas.Series(pandas.Int64Dtype().__from_arrow__(column.cast(pa.int64())))
+        else:
+            made[name] = column.to_pandas()
+    result = pandas.DataFrame(made)
+    return result.rename(columns=numbers) if numbers else result
+
+
+def _make_relation(relation: Any, _relaxdp_released_rows: pa.Table) -> Any:
+    """Return a relation of the same connection, which finds the table by the name that it has here."""
+    if relation is not None:
+        try:
+            return relation.query("_relaxdp_unused", "SELECT * FROM _relaxdp_released_rows")
+        except duckdb.Error:  # a connection that is closed, or may not look at Python's names
+            pass
+    return duckdb.from_arrow(_relaxdp_released_rows)

@@ -1,0 +1,359 @@
+"""What a released file says about itself: which values, at which level, under which key; and nothing of the truth.
+
+It travels in the schema metadata of Parquet files under the name `relaxdp`, and next to a CSV file as
+`FILE.relaxdp.json`. Analysts, the collector's exports and the market's downloads all read it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+
+from relaxdp.draw.canonical import kind_of
+from relaxdp.draw.stream import PathId
+from relaxdp.encodings.protocol import Encoding
+from relaxdp.encodings.registry import made
+from relaxdp.errors import DescriptionError, EncodingError
+from relaxdp.law.epsilon import ONE, as_epsilon, epsilon_text
+from relaxdp.law.level import Level
+from relaxdp.mechanisms import Mechanism, mechanism_of
+
+METADATA_KEY = b"relaxdp"
+# Where Spark's own writer puts the metadata of columns.
+SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDescription:
+    """One released column. Epsilon and threshold are a level, and travel as text so that nothing is rounded."""
+
+    path: PathId
+    encoding: str
+    epsilon: Decimal
+    threshold: int
+    id_type: str
+    key_fingerprint: str
+    values: tuple[Any, ...] | None = None
+    range: tuple[float, float] | None = None
+    clip: bool = False
+    """Whether numbers were put into the range."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What an encoding needs to know beside the values, such as the number of buckets."""
+    retention: Fraction | None = None
+    """Where a level was sold in a market: the exact retention of a symbol. It is that of the threshold."""
+
+    @classmethod
+    def of(
+        cls,
+        encoding: Encoding,
+        level: Level,
+        *,
+        path: PathId,
+        id_type: str = "",
+        key_fingerprint: str = "",
+    ) -> ColumnDescription:
+        """Return what is said of reports of this encoding at this level."""
+        return cls(
+            path=path,
+            encoding=encoding.name,
+            epsilon=level.epsilon,
+            threshold=level.threshold,
+            id_type=id_type,
+            key_fingerprint=key_fingerprint,
+            options=encoding.options,
+            **encoding.declared,
+        )
+
+    def sold_at(self, level: Level) -> ColumnDescription:
+        """Return what is said of the same column at a level that a market sells."""
+        return replace(self, epsilon=level.epsilon, threshold=level.threshold, retention=level.retention)
+
+    def mechanism(self) -> Mechanism:
+        """Return the mechanism that counts and estimates this column."""
+        return mechanism_of(self.made_encoding())
+
+    def made_encoding(self) -> Encoding:
+        """Return the encoding that reads this column."""
+        try:
+            return made(self.encoding, values=self.values, range=self.range, clip=self.clip, options=self.options)
+        except EncodingError:
+            pass
+        raise DescriptionError("the encoding {encoding!r} is not known to this version.", encoding=self.encoding)
+
+    @property
+    def text_bits(self) -> int | None:
+        """How many bits a packed report has where text spells them, as for RAPPOR; None for hexadecimal digits."""
+        return int(self.options["bits"]) if self.encoding == "bloom" else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON: values of every kind are written so that they come back as what they were."""
+        values = None if self.values is None else [typed(value) for value in self.values]
+        content: dict[str, Any] = {
+            "version": VERSION,
+            "release": self.path.release,
+            "attribute": self.path.attribute,
+            "encoding": self.encoding,
+            "epsilon": epsilon_text(self.epsilon),
+            "threshold": str(self.threshold),
+            "id_type": self.id_type,
+            "key_fingerprint": self.key_fingerprint,
+        }
+        if values is not None:
+            content["values"] = values
+        if self.options:
+            content["options"] = dict(self.options)
+        if self.range is not None:
+            content["range"] = list(self.range)
+            content["clip"] = self.clip
+        if self.retention is not None:
+            content["retention"] = str(self.retention)
+        return content
+
+    @classmethod
+    def from_json(cls, content: Any) -> ColumnDescription:
+        """Return the description, or refuse what is none or comes from a newer version."""
+        problem: DescriptionError | None = None
+        try:
+            if content["version"] != VERSION:
+                problem = DescriptionError(
+                    "the file's description is of version {version!r}, and this relaxdp reads {reads}.",
+                    version=content["version"],
+                    reads=VERSION,
+                )
+            else:
+                values, ends = content.get("values"), content.get("range")
+                return cls(
+                    path=PathId(content["release"], content["attribute"]),
+                    encoding=sys.intern(content["encoding"]),  # which takes nothing but text
+                    epsilon=as_epsilon(content["epsilon"]),
+                    threshold=int(content["threshold"]),
+                    id_type=content["id_type"],
+                    key_fingerprint=content["key_fingerprint"],
+                    values=None if values is None else tuple(untyped(value) for value in values),
+                    range=None if ends is None else (float(ends[0]), float(ends[1])),
+                    clip=_clip(content),
+                    options=dict(content.get("options", {})),
+                    retention=_retention(content),
+                )
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
+            pass
+        raise problem or DescriptionError("the file's relaxdp description is damaged.")
+
+
+@dataclass(frozen=True, slots=True)
+class ChainHead:
+    """The last event of a vault's ledger when a file was released: an older copy of the vault lacks it."""
+
+    vault: str
+    event: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileDescription:
+    """All released columns of one file, by name, which column holds the ids, and how many rows were released."""
+
+    id_column: str
+    columns: dict[str, ColumnDescription]
+    rows: int | None = field(default=None, kw_only=True, compare=False)
+    """Of the whole table, also where a file is a part of it. None is said by files of earlier versions, and by a person
+    who vouches for rows that were chosen."""
+    head: ChainHead | None = field(default=None, kw_only=True, compare=False)
+    """The vault that released it; None for a file of the market or of a campaign."""
+
+    def find_column(self, wanted: str) -> str | None:
+        """Return the released column with a name: its own, or that of the table's column that it reports."""
+        if wanted in self.columns:
+            return wanted
+        found = [name for name, column in self.columns.items() if column.path.attribute == wanted]
+        return found[0] if len(found) == 1 else None
+
+    def dumps(self) -> str:
+        """Return the description as one JSON text."""
+        columns = {name: column.to_json() for name, column in self.columns.items()}
+        rows = {} if self.rows is None else {"rows": self.rows}
+        head = {} if self.head is None else {"vault": asdict(self.head)}
+        return json.dumps({"id": self.id_column, "columns": columns, **rows, **head}, ensure_ascii=False)
+
+    @classmethod
+    def loads(cls, text: str | bytes) -> FileDescription:
+        """Read it back."""
+        try:
+            content = json.loads(text)
+            id_column, columns, rows = content["id"], content["columns"].items(), _rows(content)
+            head = None if content.get("vault") is None else ChainHead(**content["vault"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise DescriptionError("the file's relaxdp description is damaged.") from None
+        return cls(
+            id_column, {name: ColumnDescription.from_json(column) for name, column in columns}, rows=rows, head=head
+        )
+
+    def is_said_by(self, text: str | bytes) -> bool:
+        """Tell whether a text says the same, whatever rows either of them speaks of."""
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
+            no_matter = {"rows": None, "vault": None}
+            return bool({**json.loads(text), **no_matter} == {**json.loads(self.dumps()), **no_matter})
+        return False
+
+
+def check_given(given: FileDescription, own: FileDescription | None, name: str) -> FileDescription:
+    """Return a description that the caller gives, or reject one that contradicts the table's own.
+
+    It may vouch for the rows of a table that describes itself. At another level, or with other values, every estimate
+    would be wrong without a sign of it.
+    """
+    if own is None:
+        return given
+    for column, described in given.columns.items():
+        mine, stated = own.columns.get(column), described
+        if mine is None:
+            raise DescriptionError(
+                "{name} describes itself, and {column!r} is not one of its released columns. A table's own "
+                "description cannot be replaced. Name one of the released columns: {released}.",
+                name=name,
+                column=column,
+                released=", ".join(map(repr, own.columns)),
+            )
+        if not described.path.release:  # a mechanism and an epsilon, which state neither path nor ids
+            fields = ("encoding", "epsilon", "threshold", "values", "range", "options")
+            stated = replace(mine, **{each: getattr(described, each) for each in fields})
+        if stated != mine:
+            raise DescriptionError(
+                "{name} describes itself: {column!r} was released at epsilon {own_epsilon}. The given description is "
+                "another one (epsilon {given_epsilon}), and a table's own description cannot be replaced. Leave the "
+                "given one out.",
+                name=name,
+                column=column,
+                own_epsilon=epsilon_text(mine.epsilon),
+                given_epsilon=epsilon_text(stated.epsilon),
+            )
+    return given
+
+
+def _rows(content: Mapping[str, Any]) -> int | None:
+    """Return the stated number of rows, where there is one."""
+    stated = content.get("rows")
+    if stated is None:
+        return None
+    if type(stated) is not int or stated < 0:
+        raise ValueError("rows are counted from 0")
+    return stated
+
+
+def _clip(content: Mapping[str, Any]) -> bool:
+    """Return whether numbers were clipped. A description with a function of numbers cannot be read."""
+    stated = content.get("clip", False)
+    if type(stated) is not bool or "function" in content:
+        raise ValueError("clip is true or false")
+    return stated
+
+
+def _retention(content: Mapping[str, Any]) -> Fraction | None:
+    """Return the stated retention, which has one spelling: whatever else stands there is not computed with."""
+    stated = content.get("retention")
+    if stated is None:
+        return None
+    exact = Fraction(int(content["threshold"]), ONE)
+    if stated != str(exact):
+        raise ValueError("retention and threshold are two levels")
+    return exact
+
+
+def description_in(metadata: Mapping[bytes, bytes]) -> FileDescription | None:
+    """Return the description in the metadata of a schema or a file, wherever relaxdp, pandas or Spark put it."""
+    text: Any = metadata.get(METADATA_KEY)
+    if text is None and SPARK_KEY in metadata:
+        return described_by_spark(metadata[SPARK_KEY])
+    text = described_by_pandas(metadata) if text is None else text
+    return None if text is None else FileDescription.loads(text)
+
+
+def described_by_pandas(metadata: Mapping[bytes, bytes]) -> str | None:
+    """Return the text that pandas put among the attributes of a frame, in a schema or in a file; else None."""
+    try:
+        found = json.loads(metadata.get(b"pandas", b"{}")).get("attributes") or {}
+        found = found or json.loads(metadata.get(b"PANDAS_ATTRS", b"{}"))
+        text = found.get(METADATA_KEY.decode())
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return text if isinstance(text, str) else None
+
+
+def described_by_spark(schema: str | bytes) -> FileDescription | None:
+    """Return the description out of a Spark schema as JSON, where every released column carries its own; else None."""
+    try:
+        fields = json.loads(schema)["fields"]
+        texts = {field["name"]: field["metadata"].get(METADATA_KEY.decode()) for field in fields}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    parts = {name: FileDescription.loads(text) for name, text in texts.items() if text is not None}
+    return described_columns(parts) if parts else None
+
+
+def described_columns(parts: Mapping[str, FileDescription]) -> FileDescription:
+    """Return one description from those of single columns, each under the name that its column has now.
+
+    Spark's metadata goes along when a column gets another name: two levels of one column may stand side by side.
+    """
+    first = next(iter(parts.values()))
+    columns = {name: next(iter(part.columns.values())) for name, part in parts.items()}
+    return FileDescription(first.id_column, columns, rows=first.rows)
+
+
+def typed(value: Any) -> Any:
+    """Return text, small whole numbers and None as they are, and everything else with its kind."""
+    kind = kind_of(value)
+    if value is None or kind == "text" or (kind == "integer" and abs(value) < 2**53):
+        return value
+    return {str(kind): value.hex() if kind in ("bytes", "number") else str(value)}
+
+
+def untyped(entry: Any) -> Any:
+    """Return the value that `typed` wrote."""
+    if not isinstance(entry, dict):
+        return entry
+    ((kind, text),) = entry.items()
+    readers: dict[str, Any] = {"integer": int, "bytes": bytes.fromhex, "number": float.fromhex, "uuid": uuid.UUID}
+    return readers[kind](text)
+
+
+def parquet_writer(file: IO[bytes], schema: Any, id_column: str) -> Any:
+    """Return a writer of a released table as Parquet; before it is closed, it is given `parquet_metadata`.
+
+    No id occurs twice, so a dictionary of ids is nothing but work. Whole numbers that ascend are written as the small
+    steps between them: a sixth of the size, read in half the time.
+    """
+    options: dict[str, Any] = {"use_dictionary": [each.name for each in schema if each.name != id_column]}
+    if id_column in schema.names and pa.types.is_integer(schema.field(id_column).type):
+        options["column_encoding"] = {id_column: "DELTA_BINARY_PACKED"}
+    return pa_parquet.ParquetWriter(file, schema, compression="zstd", compression_level=1, store_schema=True, **options)
+
+
+def parquet_metadata(schema: Any, description: FileDescription) -> dict[str, bytes]:
+    """Return what a Parquet writer is given before it is closed.
+
+    The description stands twice in a file: by itself, and in the schema that Arrow keeps there for its own readers.
+    Only what is in the latter comes back with a table, and goes on from there into other files.
+
+    Claim: the file is what a writer makes that knows all this before; tests/unit/table/test_file_rows.py.
+    """
+    text = description.dumps()
+    # pandas puts what it finds under this name into the attributes of the frame that it reads.
+    metadata = {METADATA_KEY.decode(): text, "PANDAS_ATTRS": json.dumps({METADATA_KEY.decode(): text})}
+    whole = schema.with_metadata(metadata)
+    return {
+        **{name: each.encode() for name, each in metadata.items()},
+        "ARROW:schema": base64.b64encode(whole.serialize()),
+    }

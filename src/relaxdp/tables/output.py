@@ -1,0 +1,287 @@
+"""Where released rows go: a file (Parquet, CSV or TSV) that appears when it is paid for, or memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.ipc as pa_ipc
+
+from relaxdp.encodings.bits import bit_strings
+from relaxdp.encodings.packed import packed_matrix
+from relaxdp.errors import RelaxdpError, TableFileError
+from relaxdp.tables.files import Format, Kind, get_kind, get_sidecar
+from relaxdp.tables.metadata import METADATA_KEY, FileDescription, parquet_metadata, parquet_writer
+from relaxdp.tables.staging import aside, put_in_place
+
+
+class Output:
+    """A released table being written to a temporary place; nothing is there under its own name until it is renamed.
+
+    It says how many rows it holds, except where the description does: then it is a part of a table that has so many.
+    """
+
+    def __init__(self, place: Path, kind: Kind, schema: Any, description: FileDescription) -> None:
+        self._description, self._rows, self._is_closed = description, 0, False
+        self._is_text = kind.format is Format.CSV
+        self.schema = schema.with_metadata(None)
+        self._file = place.open("w+b")
+        try:
+            self._start(kind, description)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _start(self, kind: Kind, description: FileDescription) -> None:
+        if not self._is_text:
+            self._writer: Any = parquet_writer(self._file, self.schema, description.id_column)
+            return
+        # Packed reports alone: an id must be read back as the id that it is.
+        self._packed = {
+            name: column.text_bits for name, column in description.columns.items() if _is_packed(self.schema, name)
+        }
+        self._sink = _LeftOpen(self._file)
+        self._text: Any = pa.PythonFile(self._sink, mode="w")
+        if kind.compression is not None:
+            self._text = pa.CompressedOutputStream(self._text, kind.compression)
+        is_text = {each.name for each in self.schema if each.name in self._packed or each.type == pa.uuid()}
+        self._written = pa.schema(
+            [(each.name, pa.string() if each.name in is_text else each.type) for each in self.schema]
+        )
+        self._writer = None
+        with contextlib.suppress(pa.ArrowInvalid):
+            options = pa_csv.WriteOptions(delimiter=kind.separator)
+            self._writer = pa_csv.CSVWriter(self._text, self._written, write_options=options)
+        if self._writer is None:
+            self.abandon()
+            raise TableFileError("A pass-through column cannot be written as text.", hint="Write a .parquet file.")
+
+    def write(self, batch: Any) -> None:
+        """Write one batch."""
+        self._rows += batch.num_rows
+        if not self._is_text:
+            self._writer.write_batch(batch)
+        elif not self._write_text(batch):
+            raise TableFileError(
+                "An id or a pass-through column holds bytes that are not text.", hint="Write a .parquet file."
+            )
+
+    def _write_text(self, batch: Any) -> bool:
+        """Write one batch as text; False where that cannot be, because Arrow's own exception may quote a row."""
+        try:
+            self._writer.write_batch(_as_text(batch, self._packed, self._written))
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Write what is left, and what the file says about itself. The caller makes the file durable."""
+        if not self._is_text:
+            self._writer.add_key_value_metadata(parquet_metadata(self.schema, self._described))
+        self._writer.close()
+        if self._is_text:
+            self._text.close()
+        self._is_closed = True
+        self._file.flush()
+
+    @property
+    def _described(self) -> FileDescription:
+        rows = self._description.rows
+        return replace(self._description, rows=self._rows if rows is None else rows)
+
+    def descriptor(self) -> int:
+        """Return the file's descriptor, to wait for the disk."""
+        return self._file.fileno()
+
+    def abandon(self) -> None:
+        """Close the file, finished or not; an unfinished one is about to be removed."""
+        with contextlib.suppress(Exception):  # Arrow's writers would complain later that their file is gone
+            if not self._is_closed:  # one of Arrow files would write its foot again
+                if self._is_text:
+                    self._sink.let_go()
+                    self._text.close()
+                self._writer.close()
+        with contextlib.suppress(OSError):  # a full disk refuses the last bytes here too
+            self._file.close()
+
+
+def _is_packed(schema: Any, name: str) -> bool:
+    return name in schema.names and pa.types.is_fixed_size_binary(schema.field(name).type)
+
+
+def _as_text(batch: Any, packed: Mapping[str, int | None], schema: Any) -> Any:
+    """Return a batch whose packed reports are text."""
+    columns = [
+        spell_reports(column, packed[name]) if name in packed else _spell_uuids(column)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _spell_uuids(column: Any) -> Any:
+    if column.type != pa.uuid():
+        return column
+    return pa.array([None if cell is None else str(cell) for cell in column.to_pylist()], pa.string())
+
+
+def spell_reports(column: Any, bits: int | None) -> Any:
+    """Return packed reports as hexadecimal digits; those of RAPPOR as so many bits, the highest first."""
+    if bits is not None:
+        return pa.array(bit_strings(packed_matrix(column, column.type.byte_width), bits), pa.string())
+    return pa.array([None if cell is None else cell.hex() for cell in column.to_pylist()], pa.string())
+
+
+class _LeftOpen:
+    """A file that streams of Arrow write to and do not close: it is made durable after them."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write: Callable[[Any], int] = file.write
+        self.flush = file.flush
+
+    def close(self) -> None:
+        """Leave it open."""
+
+    def let_go(self) -> None:
+        """Take what streams still hold back, and write no more of it: they would complain to nobody in particular."""
+        self.write = len
+
+
+class MemorySink:
+    """Keeps released rows as an Arrow table."""
+
+    target: Path | None = None
+
+    def __init__(self) -> None:
+        self._batches: list[Any] = []
+        self.table: Any = None
+
+    @contextmanager
+    def open(self, schema: Any, description: FileDescription) -> Iterator[None]:
+        """Start over; rows are written within."""
+        self._batches, self._schema, self._description = [], schema, description
+        yield
+
+    def write(self, batch: Any) -> None:
+        """Keep one batch."""
+        self._batches.append(batch)
+
+    def finish(self) -> None:
+        """Make the whole table, so that nothing can fail after the charge."""
+        # Copied, because a slice of the caller's columns would carry the rest of them along.
+        buffer = pa.BufferOutputStream()
+        with pa_ipc.new_stream(buffer, self._schema) as writer:
+            for batch in self._batches:
+                writer.write_batch(batch)
+        with pa_ipc.open_stream(buffer.getvalue()) as reader:
+            table = reader.read_all().unify_dictionaries().combine_chunks()
+        said = replace(self._description, rows=table.num_rows)
+        self.table = table.replace_schema_metadata({METADATA_KEY: said.dumps()})
+
+    def publish(self) -> None:
+        """Do nothing: the caller takes the table."""
+
+
+class FileSink:
+    """Writes released rows next to the target, and renames the file when it is paid for."""
+
+    def __init__(self, target: Path) -> None:
+        """Reject a target that cannot become a released file."""
+        self.target = target
+        if target.is_dir():
+            raise TableFileError(
+                "{path!r} is a folder.", hint="Name a file in it, such as {example!r}.", path=str(target),
+                example=str(target / "out.parquet"),
+            )  # fmt: skip
+        try:
+            self._kind = get_kind(target)
+        except TableFileError:
+            raise TableFileError(
+                "The output {path!r} must end in .parquet, .csv or .tsv. Text may also end in .gz or .zst.",
+                hint="Choose a name such as 'out.parquet'.",
+                path=str(target),
+            ) from None
+        _reject_existing(target)
+        if not target.absolute().parent.is_dir():
+            raise TableFileError(
+                "The folder of {path!r} does not exist.", hint="Create it with mkdir.", path=str(target)
+            )
+
+    @contextmanager
+    def open(self, schema: Any, description: FileDescription) -> Iterator[None]:
+        """Hold a place next to the target, in which rows are written until they are published."""
+        self._description, self._rows = description, 0
+        sidecar = get_sidecar(self.target)
+        # A release that was killed may have come so far as to its description: the same release finishes it.
+        is_ours = sidecar.is_file() and description.is_said_by(sidecar.read_bytes())
+        if self._kind.format is Format.CSV and not is_ours:
+            _reject_existing(sidecar)
+        with aside(self.target) as self._place, self._errors():
+            self._output = Output(self._place, self._kind, schema, description)
+            try:
+                yield
+            finally:
+                self._output.abandon()
+
+    def write(self, batch: Any) -> None:
+        """Write one batch."""
+        self._rows += batch.num_rows
+        with self._errors():
+            self._output.write(batch)
+
+    def finish(self) -> None:
+        """Make the file durable, under a temporary name."""
+        with self._errors():
+            self._output.close()
+            os.fsync(self._output.descriptor())
+
+    def publish(self) -> None:
+        """Give the file its name. The description of a text file comes first: none is ever without one."""
+        with self._errors():
+            if self._kind.format is not Format.CSV:
+                put_in_place(self._place, self.target)
+                return
+            sidecar = get_sidecar(self.target)
+            sidecar.unlink(missing_ok=True)
+            with aside(sidecar) as place:
+                with place.open("w", encoding="utf-8") as file:
+                    file.write(replace(self._description, rows=self._rows).dumps())
+                    file.flush()
+                    os.fsync(file.fileno())
+                put_in_place(place, sidecar)
+            try:
+                put_in_place(self._place, self.target)
+            finally:
+                if not os.path.lexists(self.target):
+                    sidecar.unlink(missing_ok=True)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            if isinstance(problem, RelaxdpError):
+                raise
+            raise TableFileError(
+                "{path!r} cannot be written: {why}.",
+                hint="Free some space, or choose another output.",
+                path=str(self.target),
+                why=problem.strerror or "the disk may be full",
+            ) from None
+
+
+def _reject_existing(path: Path) -> None:
+    if os.path.lexists(path):
+        raise TableFileError(
+            "{path!r} already exists.",
+            hint="Choose another output, or remove the file. The same level again costs nothing.",
+            path=str(path),
+        )

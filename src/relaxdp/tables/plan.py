@@ -1,0 +1,369 @@
+"""Plans of a vault: which mechanism, path and level each column has, and what that costs.
+
+Everything that can be rejected without reading a row is rejected here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from relaxdp.draw.stream import PathId
+from relaxdp.encodings.declared import DeclaredEncoding
+from relaxdp.encodings.protocol import Encoding, Truths
+from relaxdp.encodings.release import release_reports
+from relaxdp.errors import (
+    DescriptionError,
+    OptionError,
+    RelaxdpError,
+    SnapshotError,
+    UnknownColumnError,
+    ValuesChangedError,
+    VaultChangedError,
+)
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.law.level import Level
+from relaxdp.ledger.account import Account, ColumnState, ReleaseState
+from relaxdp.ledger.rules import ChargeRequest, ColumnRequest, quote_release, require_release
+from relaxdp.mechanisms import Mechanism
+from relaxdp.tables.choose import NumberRange, choose_mechanism
+from relaxdp.tables.columns import as_declared_kind, check_columns, declare_values, get_id_type
+from relaxdp.tables.folder import VaultFolder
+from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
+from relaxdp.tables.plain import plain_type
+from relaxdp.tables.snapshot import Kind, Snapshot, TrueValues, join_values, read_id_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A release or a relaxation, as the caller asks for it."""
+
+    name: str
+    epsilon: Decimal
+    id: str = ""
+    columns: Mapping[str, Any] | Sequence[str] | None = None
+    """What each column can be; for a relaxation the names, and None is all of them."""
+    passthrough: tuple[str, ...] = ()
+    planned_epsilon: Decimal | None = None
+    accept_new_rows: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedColumn:
+    """One column: its mechanism, the path and the level at which it is drawn, and what that costs."""
+
+    column: str
+    mechanism: Mechanism
+    why: str
+    level: Level
+    path: PathId
+    cost: Decimal
+    state: ColumnState | None
+    """What the ledger has of it; None before its first release."""
+
+    @property
+    def encoding(self) -> Encoding:
+        """How the mechanism turns a value into symbols."""
+        return self.mechanism.encoding
+
+    @property
+    def output(self) -> str:
+        """The name of the reports: a report of a number is not a number of the table, and is not called like it."""
+        return f"{self.column}_report" if self.encoding.domain == "range" else self.column
+
+    def fields(self) -> list[Any]:
+        """Return the columns of the output."""
+        if self.encoding.domain == "words":
+            return [pa.field("cohort", pa.uint32()), pa.field("report", self.encoding.report_type)]
+        return [pa.field(self.output, self.encoding.report_type)]
+
+    def draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueValues]:
+        """Return the reports of some rows, and their true values as the stream takes them.
+
+        `cells` are those of a table, or true values of a snapshot.
+        """
+        try:
+            return self._draw(vault, cells, ids, first_row)
+        except RelaxdpError as problem:
+            problem.fields["of_column"] = self.column
+            raise
+
+    def _draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueValues]:
+        where: Any = {"key": vault.key, "level": self.level, "path": self.path, "first_row": first_row}
+        if self.encoding.domain == "words":
+            bloom: Any = self.encoding
+            arrays, words = bloom.release_words(cells, ids, **where)
+            return arrays, words
+        if isinstance(cells, Truths):
+            return [release_reports(self.encoding, cells, ids, **where)], cells
+        truths: list[TrueValues] = []
+        cells = as_declared_kind(cells, self.encoding, first_row, self.column)
+        reports = release_reports(
+            self.encoding, cells, ids, **where, watch=lambda messages, values: truths.append(values)
+        )
+        return [reports], join_values(truths)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The columns to draw, their costs, and the account from which they were decided."""
+
+    request: Request
+    vault: VaultFolder
+    account: Account
+    state: ReleaseState | None
+    columns: tuple[PlannedColumn, ...]
+    id_column: str
+    id_type: str
+    passthrough: tuple[str, ...]
+    schema: Any
+    """The columns of the output."""
+    is_relaxation: bool = False
+
+    @property
+    def description(self) -> FileDescription:
+        """The description of the output."""
+        head = ChainHead(self.vault.id, self.account.number, self.account.digest)
+        described = {
+            each.fields()[-1].name: ColumnDescription.of(
+                each.encoding,
+                each.level,
+                path=each.path,
+                id_type=self.id_type,
+                key_fingerprint=self.vault.key.fingerprint,
+            )
+            for each in self.columns
+        }
+        return FileDescription(self.id_column, described, head=head)
+
+    def describe_snapshot(self, column: PlannedColumn) -> dict[str, Any]:
+        """Return the description of a column's snapshot."""
+        kind = plain_type(self.schema.field(self.id_column).type)
+        is_uuid = getattr(kind, "extension_name", None) == "arrow.uuid"
+        return {
+            "release": self.request.name,
+            "column": column.column,
+            "labels": len(column.encoding.labels) if column.encoding.domain == "values" else 2,
+            "id": "uuid" if is_uuid else str(kind),
+        }
+
+    def charge_request(self, staged: Staged) -> ChargeRequest:
+        """Return what the ledger is asked to charge."""
+        columns = tuple(
+            ColumnRequest(
+                column=each.column,
+                epsilon=each.level.epsilon,
+                mechanism=each.encoding.name,
+                params=each.encoding.params.hex(),
+                description=_describe_mechanism(each),
+                why=each.why,
+                **asdict(sealed),
+            )
+            for each, sealed in zip(self.columns, staged.columns, strict=True)
+        )
+        return ChargeRequest(
+            name=self.request.name,
+            action="relax" if self.is_relaxation else "release",
+            id_column=self.id_column,
+            id_type=self.id_type,
+            columns=columns,
+            passthrough=self.passthrough,
+            passthrough_snapshot=staged.passthrough,
+            rows=staged.rows,
+            accept_new_rows=self.request.accept_new_rows,
+            expected_event=0 if self.state is None else self.state.last_event,
+            expected_snapshots={
+                each.column: None if each.state is None else each.state.snapshot for each in self.columns
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SealedColumn:
+    """The snapshot of a column after a release, and how many rows it knows."""
+
+    snapshot: str
+    known: int
+    joined: int
+    """Rows that joined after the first release."""
+    left: int
+    """Known rows that are absent from the table."""
+    exchanged: int
+    """Rows that joined while others were absent, summed over releases, since this was last accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Drawn and sealed rows: durable, and not charged yet."""
+
+    rows: int
+    columns: tuple[SealedColumn, ...]
+    passthrough: str | None
+    """The digest of the sealed pass-through columns."""
+    joined: int = 0
+    left: int = 0
+
+
+def plan_release(vault: VaultFolder, request: Request, source: Any) -> Plan:
+    """Decide mechanisms, levels and costs of a release."""
+    columns = request.columns
+    if not isinstance(columns, Mapping) or not columns:
+        raise OptionError(
+            "`columns` is empty.", hint='Pass a mapping such as {{"diagnosis": ["flu", "covid", "none"]}}.'
+        )
+    if request.planned_epsilon is not None and request.planned_epsilon < request.epsilon:
+        raise OptionError(
+            "`planned_epsilon` is {planned}, and this release is at epsilon {epsilon} already.",
+            hint="State the largest level that you plan, or leave it out.",
+            planned=epsilon_text(request.planned_epsilon),
+            epsilon=epsilon_text(request.epsilon),
+        )
+    check_columns(source.names, request.id, list(columns), request.passthrough)
+    if source.reports is not None:
+        for name in columns:
+            if name in source.reports.columns:
+                raise DescriptionError(
+                    "{column!r} of {label} holds reports, not true values: relaxdp released it.",
+                    hint="To relax it, run vault.relax(...) or `relaxdp relax`, which needs no table.",
+                    column=name,
+                    label=source.label,
+                )
+    account = vault.read_account()
+    state = account.releases.get(request.name)
+    schema = source.schema
+    planned = [
+        _plan_column(request, account, state, name, declared, schema.field(name).type)
+        for name, declared in columns.items()
+    ]
+    fields = [pa.field(request.id, plain_type(schema.field(request.id).type))]
+    for each in planned:
+        fields += each.fields()
+    fields += [pa.field(name, plain_type(schema.field(name).type)) for name in request.passthrough]
+    _reject_double_names([field.name for field in fields])
+    id_type = get_id_type(schema.field(request.id).type)
+    plan = Plan(
+        request, vault, account, state, tuple(planned), request.id, id_type, request.passthrough, pa.schema(fields)
+    )
+    return _with_costs(plan)
+
+
+def plan_relaxation(vault: VaultFolder, request: Request) -> Plan:
+    """Decide what `relax` draws: the columns of a release, from their snapshots."""
+    account = vault.read_account()
+    state = require_release(account, request.name)
+    names = list(state.columns) if request.columns is None else list(request.columns)
+    for name in names:
+        if name not in state.columns:
+            raise UnknownColumnError(
+                "The release {name!r} has no column {column!r}.",
+                hint="Its columns are: {listed}.",
+                name=request.name,
+                column=name,
+                listed=", ".join(map(repr, state.columns)),
+            )
+    if not names or len(set(names)) < len(names):
+        raise OptionError("`columns` is empty or names a column twice.", hint="Leave it out to relax all columns.")
+    planned = tuple(_continue_column(request, state.columns[name]) for name in names)
+    with noticing_changes(vault, request.name, state):
+        kind = Snapshot(vault.snapshots, planned[0].state.snapshot, vault.key).description["id"]  # type: ignore[union-attr]
+        fields = [pa.field(state.id_column, read_id_type(kind))]
+        for each in planned:
+            fields += each.fields()
+        if state.passthrough_snapshot is not None:
+            sealed = Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key)
+            with closing(sealed.batches(Kind.PASSTHROUGH)) as batches:
+                fields += [field for field in next(batches).schema if field.name in state.passthrough]
+    plan = Plan(
+        request, vault, account, state, planned, state.id_column, state.id_type, state.passthrough,
+        pa.schema(fields), is_relaxation=True,
+    )  # fmt: skip
+    return _with_costs(plan)
+
+
+@contextmanager
+def noticing_changes(vault: VaultFolder, name: str, state: ReleaseState | None) -> Iterator[None]:
+    """Read snapshots within. One may be missing because another process has just released the same name."""
+    try:
+        yield
+    except SnapshotError:
+        found = vault.ledger.read().releases.get(name)
+        if found is not None and (state is None or found.last_event != state.last_event):
+            raise VaultChangedError(
+                "The release {name!r} changed while this one ran.", hint="Run it again.", name=name
+            ) from None
+        raise
+
+
+def _plan_column(
+    request: Request, account: Account, state: ReleaseState | None, name: str, declared: Any, kind: Any
+) -> PlannedColumn:
+    known = None if state is None else state.columns.get(name)
+    if not isinstance(declared, Mechanism | NumberRange):
+        declared = declare_values(DeclaredEncoding.listed(declared), kind)
+    if known is not None:
+        found = _continue_column(request, known)
+        if not _is_declared_alike(declared, found.mechanism):
+            raise ValuesChangedError(
+                "{column!r} of the release {name!r} was declared differently at its first release: {before!r}.",
+                hint="Declare it as before, or use a new name; its cost is added.",
+                column=name,
+                name=request.name,
+                before=found.mechanism,
+            )
+        return found
+    if isinstance(declared, Mechanism):
+        mechanism, why = declared, "given"
+    else:
+        new = [each for each in request.columns or () if state is None or each not in state.columns]
+        # What is left for each new column once this release is paid for.
+        share = max(Decimal(0), account.remaining / len(new) - request.epsilon)
+        choice = choose_mechanism(
+            declared, epsilon=request.epsilon, remaining_share=share, planned_epsilon=request.planned_epsilon
+        )
+        mechanism, why = choice.mechanism, choice.why
+    level = mechanism.encoding.level(request.epsilon)
+    return PlannedColumn(name, mechanism, why, level, PathId(request.name, name), Decimal(0), None)
+
+
+def _continue_column(request: Request, known: ColumnState) -> PlannedColumn:
+    mechanism = ColumnDescription.from_json(known.description).mechanism()
+    level = mechanism.encoding.level(request.epsilon)
+    path = PathId(request.name, known.column)
+    return PlannedColumn(known.column, mechanism, "as at the first release", level, path, Decimal(0), known)
+
+
+def _is_declared_alike(declared: Any, mechanism: Mechanism) -> bool:
+    encoding = mechanism.encoding
+    if isinstance(declared, Mechanism):
+        return (declared.encoding.name, declared.encoding.params) == (encoding.name, encoding.params)
+    if isinstance(declared, NumberRange):
+        return declared.matches(encoding)
+    return encoding.domain == "values" and tuple(declared) == tuple(encoding.labels)
+
+
+def _describe_mechanism(column: PlannedColumn) -> dict[str, Any]:
+    return ColumnDescription.of(column.encoding, column.level, path=column.path).to_json()
+
+
+def _with_costs(plan: Plan) -> Plan:
+    unsealed = SealedColumn("", 0, 0, 0, 0)
+    staged = Staged(0, tuple(unsealed for _ in plan.columns), None)
+    charged = quote_release(plan.account, plan.charge_request(staged))
+    columns = (replace(each, cost=cost.cost) for each, cost in zip(plan.columns, charged, strict=True))
+    return replace(plan, columns=tuple(columns))
+
+
+def _reject_double_names(names: Sequence[str]) -> None:
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise UnknownColumnError(
+            "Two columns of the output would be called {column!r}.",
+            hint="Rename a column of the table first. Reports of a number are called like the column, with _report.",
+            column=double,
+        )

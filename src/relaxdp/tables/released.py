@@ -1,0 +1,246 @@
+"""What a vault released: the rows, what they cost, and what left unprotected."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from relaxdp.errors import OptionError
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.ledger.account import Account, difference, total
+from relaxdp.mechanisms import Mechanism
+from relaxdp.tables.frame_metadata import describe
+from relaxdp.tables.frames import convert_table, make_template
+from relaxdp.tables.metadata import FileDescription
+from relaxdp.tables.outlook import compute_margin, get_mechanism_name
+from relaxdp.tables.release import Outcome
+
+_WHOLE = 100
+"""A margin of error from here on is printed without decimals."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedColumn:
+    """One released column."""
+
+    column: str
+    """Its name in the table."""
+    output: str
+    """The name of its reports in the output: that of a number ends in `_report`."""
+    mechanism: Mechanism
+    why: str
+    """Why it has this mechanism."""
+    epsilon: Decimal
+    cost: Decimal
+    margin: float | None
+    """The expected margin of error (95 %) of each share, or of the mean; None where it is unknown."""
+
+    def describe(self) -> str:
+        """Return the column in one line."""
+        name = get_mechanism_name(self.mechanism.encoding.name)
+        output = "" if self.output == self.column else f" as {self.output}"
+        margin = "" if self.margin is None else f", expected margin of error ±{_show_margin(self.margin)}"
+        return f"{self.column}{output}: {name} ({self.why}), cost {epsilon_text(self.cost)}{margin}"
+
+
+def _show_margin(margin: float) -> str:
+    return f"{margin:,.0f}" if margin >= _WHOLE else f"{margin:.2g}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Release:
+    """Released rows and their cost, or in a dry run the cost that they would have.
+
+    `rx.estimate(release)` estimates from it. `to_frame()` returns the rows as a data frame of the library that the data
+    came in. Anything that reads Arrow streams reads it directly.
+    """
+
+    name: str
+    epsilon: Decimal
+    id: str
+    columns: tuple[ReleasedColumn, ...]
+    passthrough: tuple[str, ...]
+    rows: int | None
+    """None in a dry run."""
+    joined: int
+    """Rows that no earlier release of this name had."""
+    left: int
+    """Rows of the last release of this name that this one does not have."""
+    spent: Decimal
+    budget: Decimal
+    vault: str
+    output: Path | None
+    description: FileDescription
+    is_dry_run: bool = False
+    table: Any = field(default=None, compare=False)
+    """The rows in memory: an Arrow table, or a Spark DataFrame; None where they are in the file `output`."""
+    library: str = field(default="pyarrow", compare=False)
+    template: Any = field(default=None, compare=False)
+    """The data frame that the rows came from, without its rows."""
+
+    @classmethod
+    def from_outcome(cls, done: Outcome, sink: Any, source: Any) -> Release:
+        """Return what became of a plan."""
+        plan, staged = done.plan, done.staged
+        rows = None if staged is None else staged.rows
+        expected = rows if rows is not None or source is None else source.rows
+        if source is None and plan.state is not None:
+            expected = plan.state.rows
+        columns = tuple(
+            ReleasedColumn(
+                each.column,
+                each.fields()[-1].name,
+                each.mechanism,
+                each.why,
+                each.level.epsilon,
+                each.cost,
+                compute_margin(each.mechanism, each.level.epsilon, expected),
+            )
+            for each in plan.columns
+        )
+        account: Account = done.account
+        spent = account.spent if staged is not None else total([account.spent, *(each.cost for each in columns)])
+        return cls(
+            plan.request.name,
+            plan.request.epsilon,
+            plan.id_column,
+            columns,
+            plan.passthrough,
+            rows,
+            0 if staged is None else staged.joined,
+            0 if staged is None else staged.left,
+            spent,
+            account.budget,
+            plan.vault.path.name,
+            None if staged is None else sink.target,
+            replace(plan.description, rows=rows),
+            staged is None,
+            None if staged is None else getattr(sink, "table", None),
+            "pyarrow" if source is None or source.library == "file" else source.library,
+            None if source is None else make_template(source.library, source.native, getattr(sink, "table", None)),
+        )
+
+    @property
+    def cost(self) -> Decimal:
+        """The cost of all columns together."""
+        return total(each.cost for each in self.columns)
+
+    @property
+    def remaining(self) -> Decimal:
+        """The rest of the budget afterwards."""
+        return difference(self.budget, self.spent)
+
+    def to_frame(self) -> Any:
+        """Return the released rows in the library of the data; those of a file, or of `relax`, as a pyarrow table."""
+        if self.is_dry_run:
+            raise OptionError("A dry run releases nothing.", hint="Leave out dry_run=True.")
+        if self.library == "spark":
+            return self.table
+        return describe(convert_table(self._arrow(), self.library, self.template), self.description)
+
+    def _arrow(self) -> Any:
+        if self.table is not None:
+            return self.table
+        from relaxdp.tables.files import Input  # noqa: PLC0415
+
+        table = Input(Path(str(self.output)))
+        return pa.Table.from_batches(table.batches(table.schema.names), table.schema)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        if self.is_dry_run or self.library == "spark":
+            raise OptionError("This release has no rows in memory.", hint="Use to_frame().")
+        return self._arrow().__arrow_c_stream__(requested_schema)
+
+    @property
+    def summary(self) -> str:
+        """The release in one line, for logs: without the number of rows that joined or left."""
+        names = ", ".join(each.column for each in self.columns)
+        cost, spent, budget = map(epsilon_text, (self.cost, self.spent, self.budget))
+        return (
+            f"released {names} as {self.name!r} from {self.vault} at epsilon {epsilon_text(self.epsilon)}: "
+            f"cost {cost}, spent {spent} of {budget}, unprotected {', '.join([self.id, *self.passthrough])}"
+        )
+
+    def _lines(self) -> list[str]:
+        names = ", ".join(repr(each.column) for each in self.columns)
+        level = epsilon_text(self.epsilon)
+        each = " each" if len(self.columns) > 1 else ""
+        what = f"as {self.name!r} at epsilon {level}{each}"
+        if self.is_dry_run:
+            first = f"Dry run: {names} {what}, from {self.vault}. Nothing was released."
+        else:
+            where = "" if self.output is None else f" to {self.output}"
+            first = f"Released {names} of {self.rows:,} rows {what}{where}, from {self.vault}."
+        unprotected = [f"{self.id} (id)", *self.passthrough]
+        cost, spent, budget, left = map(epsilon_text, (self.cost, self.spent, self.budget, self.remaining))
+        last = f"Cost {cost}. Spent {spent} of the budget {budget}, {left} remaining."
+        if self.is_dry_run:
+            last = f"It would cost {cost}. Then {spent} of the budget {budget} would be spent, and {left} would remain."
+        return [
+            first,
+            *(f"  {each.describe()}" for each in self.columns),
+            f"  unprotected columns: {', '.join(unprotected)}",
+            last,
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def describe_changes(self) -> str:
+        """Return how many rows joined and left, for the data holder's own screen; empty where none did."""
+        if not self.joined and not self.left:
+            return ""
+        return f"{self.joined:,} rows joined and {self.left:,} left since the last release of {self.name!r}."
+
+    def _repr_html_(self) -> str:
+        first, *rest = self._lines()
+        cells = "".join(
+            f"<tr><td>{html.escape(each.output)}</td><td>{html.escape(each.describe().partition(': ')[2])}</td></tr>"
+            for each in self.columns
+        )
+        tail = "<br>".join(html.escape(line) for line in rest[len(self.columns) :])
+        return f"<p>{html.escape(first)}</p><table>{cells}</table><p>{tail}</p>"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the release as plain JSON. It does not say how many rows joined or left."""
+        return {
+            "vault": self.vault,
+            "name": self.name,
+            "epsilon": epsilon_text(self.epsilon),
+            "dry_run": self.is_dry_run,
+            "rows": self.rows,
+            "output": None if self.output is None else str(self.output),
+            "columns": {
+                each.column: {
+                    "output": each.output,
+                    "mechanism": each.mechanism.encoding.name,
+                    "why": each.why,
+                    "cost": epsilon_text(each.cost),
+                    "margin": each.margin,
+                }
+                for each in self.columns
+            },
+            "unprotected": [self.id, *self.passthrough],
+            "cost": epsilon_text(self.cost),
+            "spent": epsilon_text(self.spent),
+            "budget": epsilon_text(self.budget),
+            "remaining": epsilon_text(self.remaining),
+        }
+
+
+def make_frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
+    """Return rows as a data frame: of pandas where that is installed, else of pyarrow."""
+    columns = {name: [row[name] for row in rows] for name in names}
+    try:
+        import pandas  # noqa: PLC0415 (it may be missing)
+    except ImportError:
+        return pa.table(columns)
+    return pandas.DataFrame(columns, columns=list(names))

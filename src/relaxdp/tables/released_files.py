@@ -1,0 +1,348 @@
+"""Released files that are counted together: opening them, and what they must have in common."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, TableFileError, UnknownColumnError
+from relaxdp.law.epsilon import epsilon_text
+from relaxdp.mechanisms import Mechanism
+from relaxdp.tables.columns import nearest
+from relaxdp.tables.files import Format, Input, list_files, released
+from relaxdp.tables.metadata import ColumnDescription, FileDescription, check_given
+
+Parts = Sequence[tuple[FileDescription, int]]
+
+
+def check_rows(tables: Sequence[tuple[str, Parts]]) -> None:
+    """Refuse tables that lost or gained rows; each has a name, and for its parts what they say and have.
+
+    Every part has the rows that it says, or is a part of a table that has them and whose other parts are here too.
+    """
+    together: Counter[str] = Counter()
+    for _, parts in tables:
+        for description, rows in parts:
+            together[description.dumps()] += rows
+    for name, parts in tables:
+        known = [(each, rows) for each, rows in parts if each.rows is not None]
+        if any(each.rows not in (rows, together[each.dumps()]) for each, rows in known):
+            raise rows_changed(name, _said(known), sum(rows for _, rows in known))
+
+
+def rows_changed(name: str, said: int, rows: int) -> DescriptionError:
+    """Return the refusal of a table that had other rows."""
+    return DescriptionError(
+        "{name} had {released_rows:,} rows when it was released, and has {rows:,} now. Which rows stay must "
+        "not depend on their reports, or every estimate is wrong.",
+        remedy="chosen_rows",
+        name=name,
+        released_rows=said,
+        rows=rows,
+    )
+
+
+def _said(parts: Parts) -> int:
+    """Return how many rows a folder says that it has: each part its own, or all of them those of the whole."""
+    said = [each.rows or 0 for each, _ in parts]
+    is_split = len(set(said)) == 1 and sum(rows for _, rows in parts) <= said[0]
+    return said[0] if is_split else sum(said)
+
+
+# The levels of an object are bits of one word, so that an id that stands twice at one level is seen.
+MOST_LEVELS = 63
+
+
+class Described(Protocol):
+    """Something that was released and says what it holds: a file, or a frame in the place of one."""
+
+    @property
+    def path(self) -> Path:
+        """What it is called in messages."""
+
+    @property
+    def description(self) -> FileDescription:
+        """What it says about itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One released column: what its description says, the levels it stands at, and its name in every file."""
+
+    description: ColumnDescription
+    mechanism: Mechanism
+    names: list[str | None]
+    """The column's name in each file; None where a file does not have it."""
+    levels: dict[int, Decimal]
+    """Threshold and epsilon of every level, ascending."""
+
+    @property
+    def name(self) -> str:
+        """The column's name in the first file that has it."""
+        return next(name for name in self.names if name is not None)
+
+    @property
+    def labels(self) -> Sequence[Any]:
+        """The values that are counted."""
+        return self.mechanism.encoding.labels
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedFile:
+    """One released file and what it says about itself."""
+
+    path: Path
+    table: Input
+    description: FileDescription
+    parts: list[Path] = field(default_factory=list)
+    said: list[tuple[FileDescription, Input]] = field(default_factory=list)
+    """What each part says about itself."""
+    is_told: bool = False
+    """Whether a person said what it holds, so that nobody knows what became of its rows."""
+
+    def counted(self) -> list[tuple[FileDescription, int]]:
+        """Return what each part says about itself, and how many rows it has. Where it says none, none are counted."""
+        return [(each, table.counted()) for each, table in self.said if each.rows is not None]
+
+    def released_name(self, wanted: str | None) -> str:
+        """Return the name of the released column that is meant."""
+        names = list(self.description.columns)
+        if wanted is None and len(names) == 1:
+            return names[0]
+        if wanted is None:
+            listed = ", ".join(map(repr, names[:12]))
+            raise UnknownColumnError(
+                "{path!r} has several released columns ({listed}).",
+                remedy="column",
+                path=str(self.path),
+                listed=listed,
+            )
+        found = self.description.find_column(wanted)
+        if found is None:
+            raise self._no_released(wanted, names)
+        return found
+
+    def pair_names(self, wanted: str | None, cross: str) -> tuple[str | None, str | None]:
+        """Return the names of both columns, None for one that stands in another file."""
+        names = list(self.description.columns)
+        second = self.description.find_column(cross)
+        others = [name for name in names if name != second]
+        first = None if wanted is None else self.description.find_column(wanted)
+        if wanted is None and others:
+            first = others[0] if len(others) == 1 else self.released_name(None)
+        if first is None and second is None:
+            raise self._no_released(cross if wanted is None else wanted, names)
+        return first, second
+
+    def check_kept(self, name: str) -> None:
+        """Refuse what cannot make groups: a column that is not there, a released one, the ids."""
+        if name in self.description.columns:
+            raise UnknownColumnError(
+                "{name!r} is a released column: a group of its reports is not a group of objects. Two "
+                "released columns make a two-way table.",
+                remedy="cross",
+                name=name,
+            )
+        if name == self.description.id_column:
+            raise UnknownColumnError("{name!r} holds the ids: every object would be a group of its own.", name=name)
+        if name not in self.table.schema.names:
+            kept = set(self.table.schema.names) - {self.description.id_column, *self.description.columns}
+            hint = self.table.names.hint(name, sorted(kept))
+            raise UnknownColumnError(
+                "{path!r} has no kept column {column!r}.",
+                hint="{suggestion}",
+                suggestion=hint.strip(),
+                path=str(self.path),
+                column=name,
+            )
+
+    def _no_released(self, name: str, names: list[str]) -> UnknownColumnError:
+        """Return the refusal; the names of a description are what somebody released, and may be shown."""
+        return UnknownColumnError(
+            "{path!r} has no released column {column!r}. {nearest}",
+            path=str(self.path),
+            nearest=nearest(name, names),
+            column=name,
+        )
+
+    def relation(self, connection: Any, view: str, columns: dict[str, str]) -> str:
+        """Return SQL for some columns under other names. DuckDB reads Parquet itself, and what Arrow reads as Arrow."""
+        folded = [name.casefold() for name in self.table.schema.names]
+        # DuckDB does not tell names by case, and takes these letters of a path for a pattern.
+        plain = len(set(folded)) == len(folded) and not set("*?[{") & set("".join(map(str, self.parts)))
+        if self.table.format is Format.PARQUET and plain:
+            listed = ", ".join(f"{identifier(name)} AS {alias}" for alias, name in columns.items())
+            files = ", ".join("'" + str(part.absolute()).replace("'", "''") + "'" for part in self.parts)
+            return f"(SELECT {listed} FROM read_parquet([{files}], hive_partitioning = false))"  # noqa: S608
+        schema = pa.schema(
+            [(alias, comparable_type(self.table.schema.field(name).type)) for alias, name in columns.items()]
+        )
+        batches = _renamed(self.table.batches(list(columns.values())), columns, schema)
+        connection.register(view, pa.RecordBatchReader.from_batches(schema, batches))
+        return view
+
+
+def open_all(paths: Sequence[Path], told: Sequence[Path] = ()) -> list[ReleasedFile]:
+    """Open files that are to be counted together; `told` are files that say what they hold instead of themselves."""
+    if told and len(told) != len(paths):
+        raise DescriptionError(
+            "several files have several levels: what they hold is said once for each file, in their order.",
+            remedy="description",
+        )
+    seen = set()
+    for path in paths:
+        if path.absolute() in seen:
+            raise MixedFilesError("{path!r} is named twice: its objects would count twice.", path=str(path))
+        seen.add(path.absolute())
+    sources: Sequence[Path | None] = told or [None] * len(paths)
+    return [_open(path, source) for path, source in zip(paths, sources, strict=True)]
+
+
+def _open(path: Path, told: Path | None) -> ReleasedFile:
+    """Open a released file and check that it is what its description, or that of `told`, says."""
+    is_read = True
+    try:
+        table, description = released(path) if told is None else _described_as(path, told)
+        file = ReleasedFile(path, table, description, list_files(path), is_told=told is not None)
+        for part in file.parts:
+            other = Input(part) if len(file.parts) > 1 else table
+            own = other.description()
+            its = own if told is None else check_given(description, own, repr(str(part)))
+            if its is None or its != description or not (other is table or _same_types(table, other, description)):
+                raise MixedFilesError(
+                    "{part!r} is not of the same release, level and columns as the first file.", part=str(part)
+                )
+            file.said.append((its, other))
+    except (OSError, UnicodeError, csv.Error) as problem:
+        if isinstance(problem, TableFileError):
+            raise
+        is_read = False
+    if not is_read:  # raised outside, so that no context shows what the file holds
+        raise TableFileError("{path!r} or its description cannot be read.", path=str(path))
+    for name in (description.id_column, *description.columns):
+        if table.schema.names.count(name) != 1:
+            raise DescriptionError(
+                "the description of {path!r} speaks of other columns than the file has.", path=str(path)
+            )
+    return file
+
+
+def _described_as(path: Path, told: Path) -> tuple[Input, FileDescription]:
+    """Open a file of which another one says what it holds: it says nothing itself, or not of the rows that it has."""
+    table, whole = Input(path), released(told)[1]
+    columns = {name: column for name, column in whole.columns.items() if name in table.schema.names}
+    if not columns:
+        raise DescriptionError(
+            "{path!r} has none of the released columns that its description speaks of.", path=str(path)
+        )
+    return table, replace(whole, columns=columns, rows=None)
+
+
+def _same_types(table: Input, other: Input, description: FileDescription) -> bool:
+    names = (description.id_column, *description.columns)
+    return all(
+        name in table.schema.names
+        and name in other.schema.names
+        and table.schema.field(name).type == other.schema.field(name).type
+        for name in names
+    )
+
+
+_PATH = {
+    "path.release": "another release",
+    "path.attribute": "another attribute",
+    "encoding": "another encoding",
+    "values": "other values",
+    "range": "another range",
+    "clip": "numbers that were clipped, or not",
+    "options": "other options of its encoding",
+    "key_fingerprint": "another key",
+    "id_type": "another kind of ids",
+}
+
+
+def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
+    """Return the column that stands in all these files, or refuse files that do not continue each other's paths."""
+    found = [(file, file.description.columns[name]) for file, name in zip(files, names, strict=True) if name]
+    first_file, first = found[0]
+    levels = {}
+    for file, description in found:
+        for part, words in _PATH.items():
+            if attrgetter(part)(description) != attrgetter(part)(first):
+                raise MixedFilesError(
+                    "{file!r} holds {words} than {first_file!r}: only files of one path are counted together.",
+                    file=str(file.path),
+                    words=words,
+                    first_file=str(first_file.path),
+                )
+        mechanism = description.mechanism()
+        if mechanism.encoding.name != description.encoding:
+            raise DescriptionError(
+                "the encoding {encoding!r} is not known to this version.", encoding=description.encoding
+            )
+        if mechanism.encoding.domain == "words":
+            raise DescriptionError(
+                "{file!r} holds RAPPOR reports.", hint="Run `relaxdp rappor decode {file}`.", file=str(file.path)
+            )
+        level = mechanism.encoding.level(description.epsilon)
+        if level.threshold != description.threshold:
+            raise DescriptionError(
+                "the description of {file!r} contradicts itself: its threshold is not that of epsilon {epsilon}.",
+                file=str(file.path),
+                epsilon=epsilon_text(description.epsilon),
+            )
+        levels[level.threshold] = level.epsilon
+    if len(levels) > MOST_LEVELS:
+        raise MixedFilesError(
+            "at most {most} levels are counted together, not {levels}.", most=MOST_LEVELS, levels=len(levels)
+        )
+    return Axis(first, first.mechanism(), list(names), dict(sorted(levels.items())))
+
+
+def check_pair(rows: Axis, columns: Axis) -> None:
+    """Refuse two columns that cannot be the sides of a table."""
+    for axis in (rows, columns):
+        if axis.mechanism.encoding.measure is not None:
+            raise CountsError(
+                "a two-way table is of columns with declared values; {column!r} holds numbers.", column=axis.name
+            )
+    one, two = rows.description, columns.description
+    if (one.path, one.key_fingerprint) == (two.path, two.key_fingerprint):
+        raise MixedFilesError(
+            "{rows!r} and {columns!r} are the same answers: their noise is not independent.",
+            rows=rows.name,
+            columns=columns.name,
+        )
+    if one.id_type != two.id_type:
+        raise MixedFilesError(
+            "the ids of {rows!r} and of {columns!r} are of different kinds.", rows=rows.name, columns=columns.name
+        )
+
+
+def comparable_type(kind: Any) -> Any:
+    """Return a type without a dictionary and with one spelling of text and bytes."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    return kind
+
+
+def _renamed(batches: Iterator[Any], columns: dict[str, str], schema: Any) -> Iterator[Any]:
+    for batch in batches:
+        arrays = [batch.column(name).cast(schema.field(alias).type) for alias, name in columns.items()]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def identifier(name: str) -> str:
+    """Return a column's name as SQL takes it."""
+    return '"' + name.replace('"', '""') + '"'

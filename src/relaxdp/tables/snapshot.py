@@ -1,0 +1,582 @@
+"""Snapshots: the rows that a column was released from, sealed with the vault's key.
+
+A snapshot lets `relax` work without the table, and lets every later release be compared with all rows ever released. It
+holds ids and true values as the stream takes them. Rows of the last release are *present*, all others have *left*.
+
+A file is a sequence of parts. A part is a header (magic bytes, 32 random bytes, the key's fingerprint) and chunks under
+AES-256-GCM, with a key that HKDF derives for these random bytes. The nonce of a chunk is its kind and its number among
+the chunks of that kind, and the last chunk counts all others, so that none can be exchanged, repeated or cut off.
+Nothing is compressed: the length of a file depends on the ids and on the number of rows, never on a true value (of
+words, only on how long they are together).
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+import struct
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc as pa_ipc
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from numpy.typing import NDArray
+
+from relaxdp.draw.canonical import length_prefixed
+from relaxdp.draw.key import Key
+from relaxdp.draw.private_file import sync_folder
+from relaxdp.encodings.protocol import Truths, code_dtype
+from relaxdp.errors import SnapshotError
+
+_MAGIC = b"relaxdp snapshot 2\n"
+_SALT_BYTES, _FINGERPRINT_BYTES = 32, 8
+_HEADER_BYTES = len(_MAGIC) + _SALT_BYTES + _FINGERPRINT_BYTES
+_CHUNK_HEAD = struct.Struct("<IB")
+_MAX_CHUNK_BYTES = 1 << 30
+_PIECE = 1 << 14
+ENDING = ".snapshot"
+STAGED = ".staged-"
+
+
+class Kind(IntEnum):
+    """The content of a chunk."""
+
+    DESCRIPTION = 0
+    PRESENT = 1
+    LEFT = 2
+    PASSTHROUGH = 3
+    END = 4
+
+
+# True values, as they are kept and compared.
+
+TrueValues = Any
+"""Truths of an encoding, or the words of a Bloom filter as Arrow text."""
+
+
+def take_values(values: TrueValues, rows: NDArray[np.intp]) -> TrueValues:
+    """Return the true values of some rows."""
+    return values[rows] if isinstance(values, Truths) else values.take(pa.array(rows))
+
+
+def join_values(parts: list[TrueValues]) -> TrueValues:
+    """Return the true values of consecutive parts."""
+    if len(parts) == 1:
+        return parts[0]
+    truths = [part for part in parts if isinstance(part, Truths)]
+    if not truths:
+        return pa.concat_arrays(parts)
+    suffixes = [part.suffix for part in truths if part.suffix is not None]
+    index = np.concatenate([part.index for part in truths])
+    return Truths(index, np.concatenate(suffixes, axis=1) if suffixes else None)
+
+
+def compare_values(old: TrueValues, new: TrueValues) -> NDArray[np.bool_]:
+    """Return for each row whether the stream takes both values alike."""
+    if not isinstance(old, Truths) or not isinstance(new, Truths):
+        return np.asarray(pc.equal(old, new).to_numpy(zero_copy_only=False), dtype=bool)
+    same = np.asarray(old.index == new.index)
+    if old.suffix is None and new.suffix is None:
+        return same
+    if old.suffix is None or new.suffix is None or old.suffix.shape != new.suffix.shape:
+        return np.zeros(len(same), dtype=bool)
+    return np.asarray(same & (old.suffix == new.suffix).all(axis=(0, 2)))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rows:
+    """Ids in ascending order, and the true value of each. Its `repr` shows none of them."""
+
+    ids: pa.Array
+    values: TrueValues
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: NDArray[np.intp]) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.ids.take(pa.array(rows)), take_values(self.values, rows))
+
+    def slice(self, start: int, stop: int) -> Rows:
+        """Return consecutive rows."""
+        part = slice(start, stop)
+        values = self.values[part] if isinstance(self.values, Truths) else self.values[start:stop]
+        return Rows(self.ids[start:stop], values)
+
+
+def normalize_ids(ids: pa.Array) -> pa.Array:
+    """Return ids in the form in which they are kept and compared: one type for each kind of id."""
+    ids = getattr(ids, "storage", ids)
+    kind = ids.type
+    if pa.types.is_integer(kind):
+        is_large = kind == pa.uint64() and len(ids) and pc.max(ids).as_py() > np.iinfo(np.int64).max
+        return ids if is_large else ids.cast(pa.int64())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return ids.cast(pa.large_string())
+    return ids.cast(pa.large_binary())
+
+
+def restore_ids(ids: pa.Array, kind: Any) -> pa.Array:
+    """Return normalized ids in the type that they had in the table: the stream tells a UUID from its bytes."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, ids.cast(kind.storage_type))
+    return ids.cast(kind)
+
+
+def read_id_type(written: str) -> Any:
+    """Return the type of the ids as the description of a snapshot states it."""
+    if written == "uuid":
+        return pa.uuid()
+    name, _, width = written.rstrip("]").partition("[")
+    return pa.binary(int(width)) if width else pa.type_for_alias(name)
+
+
+def same_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return two columns of normalized ids as one type: signed and unsigned numbers meet as decimals."""
+    if one.type == other.type:
+        return one, other
+    exact = pa.decimal128(20, 0)
+    return one.cast(exact), other.cast(exact)
+
+
+def join_ids(parts: list[pa.Array]) -> pa.Array:
+    """Return the ids of consecutive parts as one column."""
+    if len({part.type for part in parts}) == 1:
+        return pa.concat_arrays(parts)
+    exact = pa.concat_arrays([part.cast(pa.decimal128(20, 0)) for part in parts])
+    return exact if pc.min(exact).as_py() < 0 else exact.cast(pa.uint64())
+
+
+def _pack_rows(rows: Rows, labels: int) -> Any:
+    """Return rows as an Arrow batch. The width of a column depends on what is declared, never on a true value."""
+    columns, heads = _pack_ids(rows.ids)
+    if not isinstance(rows.values, Truths):
+        columns["word"] = rows.values.cast(pa.large_string())
+    else:
+        narrow = code_dtype(max(2, labels))
+        if len(rows) and int(rows.values.index.max()) > np.iinfo(narrow).max:
+            narrow = np.dtype(np.uint64)
+        columns["index"] = pa.array(rows.values.index.astype(narrow, copy=False))
+        if rows.values.suffix is not None:
+            head, *words = rows.values.suffix.transpose(0, 2, 1).reshape(-1, len(rows))
+            # The first word holds type and length of a value: for numbers it is always the same.
+            if len(rows) and bool((head == head[0]).all()):
+                heads["head"] = str(head[0])
+            else:
+                words = [head, *words]
+            columns |= {f"word {place}": pa.array(np.ascontiguousarray(word)) for place, word in enumerate(words)}
+    return pa.RecordBatch.from_pydict(columns).replace_schema_metadata(heads)
+
+
+def _pack_ids(ids: pa.Array) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return ids as they are kept: of ascending integers the steps between them, in the narrowest type."""
+    if not pa.types.is_integer(ids.type) or not len(ids):
+        return {"id": ids}, {}
+    numbers = ids.to_numpy().view(np.uint64)  # modulo 2^64 the differences are the same
+    # In pieces that stay in a cache, and without a copy that is wider than what is kept.
+    pieces = (numbers[start : start + _PIECE + 1] for start in range(0, len(numbers) - 1, _PIECE))
+    largest = max((int(np.diff(piece).max()) for piece in pieces), default=0)
+    steps = np.zeros(len(numbers), np.min_scalar_type(largest))
+    np.subtract(numbers[1:], numbers[:-1], out=steps[1:], casting="unsafe")
+    return {"step": pa.array(steps)}, {"first": str(numbers[0]), "type": str(ids.type)}
+
+
+def _unpack_rows(batch: Any) -> Rows:
+    heads, count = batch.schema.metadata or {}, batch.num_rows
+    if "step" in batch.schema.names:
+        numbers = np.cumsum(batch.column("step").to_numpy(), dtype=np.uint64) + np.uint64(int(heads[b"first"]))
+        ids = pa.array(numbers.view(np.int64) if heads[b"type"] == b"int64" else numbers)
+    else:
+        ids = batch.column("id")
+    if "word" in batch.schema.names:
+        return Rows(ids, batch.column("word"))
+    index = batch.column("index").to_numpy().astype(np.uint64)
+    words = [batch.column(name).to_numpy() for name in batch.schema.names if name.startswith("word ")]
+    if b"head" in heads:
+        words = [np.full(count, int(heads[b"head"]), np.uint64), *words]
+    suffix = np.ascontiguousarray(np.stack(words).reshape(-1, 2, count).transpose(0, 2, 1)) if words else None
+    return Rows(ids, Truths(index, suffix))
+
+
+# Sealing.
+
+
+class PartWriter:
+    """Writes one part. Chunks are sealed by any thread, and written by one."""
+
+    def __init__(self, write: Callable[[bytes], object], key: Key, description: Mapping[str, Any]) -> None:
+        """Begin the part. Its key was never used before, so that the nonces may be counted."""
+        self._write = write
+        self._header = _MAGIC + secrets.token_bytes(_SALT_BYTES) + bytes.fromhex(key.fingerprint)
+        self._cipher = _part_cipher(key, self._header)
+        self._labels = int(description.get("labels", 2))
+        self._counts: Counter[int] = Counter()
+        self._write(self._header)
+        self.write(self._seal(Kind.DESCRIPTION, 0, json.dumps(description, ensure_ascii=False).encode()))
+
+    def seal_rows(self, kind: Kind, number: int, rows: Rows) -> bytes:
+        """Return rows as a chunk; `number` counts the chunks of this kind from 0."""
+        return self.seal_batch(kind, number, _pack_rows(rows, self._labels))
+
+    def seal_batch(self, kind: Kind, number: int, batch: Any) -> bytes:
+        """Return an Arrow batch as a chunk."""
+        sink = pa.BufferOutputStream()
+        with pa_ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return self._seal(kind, number, memoryview(sink.getvalue()).cast("B"))
+
+    def write(self, chunk: bytes) -> None:
+        """Write the next chunk of its kind."""
+        self._counts[chunk[_CHUNK_HEAD.size - 1]] += 1
+        self._write(chunk)
+
+    def close(self) -> None:
+        """Write the last chunk, which counts all others."""
+        counts = {Kind(kind).name: number for kind, number in sorted(self._counts.items())}
+        self._write(self._seal(Kind.END, 0, json.dumps(counts).encode()))
+
+    def _seal(self, kind: Kind, number: int, content: Any) -> bytes:
+        chunk = self._cipher.encrypt(_nonce(kind, number), content, self._header)
+        if len(chunk) > _MAX_CHUNK_BYTES:
+            raise SnapshotError(
+                "The rows of one batch take more than 1 GiB in a snapshot.", hint="Use shorter ids or fewer columns."
+            )
+        return _CHUNK_HEAD.pack(len(chunk), kind) + chunk
+
+
+def _part_cipher(key: Key, header: bytes) -> AESGCM:
+    salt = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES]
+    return AESGCM(key.derive(length_prefixed(b"snapshot") + length_prefixed(salt)))
+
+
+def _nonce(kind: int, number: int) -> bytes:
+    return struct.pack("<IQ", kind, number)
+
+
+def start_digest(key: Key) -> hmac.HMAC:
+    """Return the start of a snapshot's digest. It is keyed, so that a guess of the content cannot be checked."""
+    return hmac.new(key.derive(length_prefixed(b"snapshot digest")), digestmod=sha256)
+
+
+class StagedSnapshot:
+    """A snapshot that is being written in the vault, under a name that no event mentions yet."""
+
+    def __init__(self, folder: Path, key: Key) -> None:
+        self._folder, self._key, self._mac = folder, key, start_digest(key)
+        self.place = folder / f"{STAGED}{secrets.token_hex(8)}"
+        with _writing():
+            self._file = os.fdopen(os.open(self.place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+    def start_part(self, description: Mapping[str, Any]) -> PartWriter:
+        """Begin a part of the file."""
+        return PartWriter(self.append, self._key, description)
+
+    def append(self, content: bytes) -> None:
+        """Append sealed bytes: those of a part that was sealed here, or by a worker."""
+        with _writing():
+            self._file.write(content)
+        self._mac.update(content)
+
+    def close(self) -> str:
+        """Make the file durable under the name of its digest, and return the digest."""
+        digest = self._mac.hexdigest()
+        with _writing():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            kept = snapshot_path(self._folder, digest)
+            self.place.rename(kept)
+            self.place = kept
+            sync_folder(self._folder)
+        return digest
+
+    def discard(self) -> None:
+        """Remove the file, finished or not."""
+        with suppress(OSError):  # a full disk rejects the last bytes here too
+            self._file.close()
+        with suppress(OSError):
+            self.place.unlink(missing_ok=True)
+
+
+class _writing:  # noqa: N801 (used as a statement)
+    """Turn an error of the system into a sentence."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, OSError):
+            raise SnapshotError(
+                "The snapshot cannot be written: {why}.",
+                hint="Free some space in the vault's folder, or make it writable, and run the release again.",
+                why=problem.strerror or "the disk may be full",
+            ) from None
+
+
+def snapshot_path(folder: Path, digest: str) -> Path:
+    """Return the file of a snapshot."""
+    return folder / f"{digest}{ENDING}"
+
+
+# Reading.
+
+
+class Snapshot:
+    """A snapshot that the ledger names by its digest."""
+
+    def __init__(self, folder: Path, digest: str, key: Key) -> None:
+        self.path, self._digest, self._key = snapshot_path(folder, digest), digest, key
+        self._description: dict[str, Any] | None = None
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The description of the rows."""
+        if self._description is None:
+            with self._open() as file:
+                self._description = _Part(file, self._key, start_digest(self._key), self.path).description
+        return self._description
+
+    def rows(self, kind: Kind) -> Iterator[Rows]:
+        """Return the rows of one kind, chunk by chunk. At the end the whole file was the one that the ledger names."""
+        for batch in self.batches(kind):
+            rows = _unpack_rows(batch)
+            if not pa.types.is_decimal(rows.ids.type):
+                yield rows
+                continue
+            negative = pc.sum(pc.less(rows.ids, 0)).as_py()
+            for part, type_ in ((rows.slice(0, negative), pa.int64()), (rows.slice(negative, len(rows)), pa.uint64())):
+                yield Rows(part.ids.cast(type_), part.values)
+
+    def batches(self, kind: Kind) -> Generator[Any]:
+        """Return the batches of one kind, as they were sealed."""
+        mac = start_digest(self._key)
+        with self._open() as file:
+            while True:
+                yield from _Part(file, self._key, mac, self.path).read(kind)
+                if not file.peek(1):  # type: ignore[attr-defined]
+                    break
+        if not hmac.compare_digest(mac.hexdigest(), self._digest):
+            raise _damaged(self.path)
+
+    def verify(self) -> None:
+        """Read the whole file, and reject one that is not the one that the ledger names."""
+        for _ in self.batches(Kind.END):
+            pass
+
+    def _open(self) -> IO[bytes]:
+        try:
+            return self.path.open("rb")
+        except OSError as problem:
+            raise SnapshotError(
+                "The snapshot '{name}' of the vault cannot be read: {why}.",
+                hint="Restore it from a backup of the vault, or release the table under a new name.",
+                name=self.path.name[:12],
+                why=problem.strerror,
+            ) from None
+
+
+class _Part:
+    """One part that is being read."""
+
+    def __init__(self, file: IO[bytes], key: Key, mac: hmac.HMAC, path: Path) -> None:
+        self._file, self._mac, self._path = file, mac, path
+        header = self._read(_HEADER_BYTES)
+        if not header.startswith(_MAGIC):
+            raise _damaged(path)
+        if header[-_FINGERPRINT_BYTES:].hex() != key.fingerprint:
+            raise SnapshotError(
+                "The snapshot '{name}' was sealed with another key than {key}.",
+                hint="Check the key of the vault in vault.toml.",
+                name=path.name[:12],
+                key=key.fingerprint,
+            )
+        self._header, self._cipher, self._counts = header, _part_cipher(key, header), Counter[int]()
+        self.description: dict[str, Any] = self._json(Kind.DESCRIPTION, *self._next())
+
+    def read(self, wanted: Kind) -> Iterator[Any]:
+        """Return the batches of one kind; other chunks are counted and not opened."""
+        while True:
+            kind, chunk = self._next()
+            if kind == Kind.END:
+                counts = {Kind(each).name: number for each, number in sorted(self._counts.items()) if each != Kind.END}
+                if self._json(Kind.END, kind, chunk) != counts:
+                    raise _damaged(self._path)
+                return
+            if kind == wanted:
+                content = self._open(kind, self._counts[kind] - 1, chunk)
+                try:
+                    with pa_ipc.open_stream(pa.py_buffer(content)) as reader:
+                        batch = reader.read_next_batch()
+                except (pa.ArrowException, StopIteration):
+                    raise _damaged(self._path) from None
+                yield batch
+
+    def _next(self) -> tuple[int, bytes]:
+        length, kind = _CHUNK_HEAD.unpack(self._read(_CHUNK_HEAD.size))
+        if length > _MAX_CHUNK_BYTES or kind not in tuple(Kind):
+            raise _damaged(self._path)
+        self._counts[kind] += 1
+        return kind, self._read(length)
+
+    def _read(self, length: int) -> bytes:
+        content = self._file.read(length)
+        if len(content) < length:
+            raise _damaged(self._path)
+        self._mac.update(content)
+        return content
+
+    def _open(self, kind: int, number: int, chunk: bytes) -> bytes:
+        try:
+            return self._cipher.decrypt(_nonce(kind, number), chunk, self._header)
+        except InvalidTag:
+            raise _damaged(self._path) from None
+
+    def _json(self, wanted: Kind, kind: int, chunk: bytes) -> Any:
+        if kind != wanted:
+            raise _damaged(self._path)
+        return json.loads(self._open(kind, 0, chunk))
+
+
+def _damaged(path: Path) -> SnapshotError:
+    return SnapshotError(
+        "The snapshot '{name}' is damaged, or is not the one that the ledger names.",
+        hint="Restore it from a backup of the vault, or release the table under a new name.",
+        name=path.name[:12],
+    )
+
+
+# Comparing a table with what was released before.
+
+
+def _check_order(chunks: Iterator[Rows]) -> Iterator[Rows]:
+    """Reject a run that is not in the order of its ids: rows of it would be taken for new ones."""
+    last: Any = None
+    for rows in chunks:
+        if len(rows):
+            first = rows.ids[0].as_py()
+            if last is not None and not last < first:
+                raise SnapshotError(
+                    "The rows of a snapshot are not in the order of their ids.",
+                    hint="Release the table under a new name.",
+                )
+            last = rows.ids[len(rows) - 1].as_py()
+        yield rows
+
+
+class _Run:
+    """Rows of a snapshot in ascending order of their ids, taken from the front."""
+
+    def __init__(self, chunks: Iterator[Rows]) -> None:
+        self._chunks = _check_order(chunks)
+        self._rows = next(self._chunks, None)
+
+    def take_until(self, last: Any) -> list[Rows]:
+        """Return all rows whose ids are at most `last`; None takes all."""
+        taken: list[Rows] = []
+        while self._rows is not None:
+            if last is None or not len(self._rows) or self._rows.ids[len(self._rows) - 1].as_py() <= last:
+                taken.append(self._rows)
+                self._rows = next(self._chunks, None)
+                continue
+            limit = pa.scalar(last, self._rows.ids.type) if _fits(last, self._rows.ids.type) else None
+            count = 0 if limit is None else pc.sum(pc.less_equal(self._rows.ids, limit)).as_py()
+            if count:
+                taken.append(self._rows.slice(0, count))
+                self._rows = self._rows.slice(count, len(self._rows))
+            break
+        return [rows for rows in taken if len(rows)]
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    return not (pa.types.is_uint64(kind) and isinstance(value, int) and value < 0)
+
+
+@dataclass(slots=True)
+class Changes:
+    """How a table differs from all rows that were released before."""
+
+    changed: int = 0
+    joined: int = 0
+    left: int = 0
+    """Rows of the last release that are not in the table."""
+    absent: int = 0
+    """All known rows that are not in the table."""
+
+
+class Comparison:
+    """Compares the batches of a table with the snapshot of one column, and collects what has left."""
+
+    def __init__(self, snapshot: Snapshot | None, *, has_left: bool) -> None:
+        self.changes = Changes()
+        self.joined_ids: list[pa.Array] = []
+        """The ids that no release had before, where there were earlier ones."""
+        self._is_first = snapshot is None
+        present = iter(()) if snapshot is None else snapshot.rows(Kind.PRESENT)
+        left = snapshot.rows(Kind.LEFT) if snapshot is not None and has_left else iter(())
+        self._present, self._left = _Run(present), _Run(left)
+
+    def add(self, rows: Rows) -> Rows | None:
+        """Compare the next rows, and return known rows before them that are absent from the table."""
+        if self._is_first:
+            return None
+        last = rows.ids[len(rows) - 1].as_py()
+        is_known = np.zeros(len(rows), dtype=bool)
+        absent = []
+        for run, is_present in ((self._present, True), (self._left, False)):
+            for old in run.take_until(last):
+                absent += self._match(old, rows, is_known, is_present)
+        joined = int(np.count_nonzero(~is_known))
+        if joined:
+            self.changes.joined += joined
+            self.joined_ids.append(rows.ids.filter(pa.array(~is_known)))
+        return merge_rows(absent)
+
+    def finish(self) -> Rows | None:
+        """Return the known rows after the last row of the table."""
+        absent = []
+        for run, is_present in ((self._present, True), (self._left, False)):
+            for old in run.take_until(None):
+                absent.append(old)
+                self._count_absent(len(old), is_present)
+        return merge_rows(absent)
+
+    def _match(self, old: Rows, new: Rows, is_known: NDArray[np.bool_], is_present: bool) -> list[Rows]:
+        old_ids, new_ids = same_type(old.ids, new.ids)
+        if len(old) == len(new) and old_ids.equals(new_ids):
+            is_known[:] = True
+            self.changes.changed += int(np.count_nonzero(~compare_values(old.values, new.values)))
+            return []
+        places = pc.index_in(old_ids, value_set=new_ids)
+        is_there = np.asarray(places.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+        found = places.drop_null().to_numpy().astype(np.intp)
+        same = compare_values(take_values(old.values, np.flatnonzero(is_there)), take_values(new.values, found))
+        self.changes.changed += int(np.count_nonzero(~same))
+        is_known[found] = True
+        gone = np.flatnonzero(~is_there)
+        self._count_absent(len(gone), is_present)
+        return [old.take(gone)] if len(gone) else []
+
+    def _count_absent(self, count: int, is_present: bool) -> None:
+        self.changes.absent += count
+        self.changes.left += count if is_present else 0
+
+
+def merge_rows(parts: list[Rows]) -> Rows | None:
+    """Return rows of several runs in the order of their ids."""
+    if not parts:
+        return None
+    ids = join_ids([part.ids for part in parts])
+    rows = Rows(ids, join_values([part.values for part in parts]))
+    return rows.take(np.asarray(pc.sort_indices(ids).to_numpy(), dtype=np.intp)) if len(parts) > 1 else rows

@@ -1,0 +1,285 @@
+"""Tables to release from: data frames and files, read once, in the order of their ids.
+
+The order of rows can betray true values, so every source gives its rows in id order. Ids that ascend stream through;
+others are sorted, a data frame in memory and a file by DuckDB with a limit on memory.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from relaxdp.errors import ColumnError, DescriptionError, ObjectIdError, OptionError
+from relaxdp.tables.columns import ColumnNames
+from relaxdp.tables.files import (
+    BATCH_ROWS,
+    Format,
+    Input,
+    fetch_file,
+    get_address_name,
+    get_format,
+    get_stem,
+    is_address,
+    is_file,
+    read_description,
+)
+from relaxdp.tables.frames import Frame
+from relaxdp.tables.metadata import FileDescription
+from relaxdp.tables.plain import plain
+from relaxdp.tables.query import run_query
+from relaxdp.tables.sorting import IdOrder, NotAscendingError, get_storage, read_ahead, sorted_batches
+
+
+class Source(ABC):
+    """A table: its columns, and its rows in the order of their ids."""
+
+    names: ColumnNames
+    """All names; `check` rejects one that the table does not have."""
+    schema: Any
+    """The types as Arrow has them: `schema.field(name).type`, `schema.names`."""
+    rows: int | None
+    """The number of rows, where it is known before they are read."""
+    library: str
+    """pandas, polars, polars-lazy, pyarrow, duckdb, or file."""
+    native: Any = None
+    """The data frame itself."""
+    default_name: str | None = None
+    """A name for the release: that of the file, without its ending."""
+    label: str = "the data frame"
+    """The table in a message."""
+    reports: FileDescription | None
+    """What the table says about itself, if relaxdp released it."""
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str], id_column: str) -> AbstractContextManager[Iterator[Any]]:
+        """Give the rows once, as record batches with strictly ascending ids.
+
+        Raises:
+            NotAscendingError: the ids do not ascend. Call `sort`, and start over.
+            ObjectIdError: an id is missing or repeated.
+        """
+
+    def sort(self) -> None:  # noqa: B027 (a data frame is sorted as it is read)
+        """Let `batches` give the rows through a sort from now on."""
+
+    def original_row(self, row: int) -> int | None:
+        """Return the number of a row as the caller counts it; None where that is not known.
+
+        Args:
+            row: its number in id order, from 1.
+        """
+        return row
+
+
+@contextmanager
+def open_source(data: Any, *, sql: str | None = None) -> Iterator[Source]:
+    """Open a table to release from.
+
+    Args:
+        data: a data frame, anything with `__arrow_c_stream__`, the path of a file or folder, or an address.
+        sql: one SELECT that shapes a file. `input` is its rows, `getvariable('input')` its path.
+    """
+    if not is_file(data):
+        if sql is not None:
+            raise OptionError(
+                "`sql` is only valid for files.", hint="Pass a DuckDB relation: duckdb.sql(...).", option="sql"
+            )
+        yield FrameSource(data)
+        return
+    name = get_address_name(data) if is_address(data) else Path(data).name
+    with ExitStack() as stack:
+        path = stack.enter_context(fetch_file(data))
+        reports = read_description(path)
+        if sql is None:
+            yield FileSource(Input(path), repr(name), get_stem(Path(name)), reports)
+            return
+        if reports is not None:
+            raise DescriptionError(
+                "{name!r} was released by relaxdp. A query could give its reports as true values.",
+                hint="Name the table with the true values. To relax a release, run `relaxdp relax`.",
+                name=name,
+            )
+        table = Input(stack.enter_context(run_query(sql, path)))
+        if get_format(path) is Format.CSV:
+            table.names = ColumnNames(table.schema.names, "the result of the query")
+        yield FileSource(table, "the result of the query", get_stem(Path(name)))
+
+
+# Files.
+
+
+class FileSource(Source):
+    """A table in a file: batches stream through, with flat memory."""
+
+    library = "file"
+
+    def __init__(
+        self, table: Input, label: str, default_name: str | None = None, reports: FileDescription | None = None
+    ) -> None:
+        self._table, self.label, self.default_name, self.reports = table, label, default_name, reports
+        self.names, self.schema, self.rows = table.names, table.schema, table.rows
+        self._is_sorted = False
+
+    @contextmanager
+    def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
+        """Give the rows in id order."""
+        if self._is_sorted:
+            rows = self._check_ids(sorted_batches(self._table, columns, id_column), id_column)
+        else:
+            rows = read_ahead(self._check_ids(self._table.batches(columns), id_column))
+        with closing(rows):
+            yield rows
+
+    def sort(self) -> None:
+        """Sort the rows from now on."""
+        self._is_sorted = True
+
+    def original_row(self, row: int) -> int | None:
+        """Return the number of a row in the file, which a sort does not keep."""
+        return None if self._is_sorted else row
+
+    def _check_ids(self, rows: Generator[Any], id_column: str) -> Generator[Any]:
+        order, value = IdOrder(), None
+        with closing(rows):
+            for batch in rows:
+                ids = get_storage(plain(batch.column(id_column)))
+                if ids.null_count:
+                    raise self._find_missing(id_column)
+                try:
+                    order.check(ids)
+                except NotAscendingError:
+                    if not self._is_sorted:
+                        raise
+                    value = order.find_repeated(ids)
+                    break
+                yield batch
+        if value is not None:
+            raise self._find_repeated(id_column, value)
+
+    def _find_missing(self, id_column: str) -> ObjectIdError:
+        """Look for the first missing id as the file has them: a sort puts them last."""
+        first = 0
+        for batch in self._table.batches([id_column]):
+            missing = pc.index(plain(batch.column(0)).is_null(), True).as_py()
+            if missing >= 0:
+                return missing_id(first + missing + 1, self.label)
+            first += batch.num_rows
+        return missing_id(None, self.label)
+
+    def _find_repeated(self, id_column: str, value: Any) -> ObjectIdError:
+        first, found = 0, []
+        for batch in self._table.batches([id_column]):
+            ids = get_storage(plain(batch.column(0)))
+            same = pc.equal(ids, value.cast(ids.type))
+            found += [first + int(place) + 1 for place in pc.indices_nonzero(same).to_pylist()]
+            if len(found) > 1:
+                break
+            first += batch.num_rows
+        return repeated_ids(found, self.label)
+
+
+def missing_id(row: int | None, label: str) -> ObjectIdError:
+    """Return the error about a row without an id."""
+    where = "A row" if row is None else f"Row {row:,}"
+    return ObjectIdError(
+        "{where} of {label} has no id.",
+        hint="Give each row its own id, or leave out rows without one.",
+        where=where,
+        label=label,
+    )
+
+
+def repeated_ids(rows: Sequence[int], label: str) -> ObjectIdError:
+    """Return the error about rows with the same id."""
+    where = f"Rows {rows[0]:,} and {rows[1]:,}" if len(rows) > 1 else "Two rows"
+    return ObjectIdError(
+        "{where} of {label} have the same id. Two people under one id would show whether their answers are equal.",
+        hint="Release one row per individual. If this is not the column of the ids, name that one.",
+        where=where,
+        label=label,
+    )
+
+
+# Data frames.
+
+
+class _FrameSchema:
+    """The types of a frame's columns, each found when it is asked for: a column of objects must be read for that."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame, self.names, self.metadata = frame, frame.names, None
+
+    def field(self, name: str) -> pa.Field:
+        """Return a column's name and type."""
+        return pa.field(name, self._frame.get_type(name))
+
+
+class FrameSource(Source):
+    """A data frame: its columns are read once, into memory."""
+
+    def __init__(self, data: Any) -> None:
+        self._frame = frame = Frame(data)
+        self.native, self.library, self.rows = frame.native, frame.library, frame.rows
+        self.names, self.reports = frame.all_names, frame.reports
+        self.schema = _FrameSchema(frame)
+        self._table: pa.Table | None = None
+        self._order: NDArray[np.int64] | None = None
+
+    @contextmanager
+    def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
+        """Give the rows in id order."""
+        table = self._load(list(dict.fromkeys(columns)))
+        self._order = find_order(table.column(id_column), self.label)
+        yield _split(table, self._order)
+
+    def original_row(self, row: int) -> int | None:
+        """Return the number of a row in the frame."""
+        return row if self._order is None else int(self._order[row - 1]) + 1
+
+    def _load(self, columns: list[str]) -> pa.Table:
+        if self._table is None:
+            self._frame.load(columns)
+            self._table, self.rows = self._frame.arrow(columns), self._frame.rows
+        if not set(columns) <= set(self._table.column_names):
+            raise ColumnError("A data frame is read once, and these columns were not.", hint="Open it again.")
+        return self._table.select(columns)
+
+
+def find_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | None:
+    """Return the rows in id order, None where they are in it. A missing or repeated id is rejected."""
+    ids = get_storage(plain(ids))
+    if ids.null_count:
+        raise missing_id(pc.index(ids.is_null(), True).as_py() + 1, label)
+    try:
+        check = IdOrder()
+        for chunk in ids.chunks:
+            check.check(chunk)
+    except NotAscendingError:
+        return _sort_ids(ids, label)
+    return None
+
+
+def _sort_ids(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64]:
+    order: NDArray[np.int64] = pc.sort_indices(ids).to_numpy().astype(np.int64)
+    ordered = ids.take(order)
+    place = pc.index(pc.equal(ordered[1:], ordered[:-1]), True).as_py()
+    if place >= 0:
+        raise repeated_ids(sorted(int(each) + 1 for each in order[place : place + 2]), label)
+    return order
+
+
+def _split(table: pa.Table, order: NDArray[np.int64] | None) -> Iterator[Any]:
+    if order is None:
+        yield from table.to_batches(BATCH_ROWS)
+        return
+    table = table.combine_chunks()
+    for first in range(0, len(order), BATCH_ROWS):
+        yield from table.take(order[first : first + BATCH_ROWS]).combine_chunks().to_batches()

@@ -1,0 +1,410 @@
+"""Spark DataFrames in and out: workers draw and seal, the driver compares keyed tags and charges.
+
+Rows are shuffled into ranges of ids and sorted, so that a repeated id is noticed within one task. A task may run again,
+twice at once, or on another machine: every attempt draws the same reports. It returns the released rows, sealed chunks
+of what they were drawn from, and keyed tags of ids and rows. The driver never sees a clear row of the table, and no
+key is part of a task: workers read it from the file that vault.toml names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from relaxdp import errors
+from relaxdp.draw.key import Key
+from relaxdp.encodings.release import RowTags
+from relaxdp.errors import KeyFileError, OptionError, RelaxdpError, SparkError, TableFileError
+from relaxdp.tables.columns import ColumnNames
+from relaxdp.tables.metadata import METADATA_KEY, FileDescription
+from relaxdp.tables.plain import plain, plain_batch
+from relaxdp.tables.plan import Plan, PlannedColumn, SealedColumn, Staged
+from relaxdp.tables.release import (
+    check_new_rows,
+    fold_ids,
+    reject_changed,
+    reject_respelled,
+    select_passthrough,
+)
+from relaxdp.tables.snapshot import Kind, PartWriter, Rows, Snapshot, StagedSnapshot, merge_rows, normalize_ids
+from relaxdp.tables.sorting import IdOrder, NotAscendingError, cut_batches, repeated_id
+from relaxdp.tables.spark_estimate import read_spark_metadata
+from relaxdp.tables.spark_types import (
+    UNSIGNED,
+    Types,
+    own_schema,
+    quoted,
+    restored,
+    spark_errors,
+    spark_schema,
+    spark_type,
+    unreadable,
+)
+
+BATCH_ROWS = 1 << 16
+_PIECE = 1 << 20
+_PLACE, _NUMBER, _CONTENT = "relaxdp_place", "relaxdp_number", "relaxdp_content"
+_SUMMARY, _TAGS, _PASSTHROUGH = -1, -2, -3
+"""What a row without reports holds in place of the number of a column."""
+
+
+class SparkSource:
+    """A Spark DataFrame as a source."""
+
+    library = "spark"
+    label = "the data frame"
+    rows: int | None = None
+
+    def __init__(self, frame: Any) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+        self.native = frame
+        with spark_errors():
+            described = frame.schema
+        try:
+            schema = to_arrow_schema(described)
+        except Exception:
+            raise unreadable() from None
+        # Spark has no unsigned numbers: those of 64 bits arrive as decimals.
+        self.types: Types = {each.name: pa.uint64() for each in schema if each.type == UNSIGNED}
+        self.schema = own_schema(schema, self.types)
+        self.names = ColumnNames.of_frame(schema.names)
+        self.reports = read_spark_metadata(frame)
+
+    def original_row(self, row: int) -> int | None:
+        """Return None: rows of a Spark DataFrame have no order."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTask:
+    """The task of a worker. The key is not part of it, only the file in which the worker finds it."""
+
+    columns: tuple[PlannedColumn, ...]
+    id_column: str
+    passthrough: tuple[str, ...]
+    names: tuple[str, ...]
+    """The released columns of the output."""
+    descriptions: tuple[dict[str, Any], ...]
+    key_file: str
+    key_fingerprint: str
+    types: Types
+    schema: Any
+    """The output without the columns of this module."""
+
+    def load_key(self) -> Key:
+        """Return the key that this worker has."""
+        try:
+            key = Key.load_from_vault(self.key_file)
+        except KeyFileError as problem:
+            raise KeyFileError(
+                "On a worker: {problem}",
+                hint="Put the vault's key on every worker, and name the file in vault.toml: [key] worker_file.",
+                problem=problem.sentence,
+            ) from None
+        if key.fingerprint != self.key_fingerprint:
+            raise KeyFileError(
+                "On a worker, {key_file!r} holds the key {given}, not {known}.",
+                hint="Put the vault's key on every worker.",
+                key_file=self.key_file,
+                given=key.fingerprint,
+                known=self.key_fingerprint,
+            )
+        return key
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyHolder:
+    """What a column needs of a vault to draw."""
+
+    key: Key
+
+
+def draw_partition(task: SparkTask, batches: Iterator[Any], schema: Any) -> Iterator[Any]:
+    """Return the released rows of one partition, then rows that hold sealed chunks, tags and a summary.
+
+    A rejection is written into the summary instead of being raised: another attempt would be rejected as well. Of what
+    else is raised only the type is named, because messages of libraries quote rows and Spark keeps logs.
+    """
+    from pyspark import TaskContext  # noqa: PLC0415 (a worker has it)
+
+    context = TaskContext.get()
+    summary: dict[str, Any] = {"partition": 0 if context is None else context.partitionId(), "rows": 0}
+    extra: list[tuple[int, bytes]] = []
+    failure = ""
+    try:
+        for released in _draw_rows(task, batches, extra):
+            summary["rows"] += released.num_rows
+            yield _pad_rows(released, schema)
+            yield from _pack_extra(extra, summary["partition"], schema)
+    except RelaxdpError as problem:
+        summary |= {"error": type(problem).__name__, "sentence": problem.template, "hint": problem.hint_template}
+        summary["fields"] = problem.fields
+    except Exception as problem:
+        failure = type(problem).__name__
+    if failure:
+        raise SparkError("A task failed: {failure}.", hint="Look at the log of the worker.", failure=failure)
+    yield from _pack_extra([*extra, (_SUMMARY, json.dumps(summary).encode())], summary["partition"], schema)
+
+
+def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, bytes]]) -> Iterator[Any]:
+    key, order, first_row, number = task.load_key(), IdOrder(), 0, 0
+    holder: Any = _KeyHolder(key)
+    parts: list[PartWriter] = []
+    tags = [RowTags(key, each.encoding, each.path) for each in task.columns]
+    for batch in _join_batches(task, batches):
+        if not parts:  # an empty partition has no parts
+            parts = [_start_part(key, place, each, extra) for place, each in enumerate(task.descriptions)]
+            kept = _start_part(key, _PASSTHROUGH, {}, extra) if task.passthrough else None
+        ids = plain(batch.column(task.id_column))
+        try:
+            order.check(ids)
+        except NotAscendingError:
+            raise repeated_id() from None
+        same, arrays, row_tags = normalize_ids(ids), [ids], []
+        for place, (each, part) in enumerate(zip(task.columns, parts, strict=True)):
+            reports, values = each.draw(holder, batch.column(each.column), ids, first_row)
+            arrays += reports
+            part.write(part.seal_rows(Kind.PRESENT, number, Rows(same, values)))
+            row_tags.append(tags[place].tag_rows(same, values))
+        through = [plain(batch.column(name)) for name in task.passthrough]
+        released = plain_batch([*arrays, *through], task.schema)
+        if kept is not None:
+            sealed = select_passthrough(released, same, task.passthrough)
+            kept.write(kept.seal_batch(Kind.PASSTHROUGH, number, sealed))
+        id_tags = [tags[0].tag_ids(same)]
+        if pa.types.is_large_string(same.type):
+            id_tags.append(tags[0].tag_ids(fold_ids(same)))
+        extra.append((_TAGS, np.stack([*id_tags, *row_tags]).astype("<u8").tobytes()))
+        yield released
+        first_row, number = first_row + batch.num_rows, number + 1
+    for part in parts:
+        part.close()
+    if parts and kept is not None:
+        kept.close()
+
+
+def _start_part(key: Key, place: int, description: dict[str, Any], extra: list[tuple[int, bytes]]) -> PartWriter:
+    def keep(content: bytes) -> None:
+        for start in range(0, len(content), _PIECE):
+            extra.append((place, content[start : start + _PIECE]))
+
+    return PartWriter(keep, key, description)
+
+
+def _join_batches(task: SparkTask, batches: Iterator[Any]) -> Iterator[Any]:
+    """Return batches that are large enough to draw at once, with their own types. Those of Spark are small."""
+    for batch in cut_batches(batches, BATCH_ROWS):
+        yield restored(batch, task.types)
+
+
+def _pad_rows(batch: Any, schema: Any) -> Any:
+    arrays = [plain(each).cast(field.type) for each, field in zip(batch.columns, schema, strict=False)]
+    nothing = [pa.nulls(batch.num_rows, field.type) for field in list(schema)[-3:]]
+    return pa.RecordBatch.from_arrays([*arrays, *nothing], schema=schema)
+
+
+def _pack_extra(extra: list[tuple[int, bytes]], partition: int, schema: Any) -> Iterator[Any]:
+    """Return rows that hold no report, and forget them here."""
+    for place, content in extra:
+        nothing = [pa.nulls(1, each.type) for each in list(schema)[:-3]]
+        # Spark keeps the order of rows within a partition, and their number says which partition it is.
+        told = [pa.array([place], pa.int32()), pa.array([partition], pa.int32()), pa.array([content], pa.binary())]
+        yield pa.RecordBatch.from_arrays([*nothing, *told], schema=schema)
+    extra.clear()
+
+
+@dataclass(slots=True)
+class _Received:
+    """What the tasks returned: sealed chunks in the order of the ids, and tags."""
+
+    rows: int = 0
+    sealed: dict[int, list[bytes]] = field(default_factory=dict)
+    tags: list[bytes] = field(default_factory=list)
+
+
+class SparkStager:
+    """Lets workers draw a Spark DataFrame into another one. It is computed once, and kept on the executors."""
+
+    target = None
+
+    def __init__(self, plan: Plan, source: SparkSource) -> None:
+        key_file = plan.vault.worker_key_file
+        if key_file is None:
+            raise KeyFileError(
+                "Spark's workers need a file with the vault's key, and this vault reads it from a command.",
+                hint="Put the key on every worker, and name the file in vault.toml: [key] worker_file.",
+            )
+        if any(each.encoding.domain == "words" for each in plan.columns):
+            raise OptionError(
+                "RAPPOR reports are not drawn on Spark.", hint="Write the columns to Parquet and release the file."
+            )
+        self._plan, self._source, self._snapshots = plan, source, list[StagedSnapshot]()
+        self.table: Any = None
+        fields = [(each.name, spark_type(each.type)) for each in plan.schema]
+        extra = [(_PLACE, pa.int32()), (_NUMBER, pa.int32()), (_CONTENT, pa.binary())]
+        self._schema = pa.schema([*fields, *extra])
+        self._task = SparkTask(
+            plan.columns,
+            plan.id_column,
+            plan.passthrough,
+            tuple(each.fields()[-1].name for each in plan.columns),
+            tuple(plan.describe_snapshot(each) for each in plan.columns),
+            key_file,
+            plan.vault.key.fingerprint,
+            source.types,
+            plan.schema,
+        )
+
+    @contextmanager
+    def open(self) -> Iterator[SparkStager]:
+        """Hold nothing: the rows are on the executors."""
+        yield self
+
+    def stage(self) -> Staged:
+        """Let the workers draw, receive what they sealed, and compare their tags with all rows released before."""
+        plan, task, schema = self._plan, self._task, self._schema
+        names = [plan.id_column, *(each.column for each in plan.columns), *plan.passthrough]
+        with spark_errors():
+            rows = self._source.native.select(*(quoted(name) for name in names))
+            by = quoted(plan.id_column)
+            ordered = rows.repartitionByRange(by).sortWithinPartitions(by)
+            drawn = ordered.mapInArrow(lambda batches: draw_partition(task, batches, schema), spark_schema(schema))
+            self._drawn = drawn.localCheckpoint()  # computed now, and never again
+            extra = self._drawn.where(self._drawn[_PLACE].isNotNull()).select(_NUMBER, _PLACE, _CONTENT)
+            received = _receive(extra.toLocalIterator())
+        if not received.rows:
+            raise TableFileError("The table has no rows.", hint="Check the query that made it.")
+        return self._seal(received)
+
+    def _seal(self, received: _Received) -> Staged:
+        plan = self._plan
+        first_type = normalize_ids(pa.array([], plan.schema.field(plan.id_column).type)).type
+        tags = _Tags(received.tags, len(plan.columns), has_folded=pa.types.is_large_string(first_type))
+        columns, joined, left = [], 0, 0
+        for place, each in enumerate(plan.columns):
+            staged = StagedSnapshot(plan.vault.snapshots, plan.vault.key)
+            self._snapshots.append(staged)
+            for content in received.sealed[place]:
+                staged.append(content)
+            sealed, changes = self._compare(each, place, tags, staged)
+            columns.append(sealed)
+            joined, left = max(joined, changes[0]), max(left, changes[1])
+        digest = None
+        if plan.passthrough:
+            kept = StagedSnapshot(plan.vault.snapshots, plan.vault.key)
+            self._snapshots.append(kept)
+            for content in received.sealed[_PASSTHROUGH]:
+                kept.append(content)
+            digest = kept.close()
+        return Staged(received.rows, tuple(columns), digest, joined, left)
+
+    def _compare(
+        self, column: PlannedColumn, place: int, tags: _Tags, staged: StagedSnapshot
+    ) -> tuple[SealedColumn, tuple[int, int]]:
+        """Compare the tags of the table with those of the snapshot, and keep the known rows that are absent."""
+        plan, known, vault = self._plan, column.state, self._plan.vault
+        if known is None:
+            return SealedColumn(staged.close(), len(tags.ids), 0, 0, 0), (0, 0)
+        old = Snapshot(vault.snapshots, known.snapshot, vault.key)
+        own = RowTags(vault.key, column.encoding, column.path)
+        first = RowTags(vault.key, plan.columns[0].encoding, plan.columns[0].path)  # ids have one tag for all columns
+        is_joined = np.ones(len(tags.ids), dtype=bool)
+        absent: list[Rows] = []
+        left = 0
+        for kind in (Kind.PRESENT, Kind.LEFT):
+            for rows in old.rows(kind):
+                places, is_there = tags.find(first.tag_ids(rows.ids))
+                changed = own.tag_rows(rows.ids, rows.values)[is_there] != tags.rows[place][places[is_there]]
+                if changed.any():
+                    reject_changed(plan.request.name, column.column)
+                is_joined[places[is_there]] = False
+                gone = np.flatnonzero(~is_there)
+                left += len(gone) if kind is Kind.PRESENT else 0
+                absent += [rows.take(gone)] if len(gone) else []
+        gone_rows = merge_rows(absent)
+        if gone_rows is not None:  # in the order of their ids, as every run of a snapshot
+            part = staged.start_part(plan.describe_snapshot(column))
+            for number, start in enumerate(range(0, len(gone_rows), BATCH_ROWS)):
+                some = gone_rows.slice(start, min(start + BATCH_ROWS, len(gone_rows)))
+                part.write(part.seal_rows(Kind.LEFT, number, some))
+            part.close()
+        if tags.folded is not None and is_joined.any():
+            new = tags.folded[is_joined]
+            for kind in (Kind.PRESENT, Kind.LEFT):
+                for rows in old.rows(kind):
+                    if np.isin(first.tag_ids(fold_ids(rows.ids)), new).any():
+                        reject_respelled(plan.request.name)
+        joined = int(np.count_nonzero(is_joined))
+        sealed = check_new_rows(plan, known, staged, joined=joined, absent=sum(map(len, absent)))
+        return sealed, (joined, left)
+
+    def publish(self) -> None:
+        """Make the DataFrame of reports, whose columns describe themselves."""
+        from pyspark.sql import functions  # noqa: PLC0415
+
+        with spark_errors():
+            rows = self._drawn.where(self._drawn[_PLACE].isNull()).drop(_PLACE, _NUMBER, _CONTENT)
+            described = self._plan.description
+            columns = []
+            for name in rows.columns:
+                column = functions.col(quoted(name))
+                if name in described.columns:
+                    one = FileDescription(described.id_column, {name: described.columns[name]}, head=described.head)
+                    column = column.alias(name, metadata={METADATA_KEY.decode(): one.dumps()})
+                columns.append(column)
+            self.table = rows.select(*columns)
+
+    def discard(self) -> None:
+        """Remove what was sealed."""
+        for staged in self._snapshots:
+            staged.discard()
+
+
+def _receive(rows: Iterable[Any]) -> _Received:
+    """Put together what the tasks returned; the first rejection is raised as what it was on the worker."""
+    received, parts, rejections = _Received(), dict[int, list[tuple[int, bytes]]](), list[dict[str, Any]]()
+    for partition, place, content in rows:
+        if place == _SUMMARY:
+            summary = json.loads(bytes(content))
+            received.rows += summary["rows"]
+            rejections += [summary] if "error" in summary else []
+        else:
+            parts.setdefault(place, []).append((partition, bytes(content)))
+    if rejections:
+        first = min(rejections, key=lambda each: each["partition"])
+        kind = getattr(errors, first["error"], SparkError)
+        raise kind(first["sentence"], hint=first["hint"], **first["fields"] | {"counted": "by id"})
+    for place, contents in parts.items():
+        ordered = [content for _, content in sorted(contents, key=lambda each: each[0])]  # stable within a partition
+        if place == _TAGS:
+            received.tags = ordered
+        else:
+            received.sealed[place] = ordered
+    return received
+
+
+class _Tags:
+    """The keyed tags of all rows of a table: of ids, of folded ids, and of the rows of each column."""
+
+    def __init__(self, pieces: list[bytes], columns: int, *, has_folded: bool) -> None:
+        kinds = 1 + has_folded + columns
+        arrays = [np.frombuffer(piece, "<u8").reshape(kinds, -1) for piece in pieces]
+        whole = np.concatenate(arrays, axis=1) if arrays else np.empty((kinds, 0), np.uint64)
+        self.ids: NDArray[np.uint64] = whole[0]
+        self.folded = whole[1] if has_folded else None
+        self.rows = whole[1 + has_folded :]
+        self._order = np.argsort(self.ids, kind="stable")
+        self._sorted = self.ids[self._order]
+
+    def find(self, ids: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return where tagged ids are in the table, and whether they are there."""
+        places = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
+        return self._order[places], np.asarray(self._sorted[places] == ids)

@@ -1,0 +1,300 @@
+"""A file that appears under its name only when it is whole: written aside, made durable, then renamed.
+
+A process that is killed leaves what it wrote behind: unfinished files beside their targets, and folders of sorts with
+truths in them. The next release sweeps away what is ours and over, as a free lock, the owner and a signature show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import platform
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from relaxdp.draw.private_file import sync_folder
+from relaxdp.errors import TableFileError
+
+_ENDING = ".relaxdp-unfinished"
+_NAME = re.compile(rf"\..+\.[0-9a-f]{{12}}-(?P<machine>[0-9a-f]{{8}}){re.escape(_ENDING)}", re.DOTALL)
+_DAY = 86_400
+
+
+def unfinished_name(target: Path) -> Path:
+    """Return a new name beside `target` for what is written for it."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(6)}-{_machine()}{_ENDING}")
+
+
+def sign(folder: int, name: str) -> None:
+    """Sign an unfinished folder from within: others may give its name to another folder of ours, but not enter one."""
+    descriptor = os.open(_ENDING, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(name.encode())
+
+
+def sweep(folder: Path) -> None:
+    """Remove what was left unfinished in a folder, and among the temporary files, where sorts spill truths."""
+    for each in {folder: None, _temporary_files(): None}:
+        for left in _unfinished_in(each):
+            with suppress(OSError), left_behind(left) as descriptor:
+                if descriptor is not None and _is_over(left, descriptor):
+                    _remove(left, descriptor)
+
+
+@contextmanager
+def left_behind(left: Path) -> Iterator[int | None]:
+    """Open what a process of this user left behind, if that is gone; while it is looked at, nobody else has it.
+
+    Others may write to the folder too. A pipe of theirs under such a name would block whoever opens it, a link would
+    lead elsewhere, and a folder of ours that they gave such a name is no unfinished one, unless it is private.
+    """
+    found, mine = left.lstat(), os.geteuid() if os.name == "posix" else None
+    is_folder, is_private = stat.S_ISDIR(found.st_mode), not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    if found.st_uid != mine or not (is_private if is_folder else stat.S_ISREG(found.st_mode)):
+        yield None
+        return
+    kind = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_WRONLY
+    descriptor = os.open(left, kind | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        yield descriptor if os.path.samestat(os.fstat(descriptor), found) and lock(descriptor) else None
+    finally:
+        os.close(descriptor)
+
+
+def lock(descriptor: int) -> bool | None:
+    """Lock, or say that somebody else has the lock; None where there are no locks."""
+    if os.name != "posix":  # pragma: no cover
+        return None
+    import fcntl  # noqa: PLC0415
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _unfinished_in(folder: Path | None) -> list[Path]:
+    with suppress(OSError):
+        return [] if folder is None else [each for each in folder.iterdir() if _NAME.fullmatch(each.name)]
+    return []
+
+
+def _temporary_files() -> Path | None:
+    with suppress(OSError):
+        return Path(tempfile.gettempdir())
+    return None
+
+
+def _is_over(left: Path, descriptor: int) -> bool:
+    """Tell whether a lock that nobody holds is all that there is to know, or time has to tell."""
+    found = _NAME.fullmatch(left.name)
+    if found is not None and found["machine"] == _machine():
+        return True
+    times = [os.fstat(descriptor).st_mtime]
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        for _, _, names, within in os.fwalk(dir_fd=descriptor, follow_symlinks=False):
+            times += [os.stat(name, dir_fd=within, follow_symlinks=False).st_mtime for name in names]
+    return max(times) < time.time() - _DAY
+
+
+def _remove(left: Path, descriptor: int) -> None:
+    """Remove a file; of a folder what is in it, if it is signed, and then the folder, which must be empty."""
+    if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        left.unlink()
+        return
+    if _is_signed(descriptor, left.name):
+        # Through the descriptor: whatever has the name by now, this is what was looked at. The signature goes last.
+        for name in sorted(os.listdir(descriptor), key=_ENDING.__eq__):
+            if stat.S_ISDIR(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
+                shutil.rmtree(name, dir_fd=descriptor)
+            else:
+                os.unlink(name, dir_fd=descriptor)
+    left.rmdir()
+
+
+def _is_signed(folder: int, name: str) -> bool:
+    with suppress(OSError):
+        descriptor = os.open(_ENDING, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        with os.fdopen(descriptor, "rb") as file:
+            signed = file.read()
+            # Whoever was killed while signing had written nothing else.
+            is_begun = not signed and os.listdir(folder) == [_ENDING]
+            return stat.S_ISREG(os.fstat(descriptor).st_mode) and (is_begun or signed == name.encode())
+    return False
+
+
+@cache
+def _machine() -> str:
+    """Name what knows all locks that are held here: this run of the system. Containers on it share it."""
+    try:
+        name = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    except OSError:
+        name = platform.node().encode()
+    return sha256(name).hexdigest()[:8]
+
+
+# How the opening of something that is not ours may fail: of a link, of what is gone, of what only others may read.
+_NOT_OURS = {errno.ELOOP, errno.EMLINK, errno.ENOENT, errno.ENXIO, errno.EACCES}
+_written: dict[tuple[int, int], Path] = {}
+"""What this process writes now, by its number in the file system, and what for: its name may get to something else."""
+
+
+@contextmanager
+def aside(target: Path) -> Iterator[Path]:
+    """Give a place beside `target` to write to; whatever is still there at the end is removed.
+
+    A run that was killed leaves its unfinished file behind. The next one in that folder removes it, see `left_behind`.
+    """
+    refuse_existing(target)
+    with _held(target, is_folder=False) as place:
+        yield place
+
+
+@contextmanager
+def passing_folder(target: Path) -> Iterator[Path]:
+    """Give a folder that never gets the name `target`, only names made from it: whatever has that name may keep it."""
+    with _held(target, is_folder=True) as place:
+        yield place
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Give a private folder among the temporary files, for what does not fit into memory or is on its way.
+
+    Truths may be in it, so it is held and swept like what is written beside a target. Everybody may write beside it,
+    and can stop nobody.
+    """
+    with ExitStack() as stack:
+        try:
+            if os.name == "posix":
+                folder = stack.enter_context(passing_folder(Path(tempfile.gettempdir()) / "relaxdp-files"))
+            else:  # pragma: no cover (a folder cannot be held there)
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
+        except OSError:
+            raise TableFileError("the folder for temporary files cannot be written to.") from None
+        yield folder
+
+
+@contextmanager
+def _held(target: Path, *, is_folder: bool) -> Iterator[Path]:
+    """Hold a file or folder beside `target`, and remove it at the end; not what somebody else put in its place."""
+    descriptor, place = _locked(target, is_folder=is_folder)
+    number = _number(os.fstat(descriptor))
+    _written[number] = target
+    try:
+        yield place
+    finally:
+        _written.pop(number, None)
+        is_there = _number_at(place) == number
+        os.close(descriptor)
+        if is_there:
+            shutil.rmtree(place, ignore_errors=True) if is_folder else place.unlink(missing_ok=True)
+
+
+def _locked(target: Path, *, is_folder: bool) -> tuple[int, Path]:
+    """Make a file or folder beside `target` and lock it.
+
+    Whoever sweeps at that very instant may find it before it is locked, and take it for left behind: then the next one
+    is made.
+    """
+    sweep(target.parent)
+    try:
+        while True:
+            place = unfinished_name(target)
+            descriptor = _made(place, is_folder=is_folder)
+            if descriptor is not None:
+                return descriptor, place
+    except OSError as problem:
+        raise TableFileError(
+            "the folder of {target!r} cannot be written to: {why}.", target=str(target), why=problem.strerror
+        ) from None
+
+
+def _made(place: Path, *, is_folder: bool) -> int | None:
+    """Make and lock a file or folder; None where somebody swept it away in between."""
+    if is_folder:
+        place.mkdir(0o700)
+    try:
+        descriptor = os.open(place, os.O_RDONLY if is_folder else os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileNotFoundError:
+        if is_folder:
+            return None
+        raise
+    # Where a file system knows no locks, nobody sweeps either.
+    taken, is_held = lock(descriptor) is False, False
+    try:
+        if not taken and _number_at(place) == _number(os.fstat(descriptor)):
+            if is_folder:
+                sign(descriptor, place.name)
+            is_held = True
+    finally:
+        if not is_held:
+            os.close(descriptor)
+    return descriptor if is_held else None
+
+
+def put_in_place(place: Path, target: Path) -> None:
+    """Rename a finished file. Its mode becomes that of any new one: reports are there to be read."""
+    refuse_existing(target)
+    umask = os.umask(0)
+    os.umask(umask)
+    if os.name == "posix":
+        with _opened(place.parent) as parent, _opened(place.name, parent) as descriptor:
+            # Others who may write to the folder can exchange the file, for a link or for another private file of ours.
+            if _written.get(_number(os.fstat(descriptor))) != target:
+                raise _exchanged(place.name)
+            os.fchmod(descriptor, 0o666 & ~umask)
+    else:  # pragma: no cover
+        place.chmod(0o666 & ~umask)
+    place.rename(target)
+    with suppress(OSError):  # the file is there; a power failure may take its name away again
+        sync_folder(target.parent)
+
+
+@contextmanager
+def _opened(name: str | Path, folder: int | None = None) -> Iterator[int]:
+    """Open a folder, or something in one that is open: there no link is followed, and nobody waits for a pipe."""
+    kind = os.O_DIRECTORY if folder is None else os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(name, os.O_RDONLY | kind, dir_fd=folder)
+    except OSError as problem:
+        if folder is None or problem.errno not in _NOT_OURS:
+            raise
+        raise _exchanged(str(name)) from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _exchanged(name: str) -> TableFileError:
+    return TableFileError("{name!r} was exchanged while it was written.", name=name)
+
+
+def _number(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _number_at(place: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        return _number(place.lstat())
+    return None
+
+
+def refuse_existing(target: Path) -> None:
+    """Refuse to write over a file, or over a link, even one to nothing: it says where somebody wants a file."""
+    if os.path.lexists(target):
+        raise TableFileError("{path!r} exists already.", path=str(target))

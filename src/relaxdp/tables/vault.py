@@ -1,0 +1,382 @@
+"""The vault: one folder with a key, a ledger and sealed snapshots, and everything that is released from it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from relaxdp.errors import OptionError, refusing
+from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.ledger import rules
+from relaxdp.ledger.account import Account, as_budget
+from relaxdp.ledger.events import Adopted, Created, Event
+from relaxdp.remedies import IN_PYTHON
+from relaxdp.tables.backup import back_up
+from relaxdp.tables.check import Check, check_vault
+from relaxdp.tables.folder import VaultFolder, adopt_stamp, find_vault
+from relaxdp.tables.frames import as_text
+from relaxdp.tables.outlook import get_mechanism_name
+from relaxdp.tables.output import FileSink, MemorySink
+from relaxdp.tables.plan import Request, plan_relaxation, plan_release
+from relaxdp.tables.release import LocalStager, Progress, run_plan
+from relaxdp.tables.released import Release, make_frame
+from relaxdp.tables.source import Source, open_source
+
+__all__ = ["Check", "Release", "Vault", "find_vault"]
+
+PathLike = str | os.PathLike[str]
+_LOG = logging.getLogger("relaxdp")
+
+
+class Vault:
+    """A data holder's secret state: key, ledger and snapshots of everything released about one group of people.
+
+    Everything released from a vault composes: each column costs the largest epsilon at which it was released, and
+    columns and release names add up. Costs of two vaults about the same people are not added up by anyone.
+
+    Args:
+        path: the folder of the vault. It must exist; `Vault.create` makes a new one.
+
+    Example:
+        >>> import pyarrow as pa, relaxdp as rx
+        >>> vault = rx.Vault.create("study.vault", budget=2)  # doctest: +SKIP
+        >>> table = pa.table({"patient": range(1000), "smoker": ["no", "yes"] * 500})  # doctest: +SKIP
+        >>> release = vault.release(table, {"smoker": ["no", "yes"]}, id="patient", epsilon=1, name="patients")
+        ... # doctest: +SKIP
+        >>> rx.estimate(release)  # doctest: +SKIP
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self._folder = VaultFolder(path)
+
+    @classmethod
+    @refusing("Nothing was created.")
+    def create(
+        cls,
+        path: PathLike,
+        *,
+        budget: Epsilon,
+        key_file: PathLike | None = None,
+        key_command: str | None = None,
+        ledger: str | None = None,
+        worker_key_file: PathLike | None = None,
+        reason: str = "",
+    ) -> Vault:
+        """Create a vault.
+
+        Args:
+            path: the folder to create, such as "study.vault".
+            budget: the largest total epsilon that may be spent on any individual. It may be raised later.
+            key_file: where the key is written, if not into the vault. A copy of a vault with its key *is* the data.
+            key_command: a command that prints the key, such as "pass show study". No shell reads it.
+            ledger: the URL of a PostgreSQL database, for a ledger that several machines share.
+            worker_key_file: where Spark's workers find the key, if not where the vault does.
+            reason: why, for the history.
+
+        Returns:
+            The open vault.
+
+        Raises:
+            VaultError: the folder exists, or cannot be created.
+        """
+        exact = as_budget(budget)
+        if reason:
+            rules.check_reason(reason)
+
+        def first(settings: Any) -> Event:
+            return Created(1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint)
+
+        worker = None if worker_key_file is None else os.fspath(worker_key_file)
+        places: Any = {"key_file": key_file, "key_command": key_command, "ledger": ledger, "worker_key_file": worker}
+        VaultFolder.create(path, first, **places)
+        return cls(path)
+
+    @refusing("Nothing was released.", IN_PYTHON)
+    def release(
+        self,
+        data: Any,
+        columns: Mapping[str, Any],
+        *,
+        id: str,
+        epsilon: Epsilon,
+        name: str,
+        output: PathLike | None = None,
+        passthrough: Sequence[str] = (),
+        planned_epsilon: Epsilon | None = None,
+        accept_new_rows: bool = False,
+        dry_run: bool = False,
+    ) -> Release:
+        """Release columns of a table at a level: ids, reports and pass-through columns, in the order of the ids.
+
+        Each row is compared with all rows ever released under this name. Rows may join and leave; a changed value
+        rejects the whole release. The same call again gives the same reports and costs nothing, a larger epsilon costs
+        the difference, and a lower one is free.
+
+        Args:
+            data: a data frame (pandas, polars, pyarrow, DuckDB, Spark, or anything with `__arrow_c_stream__`), or the
+                path of a Parquet or CSV file.
+            columns: for each column the list of its values, in which None stands for a missing one, or a mechanism
+                such as `rx.Numeric(0, 120)`.
+            id: the column that identifies the individuals. Each id occurs once.
+            epsilon: the level of each column. Costs of several columns add up.
+            name: the name of the release. Use a new one for a next survey; its cost is added.
+            output: the file to write. Without it, the rows stay in memory: `Release.to_frame()`.
+            passthrough: columns that leave unprotected.
+            planned_epsilon: the largest level that you plan. It decides which mechanism a list of values gets.
+            accept_new_rows: accept that many rows have left and joined at once. It is recorded.
+            dry_run: state the cost and release nothing.
+
+        Returns:
+            What was released, with its cost.
+
+        Raises:
+            RelaxdpError: nothing was released, and nothing was charged.
+        """
+        if _is_spark(data):
+            return self._release_spark(
+                data, columns, id, epsilon, name, output, passthrough, planned_epsilon, accept_new_rows, dry_run
+            )
+        request = _make_request(columns, id, epsilon, name, passthrough, planned_epsilon, accept_new_rows, dry_run)
+        with open_source(data) as source:
+            return self._release(request, source, output)
+
+    def release_source(
+        self, source: Source, request: Request, output: PathLike | None, progress: Progress | None = None
+    ) -> Release:
+        """Release from an open source, as the command line does."""
+        return self._release(request, source, output, progress)
+
+    def _release(
+        self, request: Request, source: Source, output: PathLike | None, progress: Progress | None = None
+    ) -> Release:
+        sink: Any = MemorySink() if output is None else FileSink(_as_path(output))
+        plan = plan_release(self._folder, request, source)
+        done = run_plan(plan, LocalStager(plan, source, sink, progress).open)
+        return self._report(Release.from_outcome(done, sink, source))
+
+    def _release_spark(
+        self, data: Any, columns: Any, id: str, epsilon: Any, name: str, output: Any, *rest: Any
+    ) -> Release:
+        from relaxdp.tables.spark import SparkSource, SparkStager  # noqa: PLC0415 (Spark may be missing)
+
+        if output is not None:
+            raise OptionError(
+                "`output` is only valid for local data.",
+                hint="Write the returned Spark DataFrame yourself: release.to_frame().write.parquet(...).",
+            )
+        source = SparkSource(data)
+        plan = plan_release(self._folder, _make_request(columns, id, epsilon, name, *rest), source)
+        stager = SparkStager(plan, source)
+        return self._report(Release.from_outcome(run_plan(plan, stager.open), stager, source))
+
+    @refusing("Nothing was released.", IN_PYTHON)
+    def relax(
+        self,
+        name: str,
+        epsilon: Epsilon,
+        *,
+        columns: Sequence[str] | None = None,
+        output: PathLike | None = None,
+        dry_run: bool = False,
+    ) -> Release:
+        """Release the rows of the last release again at another level, without the table.
+
+        A larger epsilon costs the difference; an equal or lower one is free. All levels together cost the largest.
+
+        Args:
+            name: the name of the release.
+            epsilon: the new level.
+            columns: the columns to relax. By default all.
+            output: the file to write. Without it, the rows stay in memory.
+            dry_run: state the cost and release nothing.
+
+        Returns:
+            What was released, with its cost.
+
+        Raises:
+            RelaxdpError: nothing was released, and nothing was charged.
+        """
+        return self.relax_with(name, epsilon, columns=columns, output=output, dry_run=dry_run)
+
+    def relax_with(
+        self,
+        name: str,
+        epsilon: Epsilon,
+        *,
+        columns: Sequence[str] | None = None,
+        output: PathLike | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Relax with a progress bar, as the command line does."""
+        if isinstance(columns, str):
+            columns = [columns]
+        wanted = None if columns is None else tuple(columns)
+        request = Request(name=name, epsilon=as_epsilon(epsilon), columns=wanted, dry_run=dry_run)
+        sink: Any = MemorySink() if output is None else FileSink(_as_path(output))
+        plan = plan_relaxation(self._folder, request)
+        done = run_plan(plan, LocalStager(plan, None, sink, progress).open)
+        return self._report(Release.from_outcome(done, sink, None))
+
+    def _report(self, release: Release) -> Release:
+        if not release.is_dry_run:
+            _LOG.info("%s", release.summary)
+        return release
+
+    @property
+    def path(self) -> Path:
+        """The folder of the vault."""
+        return self._folder.path
+
+    @property
+    def id(self) -> str:
+        """The id of the vault: random, and the same in every copy."""
+        return self._folder.id
+
+    @property
+    def key_fingerprint(self) -> str:
+        """The public name of the key, as released files state it."""
+        return self._folder.key.fingerprint
+
+    @property
+    def budget(self) -> Decimal:
+        """The largest total epsilon that may be spent."""
+        return self._account().budget
+
+    @property
+    def spent(self) -> Decimal:
+        """The epsilon spent: the largest level of each column, summed over columns and names."""
+        return self._account().spent
+
+    @property
+    def remaining(self) -> Decimal:
+        """The rest of the budget."""
+        return self._account().remaining
+
+    def _account(self) -> Account:
+        return self._folder.read_account()
+
+    @refusing("The budget was not raised.")
+    def raise_budget(self, budget: Epsilon, *, reason: str) -> None:
+        """Raise the budget. It can never be lowered: a part of it may have been promised already."""
+        exact = as_budget(budget)
+        self._append(lambda account: rules.raise_budget(account, exact, reason, datetime.now(UTC)))
+
+    @refusing("Nothing was retired.")
+    def retire(self, name: str, *, reason: str) -> None:
+        """Erase the snapshots of a release. Its name is never released or relaxed again, and its cost stays."""
+        self._append(lambda account: rules.retire(account, name, reason, datetime.now(UTC)))
+        with self._folder.staging(self._account()):
+            pass  # which removes what interrupted releases of it left
+
+    @refusing("Nothing was adopted.")
+    def adopt(self, *, reason: str) -> None:
+        """Accept this copy of the vault as the newest one, although this machine has seen another.
+
+        Do this after a restored backup or a move to another machine. Releases that an older copy lacks are lost: check
+        released files with `check`.
+        """
+        rules.check_reason(reason)
+        _, found = self._folder.read_history()
+        if found is None:
+            raise OptionError(
+                "The vault is the newest copy on this machine. There is nothing to adopt.", hint="Leave `adopt` out."
+            )
+        account = self._folder.ledger.append(
+            lambda account: Adopted(account.number + 1, datetime.now(UTC), reason, found)
+        )
+        adopt_stamp(self._folder, account)
+
+    def _append(self, make: Any) -> None:
+        before = self._account()
+        after = self._folder.append(make)
+        self._folder.remove_snapshots(before, after)
+
+    def releases(self) -> Any:
+        """Return a data frame with a row for each released column."""
+        account = self._account()
+        rows = [
+            {
+                "name": release.name, "column": column.column, "mechanism": get_mechanism_name(column.mechanism),
+                "largest_epsilon": float(column.largest), "last_epsilon": float(column.epsilon), "rows": release.rows,
+                "passthrough": ", ".join(release.passthrough), "retired": release.retired,
+            }
+            for release in account.releases.values()
+            for column in release.columns.values()
+        ]  # fmt: skip
+        names = ["name", "column", "mechanism", "largest_epsilon", "last_epsilon", "rows", "passthrough", "retired"]
+        return make_frame(rows, names)
+
+    def history(self) -> Any:
+        """Return a data frame with a row for each event of the ledger, oldest first."""
+        rows = [{"event": event.number, "time": event.time, "what": event.what} for event in self.events()]
+        return make_frame(rows, ["event", "time", "what"])
+
+    def events(self) -> list[Event]:
+        """Return the events of the ledger."""
+        return self._folder.ledger.events()
+
+    def check(self, files: Sequence[PathLike] = ()) -> Check:
+        """Verify the chain of events, snapshots, file modes and released files.
+
+        Args:
+            files: released files. Their reports are drawn again and compared.
+
+        Returns:
+            What was verified, and the problems that were found.
+        """
+        return check_vault(self._folder, [Path(file) for file in files])
+
+    @refusing("Nothing was backed up.")
+    def backup(self, folder: PathLike, *, with_key: bool = False) -> Path:
+        """Copy ledger, snapshots and settings to a new folder. The key is left out unless you ask for it."""
+        return back_up(self._folder, Path(folder), with_key=with_key)
+
+    def __repr__(self) -> str:
+        account = self._account()
+        spent, budget = epsilon_text(account.spent), epsilon_text(account.budget)
+        return f"<relaxdp.Vault {self.path.name!r}: {spent} of {budget} spent, {len(account.releases)} releases>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("A vault is not pickled: it holds a key. Open it where it is needed.")
+
+
+def _make_request(
+    columns: Any,
+    id: str,
+    epsilon: Epsilon,
+    name: str,
+    passthrough: Any,
+    planned_epsilon: Epsilon | None,
+    accept_new_rows: bool,
+    dry_run: bool,
+) -> Request:
+    return Request(
+        name=name,
+        epsilon=as_epsilon(epsilon),
+        id=as_text(id),
+        columns={as_text(name): each for name, each in columns.items()} if isinstance(columns, Mapping) else columns,
+        passthrough=tuple(map(as_text, [passthrough] if isinstance(passthrough, str | int) else passthrough)),
+        planned_epsilon=None if planned_epsilon is None else as_epsilon(planned_epsilon),
+        accept_new_rows=accept_new_rows,
+        dry_run=dry_run,
+    )
+
+
+def _as_path(output: PathLike) -> Path:
+    if not isinstance(output, str | os.PathLike):
+        raise OptionError(
+            "Expected the path of a file (str or Path) as `output`, got {type}.",
+            hint="Pass a path such as 'out.parquet', or leave it out to get a data frame.",
+            type=type(output).__name__,
+        )
+    return Path(output)
+
+
+def _is_spark(data: Any) -> bool:
+    return type(data).__module__.startswith("pyspark.sql")

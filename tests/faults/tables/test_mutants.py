@@ -1,0 +1,162 @@
+"""Mistakes in the transaction of a vault, each of which the oracle must notice: otherwise it proves nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis.errors import Flaky
+from tests.faults.tables.jobs import Job, make_person
+from tests.faults.tables.test_histories import Histories, explore
+from tests.faults.tables.world import World
+
+from relaxdp.ledger import rules
+from relaxdp.tables import release, vault
+from relaxdp.tables.folder import VaultFolder, list_snapshots
+from relaxdp.tables.plan import SealedColumn, Staged
+from relaxdp.tables.snapshot import snapshot_path
+
+ROWS = tuple(make_person(each) for each in range(40))
+FIRST = Job("release", "n1", "2", ("a", "b"), ROWS[:38], ("g",), accept=True)
+OTHER = tuple(replace(row, a="x" if row.a == "y" else "y") if row.person in (0, 39) else row for row in ROWS)
+"""The same table, in which two people have another value."""
+
+
+def charge_before_stage(plan: Any, open_stager: Any) -> Any:
+    with plan.vault.staging(plan.account), open_stager() as stager:
+        unknown = Staged(0, tuple(SealedColumn("", 0, 0, 0, 0) for _ in plan.columns), None)
+        account = release._charge(plan, unknown, stager)
+        staged = release._stage(plan, stager)
+        stager.publish()
+    return release.Outcome(plan, staged, account)
+
+
+def publish_before_charge(plan: Any, open_stager: Any) -> Any:
+    with plan.vault.staging(plan.account), open_stager() as stager:
+        staged = release._stage(plan, stager)
+        stager.publish()
+        account = release._charge(plan, staged, stager)
+        plan.vault.remove_snapshots(plan.account, account)
+    return release.Outcome(plan, staged, account)
+
+
+def forget_rows(seal: Any, rows: Any, *, is_last: bool = False) -> None:
+    """Replace the snapshot: rows that have left are not kept."""
+
+
+def compare_if_paid(seal: Any, rows: Any, chunk: bytes) -> None:
+    seal._keep_left(seal.comparison.add(rows))
+    if seal.comparison.changes.changed and seal._column.cost:
+        release.reject_changed(seal._plan.request.name, seal._column.column)
+    seal.part.write(chunk)
+    seal._rows += len(rows)
+
+
+def swap_without_compare(account: Any, request: Any, now: Any, charge: Any = rules.charge_release) -> Any:
+    state = account.releases.get(request.name)
+    known = {} if state is None else {column: each.snapshot for column, each in state.columns.items()}
+    expected = {column: known.get(column) for column in request.expected_snapshots}
+    last = 0 if state is None else state.last_event
+    return charge(account, replace(request, expected_event=last, expected_snapshots=expected), now)
+
+
+def sweep_by_old_account(folder: Any, account: Any) -> None:
+    named = {snapshot_path(folder.snapshots, digest) for digest in list_snapshots(account)}
+    for left in set(folder.snapshots.iterdir()) - named:
+        left.unlink()
+
+
+# Histories, which the transaction survives as it is.
+
+
+def release_changed_table(world: World) -> None:
+    """A changed table is rejected at any level, and nothing is charged."""
+    for level in ("3", "2", "1"):
+        world.do(replace(FIRST, epsilon=level, rows=OTHER))
+
+
+def crash_everywhere(world: World) -> None:
+    for step in range(40, 72):
+        world.do(replace(FIRST, epsilon=f"{2 + step / 100}", sink="parquet"), crash_at=step, again=True)
+
+
+def return_changed(world: World) -> None:
+    """A person leaves, and comes back with another value."""
+    world.do(replace(FIRST, rows=ROWS[1:38]))
+    world.do(replace(FIRST, rows=OTHER[:38]))
+
+
+def race_slowly(step: str, jobs: list[Job]) -> Callable[[World], None]:
+    """Two operations, of which the first waits after a step until the second has ended."""
+
+    def run(world: World) -> None:
+        owner: Any = release if step == "_stage" else vault
+        real = getattr(owner, step)
+
+        def wait(*arguments: Any) -> Any:
+            found = real(*arguments)
+            request = found.request if step == "plan_release" else arguments[0].request
+            time.sleep(1 if str(request.epsilon) == jobs[0].epsilon else 0)
+            return found
+
+        with patch.object(owner, step, wait):
+            world.race(jobs, [0, 0.3])
+        world.check_files()
+
+    return run
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A mistake, and a history that must not survive it."""
+
+    owner: Any
+    name: str
+    replacement: Callable[..., Any]
+    history: Callable[[World], None]
+    noticed: str
+
+
+MUTANTS = [
+    Mutant(vault, "run_plan", charge_before_stage, release_changed_table, "a rejected operation was charged"),
+    Mutant(vault, "run_plan", publish_before_charge, crash_everywhere, "reports left that were never paid for"),
+    Mutant(release._ColumnSeal, "_keep_left", forget_rows, return_changed, "RowsChangedError"),
+    Mutant(release._ColumnSeal, "add", compare_if_paid, release_changed_table, "RowsChangedError"),
+    Mutant(
+        release, "charge_release", swap_without_compare,
+        race_slowly("_stage", [replace(FIRST, epsilon="4", rows=ROWS), replace(FIRST, epsilon="3", rows=OTHER[1:])]),
+        "carried out that must be rejected",
+    ),
+    Mutant(
+        VaultFolder, "_sweep", sweep_by_old_account,
+        race_slowly("plan_release", [replace(FIRST, epsilon="4"), replace(FIRST, name="n2", epsilon="3")]),
+        "cannot be read",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.replacement.__name__)
+def test_mistakes_are_noticed(memory: Path, mutant: Mutant) -> None:
+    for is_mutated in (False, True):
+        (memory / str(is_mutated)).mkdir()
+        world = World(memory / str(is_mutated), budget=100)
+        world.do(FIRST)
+        if not is_mutated:
+            mutant.history(world)
+            continue
+        mutated = patch.object(mutant.owner, mutant.name, mutant.replacement)
+        with mutated, pytest.raises(AssertionError, match=mutant.noticed):
+            mutant.history(world)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", MUTANTS[:5], ids=lambda mutant: mutant.replacement.__name__)
+def test_random_histories_notice_mistakes(mutant: Mutant) -> None:
+    """Without help. The last mistake takes a process that pauses for longer than one ever does there."""
+    with patch.object(mutant.owner, mutant.name, mutant.replacement), pytest.raises((AssertionError, Flaky)):
+        explore(Histories, 400, 1, shrink=False)

@@ -1,0 +1,164 @@
+"""Rules: what a release costs, and what is rejected with which words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.contract.ledger.ledger_places import TIME, charge, created, request_of
+
+from relaxdp.errors import (
+    BudgetError,
+    BudgetExceededError,
+    ExposedColumnError,
+    IdTypeError,
+    PathNameError,
+    RelaxdpError,
+    RetiredError,
+    UnknownReleaseError,
+    ValuesChangedError,
+    VaultChangedError,
+)
+from relaxdp.ledger import rules
+from relaxdp.ledger.account import Account
+
+EMPTY = Account.begin(created())
+ONCE = EMPTY.after(charge(EMPTY, levels={"diagnosis": "0.5", "age": "0.25"}))
+
+
+def costs(account: Account, **levels: object) -> list[str]:
+    return [str(each.cost) for each in rules.quote_release(account, request_of(account, levels=levels))]
+
+
+def test_costs() -> None:
+    assert costs(EMPTY, diagnosis="0.5", age="0.1") == ["0.5", "0.1"]
+    assert costs(ONCE, age="0.30", diagnosis="0.5", city="1") == ["0.05", "0", "1"]
+    assert costs(ONCE, diagnosis="0.1") == ["0"]
+    request = request_of(ONCE, levels={"diagnosis": "1"}, accept_new_rows=True)
+    event = rules.charge_release(ONCE, request, TIME)
+    assert event.columns == rules.quote_release(ONCE, request)
+    assert (event.number, event.time, event.accepted_new_rows, event.rows) == (3, TIME, True, 1200)
+
+
+def test_the_last_of_the_budget() -> None:
+    assert costs(ONCE, diagnosis="1.75") == ["1.25"]
+    with pytest.raises(BudgetExceededError) as found:
+        costs(ONCE, diagnosis="1.7", age="0.300001")
+    assert str(found.value) == (
+        "The budget does not suffice: this release needs 1.250001, and 1.25 of 2 is left. "
+        "Choose a lower epsilon, or raise the budget: `relaxdp budget raise 2.000001 --reason WHY`, or "
+        "vault.raise_budget(2.000001, reason=...)."
+    )
+    assert found.value.fields["left"] == "1.25"
+
+
+def rejected(kind: type[RelaxdpError], account: Account, **changes: Any) -> str:
+    with pytest.raises(kind) as found:
+        rules.quote_release(account, request_of(account, **changes))
+    assert found.value.hint
+    return str(found.value)
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [
+        {"expected_event": 0},
+        {"expected_event": 3},
+        {"expected_snapshots": {}},
+        {"expected_snapshots": {"diagnosis": "00"}},
+        {"expected_snapshots": {"diagnosis": None}},
+    ],
+)
+def test_a_plan_that_another_process_overtook(stale: dict[str, Any]) -> None:
+    message = rejected(VaultChangedError, ONCE, **stale)
+    assert message.startswith("The release 'patients' changed while this release ran")
+    assert message.endswith("Run the command again.")
+
+
+def test_a_new_column_or_name_that_another_process_released_first() -> None:
+    planned = request_of(EMPTY)
+    with pytest.raises(VaultChangedError):
+        rules.quote_release(ONCE, planned)
+    planned = request_of(ONCE, levels={"city": 1})
+    with pytest.raises(VaultChangedError):
+        rules.quote_release(ONCE.after(charge(ONCE, levels={"city": 1})), planned)
+    # Another name does not matter.
+    assert rules.quote_release(ONCE.after(charge(ONCE, "other")), request_of(ONCE))
+
+
+def test_facts_of_the_first_release_are_fixed() -> None:
+    assert "are of type 'integer', and those of this table are of type 'text'" in rejected(
+        IdTypeError, ONCE, id_type="text"
+    )
+    [column] = request_of(ONCE).columns
+    for changed, words in [
+        (replace(column, mechanism="unary"), "by the mechanism 'categorical', and this is 'unary'"),
+        (replace(column, params="ab13"), "The values or parameters of column 'diagnosis' differ"),
+    ]:
+        message = rejected(ValuesChangedError, ONCE, columns=(changed,))
+        assert words in message
+        assert "ab13" not in message
+
+
+def test_a_column_is_protected_or_in_the_clear_and_never_both() -> None:
+    cases: list[tuple[Account, str, dict[str, Any]]] = [
+        (EMPTY, "a", {"levels": {"year": 1}}),  # also passed through
+        (EMPTY, "a", {"levels": {"patient": 1}}),  # also the id
+        (ONCE, "next", {"levels": {"year": 1}, "passthrough": ()}),  # passed through by an earlier release
+        (ONCE, "next", {"levels": {"patient": 1}, "id_column": "person"}),  # the id of an earlier release
+        (ONCE, "next", {"levels": {"x": 1}, "passthrough": ("age",)}),  # protected by an earlier release
+        (ONCE, "next", {"levels": {"x": 1}, "id_column": "age"}),
+        (ONCE, "patients", {"passthrough": ("age",)}),
+        (ONCE.after(rules.retire(ONCE, "patients", "x", TIME)), "next", {"levels": {"x": 1}, "id_column": "age"}),
+    ]
+    for account, name, changes in cases:
+        assert "Column" in rejected(ExposedColumnError, account, name=name, **changes)
+
+
+def test_relaxing_needs_a_release() -> None:
+    assert rejected(UnknownReleaseError, ONCE, name="x", action="relax") == (
+        "This vault has no release 'x'. Its releases are: 'patients'."
+    )
+    assert "release a table first" in rejected(UnknownReleaseError, EMPTY, name="x", action="relax")
+    assert rules.charge_release(ONCE, request_of(ONCE, action="relax"), TIME).action == "relax"
+
+
+def test_a_retired_name_is_never_used_again() -> None:
+    retired = ONCE.after(rules.retire(ONCE, "patients", "consent ended", TIME))
+    for action in ("release", "relax"):
+        assert "is retired" in rejected(RetiredError, retired, action=action)
+    with pytest.raises(RetiredError):
+        rules.retire(retired, "patients", "again", TIME)
+    with pytest.raises(UnknownReleaseError):
+        rules.retire(retired, "x", "again", TIME)
+
+
+def test_budgets_only_grow() -> None:
+    raised = rules.raise_budget(ONCE, Decimal("2.5"), "board", TIME)
+    assert ONCE.after(raised).remaining == Decimal("1.75")
+    for budget in ("2", "1"):
+        with pytest.raises(BudgetError, match="A budget can never be lowered"):
+            rules.raise_budget(ONCE, Decimal(budget), "board", TIME)
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "a\nb", "x" * 501, None, 7, "\ud800"])
+def test_reasons(reason: Any) -> None:
+    rules.check_reason("x" * 500)
+    with pytest.raises(BudgetError, match="one line of 1 to 500"):
+        rules.raise_budget(ONCE, Decimal(3), reason, TIME)
+    with pytest.raises(BudgetError, match="one line of 1 to 500"):
+        rules.retire(ONCE, "patients", reason, TIME)
+
+
+def test_the_longest_names() -> None:
+    name = "x" * 500
+    assert rules.quote_release(EMPTY, request_of(EMPTY, name, levels={name: 1}))
+
+
+@pytest.mark.parametrize("name", ["", " a", "a ", "a\nb", "x" * 501, "a\u0308", None, ("a",), "\ud800"])
+def test_names(name: Any) -> None:
+    for changes in ({"name": name}, {"levels": {name: 1}}):
+        with pytest.raises(PathNameError, match="^The name of a (release|column)"):
+            rules.quote_release(EMPTY, request_of(EMPTY, **changes))

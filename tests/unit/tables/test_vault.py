@@ -1,0 +1,149 @@
+"""The vault: what neither files nor copies of it may show or allow."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from tests.refusals import refused
+
+import relaxdp as rx
+from relaxdp.encodings.protocol import Truths
+from relaxdp.errors import OldVaultError, SnapshotError, VaultError
+from relaxdp.tables import release as transaction
+from relaxdp.tables.files import BATCH_ROWS
+from relaxdp.tables.snapshot import Comparison, Kind, Rows
+
+VALUES = ["no", "a very long answer that takes many letters"]
+
+
+@pytest.fixture
+def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rx.Vault:
+    monkeypatch.chdir(tmp_path)
+    return rx.Vault.create("study.vault", budget=9)
+
+
+def release(vault: rx.Vault, data: Any, **more: Any) -> rx.Release:
+    asked: dict[str, Any] = {"id": "id", "epsilon": 1, "name": "answers", **more}
+    return vault.release(data, {"answer": VALUES}, **asked)
+
+
+def row_groups(file: str) -> list[int]:
+    metadata = pa_parquet.ParquetFile(file).metadata
+    return [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
+
+
+@pytest.mark.parametrize("share", [0, 50, 99])
+def test_row_groups_do_not_depend_on_true_values(vault: rx.Vault, share: int) -> None:
+    """A block of a text file holds more rows where the answers are short: the output must not show it."""
+    rows = 2 * BATCH_ROWS + 100
+    lines = (f"{number:07},{VALUES[number % 100 < share]}\n" for number in range(rows))
+    Path("in.csv").write_text("id,answer\n" + "".join(lines), "utf-8")
+    release(vault, "in.csv", output="out.parquet")
+    vault.relax("answers", 2, output="relaxed.parquet")
+    assert row_groups("out.parquet") == row_groups("relaxed.parquet") == [BATCH_ROWS, BATCH_ROWS, 100]
+    (snapshot,) = (vault.path / "snapshots").iterdir()
+    again = rx.Vault.create("other.vault", budget=9)
+    release(again, pa.table({"id": [f"{number:07}" for number in range(rows)], "answer": [VALUES[0]] * rows}))
+    (other,) = (again.path / "snapshots").iterdir()
+    assert snapshot.stat().st_size == other.stat().st_size
+
+
+def test_chunks_of_a_frame_do_not_show(vault: rx.Vault) -> None:
+    parts = [
+        pa.table({"id": range(1234), "answer": [VALUES[0]] * 1234}),
+        pa.table({"id": range(1234, 3000), "answer": [VALUES[1]] * 1766}),
+    ]
+    release(vault, pa.concat_tables(parts), output="out.parquet")
+    assert row_groups("out.parquet") == [3000]
+
+
+def test_a_slice_does_not_carry_other_rows_along(vault: rx.Vault) -> None:
+    table = pa.table(
+        {
+            "id": range(2000),
+            "answer": [VALUES[number % 2] for number in range(2000)],
+            "zip": [f"zip {n}" for n in range(2000)],
+        }
+    )
+    for data in (table.slice(0, 1000), table.to_pandas().head(1000)):
+        made = release(vault, data, passthrough=["zip"])
+        for kept in (made, made.to_frame()):
+            assert b"zip 999" in pickle.dumps(kept)
+            assert b"zip 1999" not in pickle.dumps(kept)
+
+
+def test_two_copies_are_not_charged_one_after_the_other(vault: rx.Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both were planned before either was charged. The second one is behind the stamp by then."""
+    shutil.copytree(vault.path, "copy.vault")
+    copy, charge = rx.Vault("copy.vault"), transaction._charge
+    table = pa.table({"id": range(1000), "answer": VALUES * 500})
+
+    def charge_copy_first(*arguments: Any) -> Any:
+        monkeypatch.setattr(transaction, "_charge", charge)
+        release(copy, table, name="copy")
+        return charge(*arguments)
+
+    monkeypatch.setattr(transaction, "_charge", charge_copy_first)
+    with refused(OldVaultError, says="forgotten"):
+        release(vault, table)
+    assert float(copy.spent) == 1
+    with refused(OldVaultError):
+        vault.spent  # noqa: B018
+    vault.adopt(reason="the other copy is gone")
+    assert float(vault.spent) == 0
+
+
+def test_retiring_removes_what_a_kill_left(vault: rx.Vault) -> None:
+    table = pa.table({"id": range(1000), "answer": VALUES * 500})
+    pa_parquet.write_table(table, "in.parquet")
+    release(vault, table)
+    program = (
+        "import os, relaxdp as rx; from relaxdp.tables import release as transaction\n"
+        "transaction._charge = lambda *_: os._exit(9)\n"
+        f"rx.Vault('study.vault').release('in.parquet', {{'answer': {VALUES!r}}}, id='id', epsilon=2, name='answers')\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False, env=dict(os.environ)).returncode == 9
+    assert len(list((vault.path / "snapshots").iterdir())) == 2
+    vault.retire("answers", reason="over")
+    assert not list((vault.path / "snapshots").iterdir())
+
+
+def test_a_link_does_not_hide_the_mode_of_a_vault(vault: rx.Vault) -> None:
+    Path("link.vault").symlink_to(vault.path)
+    vault.path.chmod(0o755)
+    with refused(VaultError, says="can be read by other users"):
+        rx.Vault("link.vault")
+
+
+def test_a_run_out_of_order_is_rejected() -> None:
+    """Rows of it would be taken for new ones, and drawn a second time."""
+
+    class Disordered:
+        def rows(self, kind: Kind) -> Any:
+            for first in (5, 1) if kind is Kind.PRESENT else ():
+                yield Rows(pa.array([first, first + 1]), Truths(np.zeros(2, np.uint64)))
+
+    comparison = Comparison(Disordered(), has_left=False)  # type: ignore[arg-type]
+    with refused(SnapshotError, says="order"):
+        comparison.add(Rows(pa.array([9]), Truths(np.zeros(1, np.uint64))))
+
+
+@pytest.mark.parametrize("letter", ["\u200b", "\u00ad", "\ufeff", "\x00", "\x0b", "\x85", "\u00a0"])
+def test_characters_that_are_not_seen_make_no_new_individual(vault: rx.Vault, letter: str) -> None:
+    ids = [f"person {number}" for number in range(1000)]
+    table = pd.DataFrame({"id": ids, "answer": VALUES * 500})
+    release(vault, table)
+    table.loc[7, "id"] = ids[7] + letter
+    with pytest.raises(rx.errors.RowsChangedError, match="differ from released ones only"):
+        release(vault, table)
