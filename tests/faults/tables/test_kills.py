@@ -124,7 +124,8 @@ def test_two_copies_race(folder: Path, chance: random.Random, races: int) -> Non
     world.do(Job("release", "n1", "1", BOTH, rows))
     for number in range(races):
         world.copy()
-        jobs = [Job("release", "n1", f"{2 + number}", BOTH, rows), Job("relax", "n1", f"{2 + number}.5")]
+        levels = (f"{2 + (2 * number + step) / 100:.2f}" for step in (1, 2))  # below the planned level
+        jobs = [Job("release", "n1", next(levels), BOTH, rows), Job("relax", "n1", next(levels))]
         world.race_with_copy(jobs, [chance.random() / 100, chance.random() / 100])
         world.verify()
         world.use_copy(-1, in_place=False)
