@@ -53,11 +53,6 @@ def init(
     reason: Reason = "",
 ) -> None:
     """Create a vault: a folder with the key, the ledger and the snapshots of all releases about a group of people."""
-    if ledger is not None and not ledger.startswith(("postgresql://", "postgres://")):
-        raise OptionError(
-            "--ledger takes the URL of a PostgreSQL database.",
-            hint="Write it like postgresql://user@host/database, or leave it out for a file in the vault.",
-        )
     made = Vault.create(
         path,
         budget=budget,
@@ -99,22 +94,15 @@ def show_budget(ctx: typer.Context, vault: VaultOption = None, as_json: JsonOpti
     folder = VaultFolder(locate_vault(vault))
     account = folder.read_account()
     rows = [
-        (
-            release.name,
-            column.column,
-            get_mechanism_name(column.mechanism),
-            epsilon_text(column.largest),
-            release.retired,
-        )
-        for name, release in account.releases.items()
-        for column in release.columns.values()
+        (each.name, column.column, get_mechanism_name(column.mechanism), epsilon_text(column.largest), each.retired)
+        for each in account.releases.values()
+        for column in each.columns.values()
     ]
     totals = {name: epsilon_text(getattr(account, name)) for name in ("budget", "spent", "remaining")}
     if as_json:
         names = ("name", "column", "mechanism", "epsilon", "retired")
-        show_json(
-            {"vault": str(folder.path), **totals, "releases": [dict(zip(names, row, strict=True)) for row in rows]}
-        )
+        releases = [dict(zip(names, row, strict=True)) for row in rows]
+        show_json({"vault": str(folder.path), **totals, "releases": releases})
         return
     table = Table(title=f"Budget of {folder.path.name}: {totals['budget']}")
     for heading in ("release", "column", "mechanism", "largest epsilon"):
@@ -189,8 +177,7 @@ def check(
     if as_json:
         show_json({"vault": str(opened.path), "verified": found.lines, "problems": found.problems})
     else:
-        for line in (f"Vault {opened.path.name}:", *found.lines):
-            closing(line)
+        closing("\n".join([f"Vault {opened.path.name}:", *found.lines]))
         for problem in found.problems:
             typer.echo(f"Problem: {problem}")
     if found.problems:

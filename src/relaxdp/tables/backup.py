@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from relaxdp.draw.private_file import sync_folder, write_private
@@ -41,7 +42,8 @@ def back_up(vault: VaultFolder, folder: Path, *, with_key: bool) -> Path:
 
 def _copy(vault: VaultFolder, folder: Path, *, with_key: bool) -> None:
     (folder / SNAPSHOTS).mkdir(0o700)
-    write_private(folder / SETTINGS, vault.settings.to_toml().encode(), replace=False)
+    settings = replace(vault.settings, key_file=KEY) if with_key else vault.settings
+    write_private(folder / SETTINGS, settings.to_toml().encode(), replace=False)
     write_private(folder / IGNORE, b"*\n", replace=False)
     for attempt in range(_ATTEMPTS):
         # A release that ends meanwhile replaces snapshots: then ledger and snapshots are copied again.

@@ -41,6 +41,7 @@ VARIABLE = "RELAXDP_VAULT"
 SUFFIX = ".vault"
 _VERSION = 1
 _DAY = 86_400
+_PUT_KEY_BACK = "Copy the vault's key there from where you keep it, or correct [key] in vault.toml."
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +253,14 @@ class VaultFolder:
         if settings.key_command is not None:
             key = Key.from_command_for_vault(settings.key_command)
         else:
-            key = Key.load_from_vault(self.path / str(settings.key_file))
+            place = self.path / str(settings.key_file)
+            if not place.exists():
+                raise VaultError("The key file '{path}' of the vault is missing.", hint=_PUT_KEY_BACK, path=str(place))
+            key = Key.load_from_vault(place)
         if key.fingerprint != settings.key_fingerprint:
             raise VaultError(
                 "The vault '{path}' belongs to the key {known}, and this is the key {given}.",
-                hint="Restore the vault's key, or correct [key] in vault.toml.",
+                hint=_PUT_KEY_BACK,
                 path=self.path.name,
                 known=settings.key_fingerprint,
                 given=key.fingerprint,

@@ -42,8 +42,8 @@ def plain_type(kind: Any) -> Any:
         return pa.list_(plain_type(kind.value_type))
     if pa.types.is_union(kind):
         raise ColumnError(
-            "Columns of a union type cannot be released: they keep values of types that a row does not have. Convert "
-            "the column to one type, such as text."
+            "Columns of a union type cannot be released: they keep values of types that a row does not have.",
+            hint="Convert the column to one type, such as text.",
         )
     return kind
 
@@ -85,7 +85,7 @@ def plain_batch(columns: Sequence[Any], schema: Any) -> Any:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     except pa.ArrowException:
         pass
-    raise ColumnError("a kept column is of a type that does not survive a sort.")  # no context
+    raise ColumnError("A pass-through column does not survive a sort.", hint="Convert it to text.")  # no context
 
 
 def _plain_map(column: Any, plain_kind: Any) -> Any:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
+from unicodedata import normalize
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -259,7 +260,9 @@ def reject_respelled(name: str) -> NoReturn:
 
 def fold_ids(ids: Any) -> Any:
     """Return text ids in a form in which different spellings are equal."""
-    folded = pc.utf8_lower(pc.utf8_normalize(ids, form="NFKC"))
+    if not pc.all(pc.string_is_ascii(ids), min_count=0).as_py():  # Arrow's lower case leaves ß and ς as they are
+        ids = pa.array([normalize("NFKC", normalize("NFKC", each).casefold()) for each in ids.to_pylist()], ids.type)
+    folded = pc.utf8_lower(ids)
     folded = pc.replace_substring_regex(folded, r"[\s\p{Z}\p{Cc}\p{Cf}]+", "")  # also characters that are not seen
     folded = pc.replace_substring_regex(folded, r"\.0+$", "")
     return pc.replace_substring_regex(folded, r"^0+", "")

@@ -19,7 +19,7 @@ import secrets
 import struct
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
@@ -310,19 +310,17 @@ class StagedSnapshot:
             self.place.unlink(missing_ok=True)
 
 
-class _writing:  # noqa: N801 (used as a statement)
+@contextmanager
+def _writing() -> Iterator[None]:
     """Turn an error of the system into a sentence."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if isinstance(problem, OSError):
-            raise SnapshotError(
-                "The snapshot cannot be written: {why}.",
-                hint="Free some space in the vault's folder, or make it writable, and run the release again.",
-                why=problem.strerror or "the disk may be full",
-            ) from None
+    try:
+        yield
+    except OSError as problem:
+        raise SnapshotError(
+            "The snapshot cannot be written: {why}.",
+            hint="Free some space in the vault's folder, or make it writable, and run the release again.",
+            why=problem.strerror or "the disk may be full",
+        ) from None
 
 
 def snapshot_path(folder: Path, digest: str) -> Path:

@@ -97,7 +97,7 @@ class IdOrder:
             rises = self._last is None or pc.less(self._last, first).as_py()
             ascending = rises and pc.all(pc.less(ids[:-1], ids[1:]), min_count=0).as_py()
         except pa.ArrowException:
-            raise ObjectIdError("the ids cannot be ordered: use whole numbers, text, bytes or UUIDs.") from None
+            raise ObjectIdError("The ids cannot be ordered.", hint="Use whole numbers, text or UUIDs.") from None
         if not ascending:
             raise repeated_id() if self._is_sorted else NotAscendingError
         self._last, self._rows = ids[len(ids) - 1], self._rows + len(ids)

@@ -44,7 +44,7 @@ def spark_schema(schema: Any) -> Any:
 
 def unreadable() -> OptionError:
     """Return the refusal of a table with a column that can be handed over neither way."""
-    return OptionError("the table has a column of a type that Spark cannot hand over.")
+    return OptionError("The table has a column of a type that Spark cannot hand over.", hint="Convert it to text.")
 
 
 def own_schema(schema: Any, types: Types) -> Any:
@@ -60,7 +60,8 @@ def restored(batch: Any, types: Types) -> Any:
             column = _restored(batch.column(place), kind)
             if column is None:  # raised here, because Arrow's own message quotes the number
                 raise ObjectIdError(
-                    "ids of type decimal(20,0) are taken for unsigned 64-bit numbers, and one of them is none."
+                    "Ids of type decimal(20,0) are taken for unsigned 64-bit numbers, and one of them is none.",
+                    hint="Convert the ids to text.",
                 )
             batch = batch.set_column(place, name, column)
     return batch
@@ -103,9 +104,10 @@ def spark_errors() -> Iterator[None]:
     what = {
         "UUID": "reads UUIDs only from a file, or a folder of files, whose path is on this machine",
         "AnalysisException": "could not read the table: it is not there, or is not Parquet",
-        "PythonException": "gave up on a task that failed again and again; its log says which",
-    }.get(kind, "stopped before the work was done; its log says why")
-    error = SparkError("Spark {what}.", what=what)
+        "PythonException": "gave up on a task that failed",
+    }.get(kind, "stopped before the work was done")
+    hint = "Look at the log of Spark. Its workers (PYSPARK_PYTHON) need the same version of relaxdp as the driver."
+    error = SparkError("Spark {what}.", hint=hint, what=what)
     try:
         raise error
     finally:

@@ -28,6 +28,7 @@ from relaxdp.errors import TableFileError
 _ENDING = ".relaxdp-unfinished"
 _NAME = re.compile(rf"\..+\.[0-9a-f]{{12}}-(?P<machine>[0-9a-f]{{8}}){re.escape(_ENDING)}", re.DOTALL)
 _DAY = 86_400
+_MAKE_ROOM = "Free some space there, or choose a folder that you can write to (TMPDIR names that for temporary files)."
 
 
 def unfinished_name(target: Path) -> Path:
@@ -184,7 +185,7 @@ def temporary_folder() -> Iterator[Path]:
             else:  # pragma: no cover (a folder cannot be held there)
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
         except OSError:
-            raise TableFileError("the folder for temporary files cannot be written to.") from None
+            raise TableFileError("The folder for temporary files cannot be written to.", hint=_MAKE_ROOM) from None
         yield folder
 
 
@@ -219,7 +220,10 @@ def _locked(target: Path, *, is_folder: bool) -> tuple[int, Path]:
                 return descriptor, place
     except OSError as problem:
         raise TableFileError(
-            "the folder of {target!r} cannot be written to: {why}.", target=str(target), why=problem.strerror
+            "The folder of {target!r} cannot be written to: {why}.",
+            hint=_MAKE_ROOM,
+            target=str(target),
+            why=problem.strerror,
         ) from None
 
 

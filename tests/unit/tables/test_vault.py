@@ -147,3 +147,40 @@ def test_characters_that_are_not_seen_make_no_new_individual(vault: rx.Vault, le
     table.loc[7, "id"] = ids[7] + letter
     with pytest.raises(rx.errors.RowsChangedError, match="differ from released ones only"):
         release(vault, table)
+
+
+@pytest.mark.parametrize(
+    ("known", "written"),
+    [("Weiß", "WEISS"), ("Νίκος", "ΝΊΚΟΣ"), ("\ufb01nn", "FINN"), ("J\u030c", "\u01f0"), ("７.0", "007")],
+)
+def test_letters_of_another_case_make_no_new_individual(vault: rx.Vault, known: str, written: str) -> None:
+    ids = [known, *(f"person {number}" for number in range(999))]
+    table = pd.DataFrame({"id": ids, "answer": VALUES * 500})
+    release(vault, table)
+    table.loc[0, "id"] = written
+    with pytest.raises(rx.errors.RowsChangedError, match="differ from released ones only"):
+        release(vault, table)
+
+
+def test_a_missing_key_is_not_replaced(vault: rx.Vault) -> None:
+    (vault.path / "key").rename("elsewhere")
+    with refused(VaultError, says="of the vault is missing") as caught:
+        rx.Vault("study.vault")
+    assert "from where you keep it" in caught.value.hint
+
+
+def test_a_backup_with_the_key_is_a_vault_without_the_first_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the key was kept outside of the vault."""
+    monkeypatch.chdir(tmp_path)
+    vault = rx.Vault.create("study.vault", budget=9, key_file="outside.key")
+    release(vault, pa.table({"id": range(1000), "answer": VALUES * 500}))
+    vault.backup("copy.vault", with_key=True)
+    vault.backup("bare.vault")
+    shutil.rmtree("study.vault")
+    rx.Vault("bare.vault")
+    Path("outside.key").unlink()
+    assert rx.Vault("copy.vault").check().is_good
+    with refused(VaultError, says="is missing"):
+        rx.Vault("bare.vault")
