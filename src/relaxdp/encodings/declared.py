@@ -109,14 +109,12 @@ class DeclaredEncoding(Encoding):
         if found is None:
             what = kind_in_words(column)
             raise UndeclaredValueError(
-                "the values are {kind} and cannot be compared with the {values} declared ones, which are of kind "
-                "{declared_kind}."
-                if what
-                else "the values cannot be compared with the {values} declared ones, of kind {declared_kind}.",
+                "The column holds {kind}, and the {values} declared values are of kind {declared_kind}.",
+                hint="" if what in REMEDIES else "Declare the values as the column has them, or convert the column.",
                 remedy=REMEDIES.get(what, ""),
                 values=len(self.values),
                 declared_kind=self.kind,
-                kind=what,
+                kind=what or "values of another kind",
             )
         if found.null_count:
             row = pc.index(pc.is_null(found), True).as_py()
@@ -240,13 +238,13 @@ def _check(values: Sequence[Any]) -> tuple[str, list[bytes]]:
         strange = next(value for value in values if value is not None and (kind_of(value) is None or is_missing(value)))
         if is_missing(strange):
             raise ValuesError(
-                "The missing category is declared as {type}. Declare it as None: a null, NaN or NaT in the column is "
-                "then that value.",
+                "The missing category is declared as {type}.",
+                hint="Declare it as None: a null, NaN or NaT in the column is then that value.",
                 type=type(strange).__name__,
             )
         raise ValuesError(
-            "what is of type {type} cannot be declared, only whole numbers, text, bytes, UUIDs and numbers (true and "
-            "false as 'true' and 'false', dates as text like '2026-01-31').",
+            "A value of type {type} cannot be declared.",
+            hint="Declare text, whole numbers, numbers, bytes or UUIDs: 'true' and 'false', dates like '2026-01-31'.",
             remedy="numbers" if isinstance(strange, Decimal) else "",
             type=type(strange).__name__,
         )
@@ -258,11 +256,11 @@ def _check(values: Sequence[Any]) -> tuple[str, list[bytes]]:
         )
     whole = [value for value in values if kinds == {"integer"} and value is not None]
     if whole and min(whole) < 0 and max(whole) >= 2**63:
-        raise ValuesError("whole numbers as values must fit into 64 bits, signed or unsigned.")
+        raise ValuesError("Whole numbers as values must fit into 64 bits.", hint="Declare them as text.")
     try:
         encoded = [canonical_declared(value) for value in values]
     except ValueError as problem:
-        raise ValuesError("a declared value is not usable: {problem}.", problem=problem) from None
+        raise ValuesError("A value cannot be used: {problem}.", hint="Declare it as text.", problem=problem) from None
     seen: dict[bytes, Any] = {}
     for value, data in zip(values, encoded, strict=True):
         if data in seen:

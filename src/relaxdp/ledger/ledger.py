@@ -152,6 +152,7 @@ class Ledger:
     def _store_event(self, rows: Rows, known: _Chain | None, event: Event) -> _Chain:
         account, digests = (None, ()) if known is None else (known.account, known.digests)
         content = event.to_json()
+        from_json(content)  # raises: an event that cannot be read again would damage the ledger for good
         digest = self._compute_digest(account, content)
         after = self._follow(account, event, digest)
         rows.add(event.number, content, digest)

@@ -123,6 +123,7 @@ def retire(account: Account, name: str, reason: str, time: datetime) -> Retired:
 
 def require_release(account: Account, name: str) -> ReleaseState:
     """Return a release that may be continued; reject an unknown or retired one."""
+    check_text(name, "release")
     found = account.releases.get(name)
     if found is None:
         names = [repr(each.name) for each in account.releases.values() if not each.retired]

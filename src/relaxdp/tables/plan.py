@@ -29,7 +29,7 @@ from relaxdp.errors import (
 from relaxdp.law.epsilon import epsilon_text
 from relaxdp.law.level import Level
 from relaxdp.ledger.account import Account, ColumnState, ReleaseState
-from relaxdp.ledger.rules import ChargeRequest, ColumnRequest, quote_release, require_release
+from relaxdp.ledger.rules import ChargeRequest, ColumnRequest, check_text, quote_release, require_release
 from relaxdp.mechanisms import Mechanism
 from relaxdp.tables.choose import NumberRange, choose_mechanism
 from relaxdp.tables.columns import as_declared_kind, check_columns, declare_values, get_id_type
@@ -234,6 +234,7 @@ def plan_release(vault: VaultFolder, request: Request, source: Any) -> Plan:
                     column=name,
                     label=source.label,
                 )
+    check_text(request.name, "release")
     account = vault.read_account()
     state = account.releases.get(request.name)
     schema = source.schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -91,9 +91,11 @@ class Vault:
         def first(settings: Any) -> Event:
             return Created(1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint)
 
-        worker = None if worker_key_file is None else os.fspath(worker_key_file)
-        places: Any = {"key_file": key_file, "key_command": key_command, "ledger": ledger, "worker_key_file": worker}
-        VaultFolder.create(path, first, **places)
+        paths = {"key_file": key_file, "worker_key_file": worker_key_file}
+        places: Any = {option: str(_as_path(each, option)) for option, each in paths.items() if each is not None}
+        words = {"key_command": key_command, "ledger": ledger}
+        places |= {option: str(each) for option, each in words.items() if each is not None}
+        VaultFolder.create(_as_path(path, "path"), first, **places)
         return cls(path)
 
     @refusing("Nothing was released.", IN_PYTHON)
@@ -137,11 +139,20 @@ class Vault:
         Raises:
             RelaxdpError: nothing was released, and nothing was charged.
         """
+        if isinstance(columns, Mapping):
+            columns = {as_text(each): declared for each, declared in columns.items()}
+        request = Request(
+            name=name,
+            epsilon=as_epsilon(epsilon),
+            id=as_text(id),
+            columns=columns,
+            passthrough=_as_names(passthrough),
+            planned_epsilon=None if planned_epsilon is None else as_epsilon(planned_epsilon),
+            accept_new_rows=_as_truth(accept_new_rows, "accept_new_rows"),
+            dry_run=_as_truth(dry_run, "dry_run"),
+        )
         if _is_spark(data):
-            return self._release_spark(
-                data, columns, id, epsilon, name, output, passthrough, planned_epsilon, accept_new_rows, dry_run
-            )
-        request = _make_request(columns, id, epsilon, name, passthrough, planned_epsilon, accept_new_rows, dry_run)
+            return self._release_spark(data, request, output)
         with open_source(data) as source:
             return self._release(request, source, output)
 
@@ -154,14 +165,12 @@ class Vault:
     def _release(
         self, request: Request, source: Source, output: PathLike | None, progress: Progress | None = None
     ) -> Release:
-        sink: Any = MemorySink() if output is None else FileSink(_as_path(output))
+        sink: Any = MemorySink() if output is None else FileSink(_as_path(output, "output"))
         plan = plan_release(self._folder, request, source)
         done = run_plan(plan, LocalStager(plan, source, sink, progress).open)
         return self._report(Release.from_outcome(done, sink, source))
 
-    def _release_spark(
-        self, data: Any, columns: Any, id: str, epsilon: Any, name: str, output: Any, *rest: Any
-    ) -> Release:
+    def _release_spark(self, data: Any, request: Request, output: Any) -> Release:
         from relaxdp.tables.spark import SparkSource, SparkStager  # noqa: PLC0415 (Spark may be missing)
 
         if output is not None:
@@ -170,7 +179,7 @@ class Vault:
                 hint="Write the returned Spark DataFrame yourself: release.to_frame().write.parquet(...).",
             )
         source = SparkSource(data)
-        plan = plan_release(self._folder, _make_request(columns, id, epsilon, name, *rest), source)
+        plan = plan_release(self._folder, request, source)
         stager = SparkStager(plan, source)
         return self._report(Release.from_outcome(run_plan(plan, stager.open), stager, source))
 
@@ -214,11 +223,9 @@ class Vault:
         progress: Progress | None = None,
     ) -> Release:
         """Relax with a progress bar, as the command line does."""
-        if isinstance(columns, str):
-            columns = [columns]
-        wanted = None if columns is None else tuple(columns)
-        request = Request(name=name, epsilon=as_epsilon(epsilon), columns=wanted, dry_run=dry_run)
-        sink: Any = MemorySink() if output is None else FileSink(_as_path(output))
+        wanted = None if columns is None else _as_names(columns)
+        request = Request(name=name, epsilon=as_epsilon(epsilon), columns=wanted, dry_run=_as_truth(dry_run, "dry_run"))
+        sink: Any = MemorySink() if output is None else FileSink(_as_path(output, "output"))
         plan = plan_relaxation(self._folder, request)
         done = run_plan(plan, LocalStager(plan, None, sink, progress).open)
         return self._report(Release.from_outcome(done, sink, None))
@@ -330,12 +337,13 @@ class Vault:
         Returns:
             What was verified, and the problems that were found.
         """
-        return check_vault(self._folder, [Path(file) for file in files])
+        listed = files if isinstance(files, Sequence) and not isinstance(files, str) else [files]
+        return check_vault(self._folder, [_as_path(file, "files") for file in listed])
 
     @refusing("Nothing was backed up.")
     def backup(self, folder: PathLike, *, with_key: bool = False) -> Path:
         """Copy ledger, snapshots and settings to a new folder. The key is left out unless you ask for it."""
-        return back_up(self._folder, Path(folder), with_key=with_key)
+        return back_up(self._folder, _as_path(folder, "folder"), with_key=_as_truth(with_key, "with_key"))
 
     def __repr__(self) -> str:
         account = self._account()
@@ -346,36 +354,30 @@ class Vault:
         raise TypeError("A vault is not pickled: it holds a key. Open it where it is needed.")
 
 
-def _make_request(
-    columns: Any,
-    id: str,
-    epsilon: Epsilon,
-    name: str,
-    passthrough: Any,
-    planned_epsilon: Epsilon | None,
-    accept_new_rows: bool,
-    dry_run: bool,
-) -> Request:
-    return Request(
-        name=name,
-        epsilon=as_epsilon(epsilon),
-        id=as_text(id),
-        columns={as_text(name): each for name, each in columns.items()} if isinstance(columns, Mapping) else columns,
-        passthrough=tuple(map(as_text, [passthrough] if isinstance(passthrough, str | int) else passthrough)),
-        planned_epsilon=None if planned_epsilon is None else as_epsilon(planned_epsilon),
-        accept_new_rows=accept_new_rows,
-        dry_run=dry_run,
-    )
-
-
-def _as_path(output: PathLike) -> Path:
-    if not isinstance(output, str | os.PathLike):
+def _as_truth(value: Any, option: str) -> bool:
+    """Return True or False; reject a text such as "no", which Python takes for True."""
+    if isinstance(value, str) or value not in (True, False):
         raise OptionError(
-            "Expected the path of a file (str or Path) as `output`, got {type}.",
-            hint="Pass a path such as 'out.parquet', or leave it out to get a data frame.",
-            type=type(output).__name__,
+            "`{option}` must be True or False.", hint="Pass {option}=True or leave it out.", option=option
         )
-    return Path(output)
+    return bool(value)
+
+
+def _as_names(names: Any) -> tuple[str, ...]:
+    if not isinstance(names, Iterable) or isinstance(names, str):
+        names = [names]
+    return tuple(map(as_text, names))
+
+
+def _as_path(given: Any, option: str) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise OptionError(
+            "Expected a path (str or Path) as `{option}`, got {type}.",
+            hint="Pass a path such as 'study/file'.",
+            option=option,
+            type=type(given).__name__,
+        )
+    return Path(given)
 
 
 def _is_spark(data: Any) -> bool:

@@ -8,6 +8,7 @@ import pickle
 import random
 import signal
 import time
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from threading import Thread
@@ -102,6 +103,14 @@ def test_a_first_event_of_another_vault_leaves_nothing(place: LedgerPlace) -> No
         open_ledger(place, vault="ff").create(created())
     with pytest.raises(LedgerAccessError, match="is missing"):
         open_ledger(place).read()
+
+
+def test_an_event_that_cannot_be_read_again_is_not_written(place: LedgerPlace, ledger: Ledger) -> None:
+    """It could never be removed, and the ledger could never be read again."""
+    wrong: Any = {"accepted_new_rows": "yes"}
+    with pytest.raises(ValueError, match="not an event"):
+        ledger.append(lambda account: replace(charge(account, levels={"diagnosis": 2}), **wrong))
+    assert open_ledger(place).read().number == 4
 
 
 def test_an_event_that_is_not_made_writes_nothing(place: LedgerPlace, ledger: Ledger) -> None:

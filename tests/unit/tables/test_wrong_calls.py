@@ -97,6 +97,14 @@ RELEASES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "values twice": lambda: (TABLE, {"columns": {"ward": ["a", "b", "a"]}, "name": "other"}),
     "values of two kinds": lambda: (TABLE, {"columns": {"ward": ["a", 1]}, "name": "other"}),
     "value that cannot be declared": lambda: (TABLE, {"columns": {"ward": ["a", Decimal(1)]}, "name": "other"}),
+    "true and false as values": lambda: (TABLE, {"columns": {"ward": [True, False]}, "name": "other"}),
+    "dates as values": lambda: (TABLE, {"columns": {"ward": [date(2026, 1, 1), date(2026, 1, 2)]}, "name": "other"}),
+    "NaN as a value": lambda: (TABLE, {"columns": {"ward": ["a", float("nan")]}, "name": "other"}),
+    "bytes for text": lambda: (TABLE, {"columns": {"ward": [b"a", b"b"]}, "name": "other"}),
+    "values beyond 64 bits": lambda: (TABLE, {"columns": {"number": [0, 2**64]}, "name": "other"}),
+    "values of both signs beyond 64 bits": lambda: (TABLE, {"columns": {"number": [-1, 2**63]}, "name": "other"}),
+    "a range without width": lambda: (TABLE, {"columns": {"weight": (5, 5)}, "name": "other"}),
+    "a class for values": lambda: (TABLE, {"columns": {"weight": rx.Numeric}, "name": "other"}),
     "two missing values": lambda: (TABLE, {"columns": {"ward": ["a", "b", None, None]}, "name": "other"}),
     "a number for values": lambda: (TABLE, {"columns": {"ward": 2}, "name": "other"}),
     "other values": lambda: (TABLE, columns(diagnosis=["flu", "covid"])),
@@ -128,6 +136,16 @@ RELEASES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "date ids": lambda: (put("number", [date(2026, 1, 1)] * ROWS), {"id": "number", "name": "other"}),
     "no rows": lambda: (TABLE.slice(0, 0), {"name": "other"}),
     "few rows": lambda: (TABLE.slice(0, 5), {"name": "other", "columns": {"ward": ["a", "b"]}, "epsilon": "0.1"}),
+    "accepts new rows in words": lambda: (TABLE, {"accept_new_rows": "no"}),
+    "accepts new rows by a list": lambda: (TABLE, {"accept_new_rows": [True]}),
+    "dry run in words": lambda: (TABLE, {"dry_run": "no"}),
+    "pass-through None": lambda: (TABLE, {"passthrough": None}),
+    "pass-through is a number": lambda: (TABLE, {"passthrough": 1.5}),
+    "pass-through with commas": lambda: (TABLE, {"passthrough": "ward,weight"}),
+    "a list as id": lambda: (TABLE, {"id": ["patient"]}),
+    "a tuple as column": lambda: (TABLE, {"columns": {("ward",): ["a", "b"]}, "name": "other"}),
+    "an epsilon for each column": lambda: (TABLE, {"epsilon": {"diagnosis": 1}}),
+    "a list as name": lambda: (TABLE, {"name": ["patients"]}),
     "name None": lambda: (TABLE, {"name": None}),
     "empty name": lambda: (TABLE, {"name": ""}),
     "name with a blank": lambda: (TABLE, {"name": " patients"}),
@@ -142,6 +160,9 @@ RELEASES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "a list as data": lambda: ([1, 2], {}),
     "a dictionary as data": lambda: ({"patient": [1]}, {}),
     "a series as data": lambda: (pd.Series([1, 2]), {}),
+    "bytes as data": lambda: (b"patient", {}),
+    "an array as data": lambda: (np.zeros((3, 3)), {}),
+    "a vault as data": lambda: ("study.vault", {}),
     "missing file": lambda: ("missing.parquet", {"output": "new.parquet"}),
     "file of another kind": lambda: ("table.xlsx", {"output": "new.parquet"}),
     "damaged file": lambda: ("damaged.parquet", {"output": "new.parquet"}),
@@ -157,6 +178,9 @@ RELEASES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "output of another kind": lambda: (TABLE, {"output": "new.xlsx"}),
     "output is a folder": lambda: (TABLE, {"output": "empty"}),
     "output in no folder": lambda: (TABLE, {"output": "nowhere/new.parquet"}),
+    "output is empty": lambda: (TABLE, {"output": ""}),
+    "output is bytes": lambda: (TABLE, {"output": b"new.parquet"}),
+    "output is the input": lambda: ("table.parquet", {"output": "table.parquet"}),
     "output is a number": lambda: (TABLE, {"output": 7}),
     "two columns of one name": lambda: (pd.DataFrame([[1, 2]], columns=["patient", "patient"]), {}),
     "taken name of reports": lambda: (
@@ -179,6 +203,21 @@ CALLS: dict[str, Callable[[rx.Vault], object]] = {
     "relax to 0": lambda vault: vault.relax("patients", 0),
     "relax beyond the budget": lambda vault: vault.relax("patients", 7),
     "relax to an output that exists": lambda vault: vault.relax("patients", 2, output="released.parquet"),
+    "relax None": lambda vault: vault.relax(None, 2),  # type: ignore[arg-type]
+    "relax a list": lambda vault: vault.relax(["patients"], 2),  # type: ignore[arg-type]
+    "relax a number for columns": lambda vault: vault.relax("patients", 2, columns=7),  # type: ignore[arg-type]
+    "relax to a number": lambda vault: vault.relax("patients", 2, output=7),  # type: ignore[arg-type]
+    "relax dryly in words": lambda vault: vault.relax("patients", 2, dry_run="no"),  # type: ignore[arg-type]
+    "raise with a reason of two lines": lambda vault: vault.raise_budget(9, reason="a\nb"),
+    "raise without a number": lambda vault: vault.raise_budget(None, reason="why"),  # type: ignore[arg-type]
+    "retire a list": lambda vault: vault.retire(["patients"], reason="why"),  # type: ignore[arg-type]
+    "back up to a number": lambda vault: vault.backup(7),  # type: ignore[arg-type]
+    "back up a key in words": lambda vault: vault.backup("backup", with_key="no"),  # type: ignore[arg-type]
+    "check a number": lambda vault: vault.check(7),  # type: ignore[arg-type]
+    "create at a number": lambda vault: rx.Vault.create(7, budget=2),  # type: ignore[arg-type]
+    "create with a number as key": lambda vault: rx.Vault.create("new.vault", budget=2, key_file=7),  # type: ignore[arg-type]
+    "create with a number as command": lambda vault: rx.Vault.create("new.vault", budget=2, key_command=7),  # type: ignore[arg-type]
+    "create with a number as ledger": lambda vault: rx.Vault.create("new.vault", budget=2, ledger=7),  # type: ignore[arg-type]
     "raise to less": lambda vault: vault.raise_budget(3, reason="less"),
     "raise without a reason": lambda vault: vault.raise_budget(9, reason=""),
     "raise in words": lambda vault: vault.raise_budget("more", reason="why"),
@@ -257,4 +296,6 @@ def test_the_right_call(vault: rx.Vault) -> None:
     """Everything above is wrong in one point only."""
     assert float(release(vault).cost) == 1
     assert float(release(vault, "table.csv", output="new.csv", name="files").cost) == 2
-    assert len(RELEASES) + len(CALLS) > 120
+    assert float(release(vault, accept_new_rows=np.True_, dry_run=0).cost) == 0
+    assert vault.check("released.parquet").is_good
+    assert len(RELEASES) + len(CALLS) > 160
