@@ -53,15 +53,8 @@ def init(
     reason: Reason = "",
 ) -> None:
     """Create a vault: a folder with the key, the ledger and the snapshots of all releases about a group of people."""
-    made = Vault.create(
-        path,
-        budget=budget,
-        key_file=key_file,
-        key_command=key_command,
-        ledger=ledger,
-        worker_key_file=worker_key_file,
-        reason=reason,
-    )
+    places: Any = {"key_file": key_file, "key_command": key_command, "worker_key_file": worker_key_file}
+    made = Vault.create(path, budget=budget, ledger=ledger, reason=reason, **places)
     place = "in the vault" if key_file is None else f"in {key_file}"
     closing(
         f"created the vault {str(path)!r} with a budget of {epsilon_text(made.budget)}; its key {made.key_fingerprint} "
@@ -137,11 +130,15 @@ def show_history(vault: VaultOption = None, as_json: JsonOption = False) -> None
     opened = Vault(locate_vault(vault))
     events = opened.events()
     if as_json:
-        show_json({"vault": str(opened.path), "events": [json.loads(event.to_json()) for event in events]})
+        shown = [json.loads(event.to_json(), object_hook=_hide_changes) for event in events]
+        show_json({"vault": str(opened.path), "events": shown})
         return
-    typer.echo(f"Vault {opened.path.name}:")
-    for event in events:
-        typer.echo(str(event))
+    typer.echo("\n".join([f"Vault {opened.path.name}:", *map(str, events)]))
+
+
+def _hide_changes(found: dict[str, Any]) -> dict[str, Any]:
+    """Leave out how many rows joined and left, which no log may show."""
+    return {name: each for name, each in found.items() if name not in ("known", "joined", "left", "exchanged")}
 
 
 def retire(

@@ -260,7 +260,9 @@ def _check(values: Sequence[Any]) -> tuple[str, list[bytes]]:
     try:
         encoded = [canonical_declared(value) for value in values]
     except ValueError as problem:
-        raise ValuesError("A value cannot be used: {problem}.", hint="Declare it as text.", problem=problem) from None
+        raise ValuesError(
+            "A value cannot be used: {problem}.", hint="Declare it as plain text.", problem=problem
+        ) from None
     seen: dict[bytes, Any] = {}
     for value, data in zip(values, encoded, strict=True):
         if data in seen:

@@ -230,7 +230,12 @@ def test_budget_shows_raises_and_remembers(place: Path) -> None:
     history = printed("budget", "history")
     assert "board decision" in history
     assert "study.vault" in history
-    assert len(json.loads(printed("budget", "history", "--json"))["events"]) == 3
+    events = printed("budget", "history", "--json")
+    assert len(json.loads(events)["events"]) == 3
+    assert '"snapshot"' in events
+    assert '"joined"' not in events
+    assert '"left"' not in events
+    assert '"known"' not in events
 
 
 def test_a_retired_release_is_never_relaxed_and_its_cost_stays(place: Path) -> None:
