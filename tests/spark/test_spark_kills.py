@@ -49,13 +49,15 @@ def test_killed_drivers(drivers: Zygote, tmp_path: Path) -> None:
         drivers.start({"folder": str(tmp_path), "target": f"warm-{number}", "epsilon": "1"})
         assert drivers.line() == [0]
         usual = min(usual, time.perf_counter() - began)
-    died = paid = appeared = 0
+    number = died = paid = appeared = 0
     before = vault.spent
-    for number in range(1, KILLS + 1):
+    while died < KILLS:
+        number += 1
+        assert number < 5 * KILLS, "too few drivers were killed while they ran"
         epsilon = f"{1 + number * 0.01:.2f}"
         order = {"folder": str(tmp_path), "target": f"out-{number}", "epsilon": epsilon}
         (child,) = drivers.start(order)
-        time.sleep(rng.random() * usual * 1.2)  # also when it is almost done
+        time.sleep(usual * rng.uniform(*rng.choice([(0, 1.2), (0.7, 1.2)])))  # the steps after the charge are short
         with contextlib.suppress(ProcessLookupError):  # it may have been faster
             os.kill(child, signal.SIGKILL)
         killed = drivers.line() == [-signal.SIGKILL]
@@ -63,9 +65,9 @@ def test_killed_drivers(drivers: Zygote, tmp_path: Path) -> None:
         usual *= 1.1 if killed else 0.8  # what else runs on this machine changes
         after = vault.spent
         assert after in (before, Decimal(epsilon))
-        paid += after != before
+        paid += killed and after != before
         file = tmp_path / f"out-{number}"
-        appeared += file.exists()
+        appeared += killed and file.exists()
         assert not file.exists() or after == Decimal(epsilon), "it left before it was paid"
         file.unlink(missing_ok=True)
         drivers.start(order)
@@ -80,5 +82,4 @@ def test_killed_drivers(drivers: Zygote, tmp_path: Path) -> None:
         assert before == Decimal(epsilon)
     assert vault.check().is_good
     assert len(list((vault.path / "snapshots").iterdir())) == 1
-    assert died > KILLS / 3, "too few drivers were killed while they ran"
-    print(f"Spark: {KILLS} kills, {died} while it ran; {paid} had paid, {appeared} of them had appeared")
+    print(f"Spark: {died} kills in {number} releases; {paid} had paid, {appeared} of them had appeared")
