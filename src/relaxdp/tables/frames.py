@@ -54,7 +54,8 @@ class Frame:
         self._rows: Any = None
         self._types: dict[str, Any] = {}
         self._found: Any = _find_frame(frame)
-        own = quietly(lambda: list(native.column_names if hasattr(native, "column_names") else native.columns))
+        place = "column_names" if hasattr(native, "column_names") else "columns"
+        own = None if hasattr(native, "collect_schema") else quietly(lambda: list(getattr(native, place)))  # not polars
         if own is not None and len(set(own)) < len(own):
             raise ColumnError("Two columns of the data frame have the same name.", hint="Give them different names.")
         if self._found is None:

@@ -7,11 +7,13 @@ import pickle
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
@@ -184,3 +186,10 @@ def test_a_backup_with_the_key_is_a_vault_without_the_first_one(
     assert rx.Vault("copy.vault").check().is_good
     with refused(VaultError, says="is missing"):
         rx.Vault("bare.vault")
+
+
+def test_a_lazy_frame_is_released_without_a_warning(vault: rx.Vault) -> None:
+    frame = pl.LazyFrame({"id": range(1000), "answer": VALUES * 500})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert release(vault, frame).to_frame().collect().height == 1000
