@@ -28,7 +28,7 @@ $(VENV)/demo.stamp: requirements/demo.txt pyproject.toml | $(BIN)/python
 	@touch $@
 
 # The installation above compiled the path, where there is a C compiler; after a change of the C it is compiled again.
-KERNEL := src/relaxdp/draw/kernel
+KERNEL := src/relaxdp/sampling/kernel
 $(VENV)/kernel.stamp: $(wildcard $(KERNEL)/*.[ch]) $(KERNEL)/build.py $(VENV)/demo.stamp
 	@$(BIN)/python $(KERNEL)/build.py
 	@touch $@
@@ -61,7 +61,7 @@ test: $(VENV)/dev.stamp ## run the tests (three processes, 7 minutes on two core
 
 # What draws, once more: without the compiled path NumPy does, as everywhere where there is no compiler.
 test-numpy: $(VENV)/dev.stamp ## run the tests of what draws without the compiled path (1 minute)
-	RELAXDP_KERNEL=off $(PYTEST) -m "not long" tests/exact tests/unit/draw tests/unit/encodings tests/unit/mechanisms tests/unit/rappor
+	RELAXDP_KERNEL=off $(PYTEST) -m "not long" tests/exact tests/unit/sampling tests/unit/mechanisms tests/unit/rappor
 
 test-long: $(VENV)/dev.stamp ## run the long versions of tests: all combinations, more kills, more samples
 	$(PYTEST) -m long
@@ -144,9 +144,9 @@ kernel-check-windows: $(VENV)-dist/stamp ## run the compiled path of Windows in 
 mutants: $(VENV)/dev.stamp ## plant a mistake into every rule, one at a time: a test must notice; writes docs/mutants.md (15 minutes)
 	$(BIN)/python -m tests.mutation.run
 
-house: $(VENV)/dev.stamp ## print the size budget, and measure the shape of the code: files, imports, and what one release walks through; writes docs/house.md
+shape: $(VENV)/dev.stamp ## print the size budget, and measure the shape of the code: files, imports, and the packages that one release uses; writes docs/shape.md
 	$(BIN)/python -m tools.size_budget --show
-	$(BIN)/python -m benchmarks.house
+	$(BIN)/python -m benchmarks.shape
 
 vectors: $(VENV)/dev.stamp ## check that the frozen test vectors are what this code makes
 	$(BIN)/python -m tests.vectors.make --check

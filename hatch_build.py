@@ -14,7 +14,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-KERNEL = Path("src", "relaxdp", "draw", "kernel")
+KERNEL = Path("src", "relaxdp", "sampling", "kernel")
 SERVICE = Path("src", "relaxdp", "service")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from relaxdp.audit.auditor import Audit, Finding, audit, run
 from relaxdp.audit.cases import RELAXED_TO, Case, all_cases, planted, relaxations
-from relaxdp.cli.audit import row
+from relaxdp.cli.audit import format_finding
 
 PAGE = Path(__file__).parents[1] / "docs" / "audit.md"
 CONFIDENCE = 0.999
@@ -56,7 +56,7 @@ def table(findings: Sequence[Finding], seed: int) -> str:
         if finding.case.group != group:
             group = finding.case.group
             lines.append(f"| **{group}** | | | | | |")
-        lines.append(f"| {' | '.join(row(finding))} |")
+        lines.append(f"| {' | '.join(format_finding(finding))} |")
     return "\n".join([*lines, "", f"Seed {seed}.", ""])
 
 

@@ -12,12 +12,12 @@ from benchmarks.kernel import beside_numpy, by_numpy
 from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
-from relaxdp.draw.entropy import SystemEntropy
-from relaxdp.encodings.bridges import fresh_column, truth_column
-from relaxdp.law.bridge import NOISE, TRUTH
-from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.level import retention
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bridged_columns import fresh_column, truth_column
+from relaxdp.sampling.entropy import SystemEntropy
+from relaxdp.theory.epsilon import as_epsilon
+from relaxdp.theory.level import retention
+from relaxdp.theory.response import NOISE, TRUTH
 
 BITS = 128
 VALUES = 1_024
@@ -63,7 +63,7 @@ def unary_race(settings: Settings, note: Callable[[str], None], leave_out: Calla
     objects = settings.unary_objects
     truths = np.random.default_rng(1).integers(0, VALUES, objects)
     ids, key, answers = np.arange(objects), rx.Key.generate(), rx.Unary(range(VALUES))
-    encoding = answers.encoding
+    encoding = answers
     kept = truth_column(encoding, truths, entropy=SystemEntropy())
     level = retention(encoding.threshold(as_epsilon(1)))
 
@@ -71,7 +71,7 @@ def unary_race(settings: Settings, note: Callable[[str], None], leave_out: Calla
         return fresh_column(encoding, NOISE, level, TRUTH, lower=None, upper=kept, entropy=SystemEntropy())
 
     def keyed() -> object:
-        return answers.release(truths, ids, key=key, epsilon=1, release="benchmark", attribute="answer")
+        return answers.release(truths, ids, key=key, epsilon=1, name="benchmark", column="answer")
 
     own = Contender(KEYED, objects, keyed)
     contenders = [Contender(FRESH, objects, fresh), own, by_numpy(own)]
@@ -93,7 +93,7 @@ def bit_race(settings: Settings, note: Callable[[str], None]) -> Race:
     bits, pair = rx.Unary(range(BITS)), rx.Categorical(range(2))
     many = np.arange(objects * BITS)
     zeros = np.zeros(len(many), np.uint8)
-    where = {"key": key, "epsilon": 1, "release": "benchmark", "attribute": "answer"}
+    where = {"key": key, "epsilon": 1, "name": "benchmark", "column": "answer"}
     contenders = [
         Contender(KEYED_BIT, objects * BITS, lambda: bits.release(truths, ids, **where)),  # type: ignore[arg-type]
         Contender(KEYED_SYMBOL, len(many), lambda: pair.release(zeros, many, **where)),  # type: ignore[arg-type]
@@ -103,16 +103,16 @@ def bit_race(settings: Settings, note: Callable[[str], None]) -> Race:
 
 def wave_race(settings: Settings, note: Callable[[str], None]) -> Race:
     """Time numbers as places: a kept rounding and a kept offset, and then what a categorical symbol takes."""
-    objects, rng, waves = settings.path_objects, np.random.default_rng(1), rx.Wave(0, 100, epsilon=4)
-    places = rx.Categorical(range(waves.encoding.alphabet))
-    numbers, truths = 100 * rng.random(objects), rng.integers(0, waves.encoding.alphabet, objects)
+    objects, rng, waves = settings.path_objects, np.random.default_rng(1), rx.SquareWave(0, 100, epsilon=4)
+    places = rx.Categorical(range(waves.alphabet))
+    numbers, truths = 100 * rng.random(objects), rng.integers(0, waves.alphabet, objects)
     ids = np.arange(objects)
-    where = {"key": rx.Key.generate(), "epsilon": 1, "release": "benchmark", "attribute": "answer"}
+    where = {"key": rx.Key.generate(), "epsilon": 1, "name": "benchmark", "column": "answer"}
     contenders = [
         Contender(WAVE, objects, lambda: waves.release(numbers, ids, **where)),  # type: ignore[arg-type]
         Contender(PLACE, objects, lambda: places.release(truths, ids, **where)),  # type: ignore[arg-type]
     ]
-    return race(f"wave, {waves.encoding.alphabet} places", contenders, settings.rounds, note)
+    return race(f"wave, {waves.alphabet} places", contenders, settings.rounds, note)
 
 
 def encoding_comparisons(fleet: Race, unary: Race, bit: Race, wave: Race) -> list[Comparison]:

@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
-from relaxdp.draw.kernel.loaded import SETTING
-from relaxdp.draw.path import ArrayPath
-from relaxdp.draw.stream import CHUNK, Ids, Messages, RowCipher, Words
-from relaxdp.encodings.bits import histogram
-from relaxdp.law.epsilon import threshold
+from relaxdp.mechanisms.packed import histogram
+from relaxdp.sampling.kernel.loaded import SETTING
+from relaxdp.sampling.path import ArrayPath
+from relaxdp.sampling.stream import CHUNK, Ids, Messages, RowCipher, Words
+from relaxdp.theory.epsilon import threshold
 
 BLOCKS = "the same AES blocks, cryptography"
 HISTOGRAM = "relaxdp histogram, m = {values}"
@@ -67,7 +67,7 @@ def block_contender(values: int, epsilon: str, objects: int) -> Contender:
     """Return as many AES blocks as the paths of so many objects need, encrypted by the library as fast as it can."""
     path = ArrayPath(bytes(32), values, threshold(epsilon, values))
     counting = path.cipher = Counting(bytes(32))
-    ids = Messages(Ids.of_integers(np.arange(CHUNK)))
+    ids = Messages(Ids.from_integers(np.arange(CHUNK)))
     path.draw_objects(np.zeros((CHUNK, 1), np.uint8), ids, np.zeros(CHUNK, np.uint64))
     path.finish()
     return encryptions(counting.blocks * objects // CHUNK, objects)

@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from relaxdp.draw.kernel.loaded import in_use
+from relaxdp.sampling.kernel.loaded import get_sampler_name
 
 PACKAGES = ("relaxdp", "numpy", "pyarrow", "cryptography", "multi-freq-ldpy", "numba", "pure-ldp", "opendp")
 
@@ -24,7 +24,7 @@ def machine() -> list[tuple[str, str]]:
         ("AES instructions", has("aes")),
         ("VAES instructions", has("vaes")),
         ("AVX-512 instructions", has("avx512")),
-        ("what draws", in_use()),
+        ("what draws", get_sampler_name()),
         (platform.python_implementation(), platform.python_version()),
         *((package, _version(package)) for package in PACKAGES),
     ]

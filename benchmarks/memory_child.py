@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from relaxdp.hazmat import relax_once
-from relaxdp.law.epsilon import threshold
-from relaxdp.law.level import retention
+from relaxdp.theory.epsilon import threshold
+from relaxdp.theory.level import retention
 
 Call = Callable[[int], NDArray[np.unsignedinteger]]
 
@@ -48,7 +48,7 @@ def _path(values: int, objects: int) -> Call:
 
     def call(count: int) -> NDArray[np.unsignedinteger]:
         reports: NDArray[np.unsignedinteger] = mechanism.release(
-            truths[:count], object_ids[:count], key=key, epsilon=1, release="benchmark", attribute="answer"
+            truths[:count], object_ids[:count], key=key, epsilon=1, name="benchmark", column="answer"
         )
         return reports
 

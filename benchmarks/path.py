@@ -1,4 +1,4 @@
-"""The keyed path through the front door: our own curve, text ids against integer ids, and peers."""
+"""The keyed path through the public classes: our own curve, text ids against integer ids, and peers."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ def path_race(values: int, settings: Settings, note: Callable[[str], None], leav
 
     def release(name: str, object_ids: Any, epsilon: str) -> Contender:
         def run() -> object:
-            return mechanism.release(
-                truths, object_ids, key=key, epsilon=epsilon, release="benchmark", attribute="answer"
-            )
+            return mechanism.release(truths, object_ids, key=key, epsilon=epsilon, name="benchmark", column="answer")
 
         return Contender(name, objects, run)
 

@@ -46,7 +46,7 @@ def work(source):
         rows = int(source)
         coded = rx.Categorical(range(values))
         truth = np.zeros(rows, np.uint8 if values <= 256 else np.uint32)
-        coded.release(truth, np.arange(rows), key=KEY, epsilon=Decimal(epsilon), release="r", attribute="a")
+        coded.release(truth, np.arange(rows), key=KEY, epsilon=Decimal(epsilon), name="r", column="a")
 work(small)
 start = time.perf_counter()
 work(source)

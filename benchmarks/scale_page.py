@@ -88,7 +88,7 @@ are ten. What is stored does not grow either: the ledger has one row for each pa
 
 The number of declared values m enters through the retention (e - 1)/(e - 1 + m) at epsilon 1, that is through the number
 of jumps: 2.4 draws an object at m = 2, 10.3 at m = 10,000, like ln m. The time grows a little faster, because few objects
-are left in the late rounds and each round costs something of its own. ([Other encodings](encodings.md) do better there.)
+are left in the late rounds and each round costs something of its own. ([Other mechanisms](mechanisms.md) do better there.)
 Nanoseconds an object:
 
 | values | {values[0]} |

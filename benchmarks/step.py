@@ -12,10 +12,10 @@ from benchmarks.naive import NAIVE_BYTES, NAIVE_WIDE, naive_contenders
 from benchmarks.results import Comparison
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
-from relaxdp.draw.entropy import Keystream
 from relaxdp.hazmat import relax_once
-from relaxdp.law.epsilon import threshold
-from relaxdp.law.level import retention
+from relaxdp.sampling.entropy import Keystream
+from relaxdp.theory.epsilon import threshold
+from relaxdp.theory.level import retention
 
 OLD, NEW = "0.5", "1"
 OWN = f"relaxdp, epsilon {OLD} to {NEW}"

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import relaxdp as rx
 from benchmarks.real_columns import RealColumn, real_columns
 from benchmarks.square_wave import SquareWave
-from relaxdp.encodings.wave import best_window
-from relaxdp.mechanisms import Mechanism
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.square_wave import best_window
 
 Floats = NDArray[np.float64]
 
@@ -45,9 +45,9 @@ def mean_error(column: RealColumn, mechanism: Mechanism, level: str, key: rx.Key
     What reports add to it is independent from row to row and zero on average, so that it is the mean of its squares.
     """
     times = -(-REPORTS // len(column.numbers))  # few rows take part several times, each time with other ids
-    encoding, truths = mechanism.encoding, np.tile(column.clipped, times)
-    where: Any = {"key": key, "epsilon": level, "release": "numbers", "attribute": column.name}
-    codes = encoding.codes(mechanism.release(truths, np.arange(len(truths)), **where))[:, 0]
+    encoding, truths = mechanism, np.tile(column.clipped, times)
+    where: Any = {"key": key, "epsilon": level, "name": "numbers", "column": column.name}
+    codes = encoding.read(mechanism.release(truths, np.arange(len(truths)), **where))[0][:, 0]
     assert encoding.measure is not None
     middle, half = (column.low + column.high) / 2, (column.high - column.low) / 2
     gain = float(encoding.level(level).retention)
@@ -67,8 +67,8 @@ def distance(column: RealColumn, rows: NDArray[np.intp], shares: Floats, edges: 
 
 def waves(column: RealColumn, rows: NDArray[np.intp], level: str, planned: str, key: rx.Key) -> dict[str, float]:
     """Return the distances of a wave's two distributions, with the window for another last epsilon."""
-    mechanism = rx.Wave(column.low, column.high, bins=BINS, epsilon=planned)
-    where: Any = {"key": key, "epsilon": level, "release": "numbers", "attribute": column.name}
+    mechanism = rx.SquareWave(column.low, column.high, bins=BINS, epsilon=planned)
+    where: Any = {"key": key, "epsilon": level, "name": "numbers", "column": column.name}
     found = mechanism.estimate(mechanism.release(column.clipped[rows], rows, **where), epsilon=level)
     # A bin's numbers lie on both sides of its point; at the ends of the range on one side.
     edges = np.append(0, np.append((np.arange(BINS - 1) + 0.5) / (BINS - 1), 1))
@@ -88,7 +88,7 @@ def square_wave(column: RealColumn, rows: NDArray[np.intp], level: str, seed: in
 def bits(column: RealColumn, rows: NDArray[np.intp], level: str, key: rx.Key) -> float:
     """Return the distance of optimised bits of as many equal bins, made consistent."""
     values = np.minimum((column.scaled[rows] * BINS).astype(int), BINS - 1)
-    where: Any = {"key": key, "epsilon": level, "release": "numbers", "attribute": column.name}
+    where: Any = {"key": key, "epsilon": level, "name": "numbers", "column": column.name}
     mechanism = rx.Unary(range(BINS))
     shares = mechanism.estimate(mechanism.release(values, rows, **where), epsilon=level).consistent()
     return distance(column, rows, shares, np.linspace(0, 1, BINS + 1))
@@ -98,10 +98,10 @@ def measured(column: RealColumn, level: str, runs: int = RUNS, note: Callable[[s
     """Measure one column at one level."""
     note(f"{column.name}, epsilon {level}")
     ends, keys = (column.low, column.high), [rx.Key.from_bytes(bytes([run] * 32)) for run in range(runs)]
-    late = rx.Wave(*ends, bins=BINS, epsilon=LAST)
+    late = rx.SquareWave(*ends, bins=BINS, epsilon=LAST)
     mean = {
         "numeric": mean_error(column, rx.Numeric(*ends), level, keys[0]),
-        "wave": mean_error(column, rx.Wave(*ends, bins=BINS, epsilon=level), level, keys[0]),
+        "wave": mean_error(column, rx.SquareWave(*ends, bins=BINS, epsilon=level), level, keys[0]),
         "relaxed": mean_error(column, late, level, keys[0]),
         "fresh": mean_error(column, late, level, fresh_key(level, 0)),
     }

@@ -1,4 +1,4 @@
-"""The picture in docs/encodings.md: one real column, relaxed over four levels. `make numbers` draws it."""
+"""The picture in docs/numbers-measured.md: one real column, relaxed over four levels. `make numbers` draws it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def draw(column: RealColumn, path: Path = FIGURE) -> None:
     from matplotlib import pyplot as plt  # noqa: PLC0415
     from PIL import Image  # noqa: PLC0415
 
-    mechanism, rows = rx.Wave(column.low, column.high, bins=BINS, epsilon=LAST), np.arange(len(column.numbers))
-    where: Any = {"key": rx.Key.from_bytes(bytes(range(32))), "release": "figure", "attribute": column.name}
+    mechanism, rows = rx.SquareWave(column.low, column.high, bins=BINS, epsilon=LAST), np.arange(len(column.numbers))
+    where: Any = {"key": rx.Key.from_bytes(bytes(range(32))), "name": "figure", "column": column.name}
     figure, grid = plt.subplots(2, 2, figsize=(9, 5.4), sharex=True, sharey=True, layout="constrained")
     widths = np.full(BINS, (column.high - column.low) / (BINS - 1))
     widths[[0, -1]] /= 2  # a bin at an end has numbers on one side only

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import relaxdp as rx
-from relaxdp.estimation.planning import half_width
+from relaxdp.estimation.planning import find_margin
 from relaxdp.estimation.schedules import ByDate
 
 ANSWERS = rx.Categorical(["flu", "covid", "none"])
@@ -49,10 +49,10 @@ def row(month: date, today: date) -> list[str]:
     if epsilon is None:
         return [f"{month:%Y-%m}", "not yet"]
     diagnoses, people = diagnoses_of(month)
-    reports = ANSWERS.release(diagnoses, people, key=KEY, epsilon=epsilon, release="incidence", attribute="diagnosis")
+    reports = ANSWERS.release(diagnoses, people, key=KEY, epsilon=epsilon, name="incidence", column="diagnosis")
     estimate = ANSWERS.estimate(reports, epsilon=epsilon)
     value, low, high = (float(column[1]) for column in (estimate.value, *estimate.interval()))
-    planned = half_width(objects=PEOPLE, values=3, epsilon=epsilon, share=0.1)
+    planned = find_margin(n=PEOPLE, values=3, epsilon=epsilon, share=0.1)
     truth = (diagnoses == "covid").mean()
     return [
         f"{month:%Y-%m}",

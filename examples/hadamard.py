@@ -1,4 +1,4 @@
-"""An encoding from outside of the package: Hadamard response, one hidden bit and a public row for each object.
+"""A mechanism from outside of the package: Hadamard response, one hidden bit and a public row for each individual.
 
 Run it: python examples/hadamard.py
 
@@ -20,25 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import relaxdp as rx
-from relaxdp.draw.stream import Words
-from relaxdp.encodings.declared import DeclaredEncoding
-from relaxdp.encodings.packed import PackedEncoding
-from relaxdp.encodings.protocol import Codes, Joint, Packed, Permanent, Truths
-from relaxdp.encodings.registry import register
-from relaxdp.errors import CountsError
-from relaxdp.law.epsilon import release_threshold
-from relaxdp.law.support import Support
+from relaxdp.mechanisms.base import Joint, Permanent, Truths
+from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.packed import Codes
+from relaxdp.mechanisms.registry import MechanismKind, register_mechanism
+from relaxdp.sampling.stream import Words
+from relaxdp.theory.epsilon import release_threshold
+from relaxdp.theory.response import Support
 
 
-@register
-class HadamardEncoding(DeclaredEncoding, PackedEncoding):
-    """A report is a public row and one hidden bit, four bytes together."""
+class Hadamard(DeclaredMechanism):
+    """Hadamard response: a report is a public row and one hidden bit."""
 
     name = "hadamard"
     alphabet = 2
     symbols = 1
     seeded = True
-    report_width = 4
     # Three columns of a Hadamard matrix are independent, two by two.
     joint: Joint = "independent"
 
@@ -55,9 +52,9 @@ class HadamardEncoding(DeclaredEncoding, PackedEncoding):
         """Return the public row of each object."""
         return permanent.words("seed") & np.uint64(self.rows - 1)
 
-    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
         """Return the matrix's entry: the parity of the bits that row and column have in common."""
-        return parity(self.seeds(permanent) & truths.index)
+        return parity(self.seeds(permanent) & truths.index).astype(np.uint8)[:, None]
 
     def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         """Return which columns have the reported bit in the reported row."""
@@ -80,17 +77,8 @@ class HadamardEncoding(DeclaredEncoding, PackedEncoding):
             half *= 2
         return np.asarray((len(codes) + signs[: len(self.values)]) // 2)
 
-    def pack(self, codes: Codes, seeds: Words | None = None) -> Packed:
-        """Return row and bit as one number, lowest byte first."""
-        assert seeds is not None
-        return (2 * seeds + codes[:, 0]).astype("<u4").view(np.uint8).reshape(-1, 4)
 
-    def unpack(self, packed: Packed) -> tuple[Codes, Words]:
-        """Return bits and rows."""
-        numbers = np.ascontiguousarray(packed).view("<u4")[:, 0].astype(np.uint64)
-        if len(numbers) and int(numbers.max()) >= 2 * self.rows:
-            raise CountsError(f"a report names a row that is not one of {self.rows}.")
-        return (numbers & np.uint64(1)).astype(np.uint8)[:, None], numbers >> np.uint64(1)
+register_mechanism(MechanismKind("hadamard", "values", Hadamard))  # released files find it by its name
 
 
 def parity(numbers: Words) -> Words:
@@ -103,13 +91,11 @@ def parity(numbers: Words) -> Words:
 def main() -> None:
     """Release 100,000 answers out of 1,000 at two levels, and estimate their shares."""
     towns = [f"town {number}" for number in range(1000)]
-    answers = rx.mechanism(towns, encoding="hadamard")
+    answers = Hadamard(towns)
     truth = np.random.default_rng(1).choice(towns, 100_000, p=np.r_[[0.4, 0.2], np.full(998, 0.4 / 998)])
     key = rx.Key.from_bytes(bytes(32))  # an example; yours comes from rx.Key.generate()
     for epsilon in (0.5, 2):
-        reports = answers.release(
-            truth, np.arange(100_000), key=key, epsilon=epsilon, release="survey", attribute="town"
-        )
+        reports = answers.release(truth, np.arange(100_000), key=key, epsilon=epsilon, name="survey", column="town")
         estimate = answers.estimate(reports, epsilon=epsilon)
         low, high = estimate.interval()
         print(f"epsilon {epsilon}: {reports.shape[1]} bytes a report")

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import relaxdp as rx
+from relaxdp.mechanisms.packed import pack_reports
 
 DEVICES, VALUES, WANTED = 100_000, 10, (8, 9)
 LEVELS = ("0.5", "2")
@@ -31,38 +32,38 @@ KEY = rx.Key.from_bytes(bytes(range(32)))
 
 def honest(mechanism: Any, truths: Any) -> list[Any]:
     """Return the packed reports of honest devices at both levels."""
-    where: Any = {"key": KEY, "release": "survey", "attribute": "answer"}
+    where: Any = {"key": KEY, "name": "survey", "column": "answer"}
     released = [mechanism.release(truths, np.arange(len(truths)), epsilon=each, **where) for each in LEVELS]
-    return [mechanism.encoding.pack(*mechanism.encoding.read(each)) for each in released]
+    return [pack_reports(mechanism, *mechanism.read(each)) for each in released]
 
 
 def wanted(rng: np.random.Generator, mechanism: Any, fakes: int) -> tuple[Any, Any]:
     """Return the codes and seeds that push the wanted answers most."""
-    encoding = mechanism.encoding
-    if encoding.symbols > 1:
+    if mechanism.symbols > 1:
         return np.isin(np.arange(VALUES), WANTED).astype(np.uint8) * np.ones((fakes, 1), np.uint8), None
-    if not encoding.seeded:
+    if not mechanism.seeded:
         return rng.choice(WANTED, (fakes, 1)).astype(np.uint8), None
     seeds = rng.integers(0, 1 << 63, 50 * fakes).astype(np.uint64)
-    codes = np.arange(encoding.alphabet, dtype=np.uint8)
-    both = np.stack([encoding.supports(np.full((len(seeds), 1), code), seeds)[:, WANTED].all(axis=1) for code in codes])
+    codes = np.arange(mechanism.alphabet, dtype=np.uint8)
+    both = np.stack(
+        [mechanism.supports(np.full((len(seeds), 1), code), seeds)[:, WANTED].all(axis=1) for code in codes]
+    )
     found = np.flatnonzero(both.any(axis=0))[:fakes]
     return np.argmax(both[:, found], axis=0).astype(np.uint8)[:, None], seeds[found]
 
 
 def made_up(rng: np.random.Generator, mechanism: Any, fakes: int, *, careful: bool) -> list[Any]:
     """Return the packed reports of attackers at both levels."""
-    encoding = mechanism.encoding
     codes, seeds = wanted(rng, mechanism, fakes)
     older = codes
     if careful:
-        lower, upper = (encoding.level(each).retention for each in LEVELS)
-        noise = rng.integers(0, encoding.alphabet, codes.shape).astype(np.uint8)
+        lower, upper = (mechanism.level(each).retention for each in LEVELS)
+        noise = rng.integers(0, mechanism.alphabet, codes.shape).astype(np.uint8)
         older = np.where(rng.random(codes.shape) < float(lower / upper), codes, noise)
-    return [encoding.pack(each, seeds) for each in (older, codes)]
+    return [pack_reports(mechanism, each, seeds) for each in (older, codes)]
 
 
-def attack(name: str, percent: int, *, careful: bool = False) -> tuple[float, rx.Integrity]:
+def attack(name: str, percent: int, *, careful: bool = False) -> tuple[float, rx.poisoning.Integrity]:
     """Return the true share of a wanted answer among honest devices, and what is found."""
     rng, mechanism = np.random.default_rng(percent), MECHANISMS[name]
     fakes = DEVICES * percent // 100
@@ -71,9 +72,9 @@ def attack(name: str, percent: int, *, careful: bool = False) -> tuple[float, rx
     if fakes:
         sent = made_up(rng, mechanism, fakes, careful=careful)
         reports = [np.concatenate(each) for each in zip(sent, reports, strict=True)]
-    if mechanism.encoding.report_width is None:  # these travel as what they stand for
+    if mechanism.report_width is None:  # these travel as what they stand for
         reports = [each[:, 0].astype(np.int64) for each in reports]
-    found = rx.transitions(mechanism, *reports, older_epsilon=LEVELS[0], newer_epsilon=LEVELS[1])
+    found = rx.poisoning.transitions(mechanism, *reports, older_epsilon=LEVELS[0], newer_epsilon=LEVELS[1])
     return float(np.mean(truths == WANTED[0])), found
 
 

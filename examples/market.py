@@ -29,8 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 import relaxdp as rx
-from relaxdp.audit.attacks import Independent, Relaxed, error_rate, maximum_likelihood, minimum_error_rate
-from relaxdp.audit.laws import Law
+from relaxdp.audit.attacks import Independent, Law, Relaxed, error_rate, maximum_likelihood, minimum_error_rate
 from relaxdp.market.goods import read_file
 from relaxdp.market.listings import find, levels_of
 from relaxdp.market.market import Market
@@ -118,7 +117,7 @@ class Example:
         people, diagnoses = np.arange(PEOPLE), np.array(ANSWERS.values)[self.truth]
         sales = [
             ANSWERS.release(
-                diagnoses, people, key=CLINIC_KEY, epsilon=epsilon, release=f"sale {number}", attribute="diagnosis"
+                diagnoses, people, key=CLINIC_KEY, epsilon=epsilon, name=f"sale {number}", column="diagnosis"
             )
             for number, epsilon in enumerate(epsilons)
         ]
@@ -135,7 +134,7 @@ class Example:
 
 
 def _codes(reports: Any) -> Codes:
-    return ANSWERS.encoding.codes(reports)[:, 0].astype(np.int64)
+    return ANSWERS.read(reports)[0][:, 0].astype(np.int64)
 
 
 def trade(example: Example, console: Console) -> None:

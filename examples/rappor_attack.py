@@ -20,10 +20,10 @@ from tests.bloom_fleet import Fleet
 
 from relaxdp.estimation.schedules import Linear, noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy
+from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.paper.baselines import noisy_sampling_variance, relaxation_variance
 from relaxdp.paper.classic import Responses, draw_permanent
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint8]
@@ -42,7 +42,7 @@ class Devices:
         generator = np.random.default_rng(seed)
         self.words = generator.choice(len(WORDS), size=number, p=SHARES)
         self.cohorts = np.sort(generator.integers(0, SHAPE.cohorts, number))
-        places = CandidateMap.of_words(WORDS, SHAPE).bits[:, self.cohorts].transpose(1, 0, 2)
+        places = CandidateMap.from_words(WORDS, SHAPE).bits[:, self.cohorts].transpose(1, 0, 2)
         self.places = places.reshape(number, -1)
         self.again = places[:, :, 1] == places[:, :, 0]  # both hashes met in one bit: it counts once
         self.truth = np.zeros((number, SHAPE.bits), dtype=np.uint8)
@@ -106,7 +106,7 @@ def relaxed_attack(
     rows = [(reports, float(held), named) for reports in SAMPLES]
     fleet = Fleet(SHAPE, [WORDS[word] for word in devices.words], devices.cohorts, entropy=SeededEntropy(seed))
     total, steps = np.zeros(devices.truth.shape), []
-    for level in Linear("0.4", epsilon_of(SHAPE, "0.5"), steps=10):
+    for level in Linear("0.4", compute_epsilon(SHAPE, "0.5"), steps=10):
         fleet.relax(epsilon=level)
         last = report_evidence(fleet.reports, level)
         total += last

@@ -29,7 +29,7 @@ FRAMES = (
     "tests/unit/tables/test_wrong_calls.py",
 )
 SPARK = ("tests/spark/test_spark.py",)
-SERVER = ("tests/contract", *(f"tests/unit/{room}" for room in ("market", "service")))
+SERVER = ("tests/contract", *(f"tests/unit/{package}" for package in ("market", "service")))
 # It asks distutils which pandas is there, and leaves it to Python to close its sockets.
 OLD_SPARK = ("ignore:distutils Version classes:DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 TOOLS = (
@@ -62,15 +62,19 @@ class Case:
 
 NEWEST = ("numpy", "pyarrow", "duckdb", "pandas")
 CASES = {
-    "drawing": Case(["tests/exact/draw", "tests/exact/law", "tests/unit/draw"], ["pandas>=3"], NEWEST),
-    "encodings": Case(
-        ["tests/exact/encodings", "tests/unit/encodings", "tests/unit/mechanisms"], ["pandas>=3"], NEWEST
+    "drawing": Case(
+        ["tests/exact/theory", "tests/exact/sampling", "tests/unit/theory", "tests/unit/sampling"],
+        ["pandas>=3"],
+        NEWEST,
     ),
+    "mechanisms": Case(["tests/exact/mechanisms", "tests/unit/mechanisms"], ["pandas>=3"], NEWEST),
     "tables": Case(["tests/unit/tables"], ["pandas>=3"], NEWEST),
     "estimation": Case(["tests/exact/estimation", "tests/unit/estimation"], ["pandas>=3"], NEWEST),
     "accounts": Case(["tests/unit/ledger"], ["pandas>=3"], NEWEST),
     "the rest of what is exact": Case(
-        [f"tests/exact/{room}" for room in ("audit", "collector", "market", "paper", "rappor")], ["pandas>=3"], NEWEST
+        [f"tests/exact/{package}" for package in ("audit", "collector", "market", "paper", "rappor")],
+        ["pandas>=3"],
+        NEWEST,
     ),
     "pandas 2": Case(FRAMES, ["pandas<3"], ("pandas", "numpy")),
     "Spark 4": Case(SPARK, ["pandas>=3", "pyspark>=4"], ("pyspark", "pandas")),

@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.draw.bridge_arrays import fresh_bridges
-from relaxdp.draw.entropy import Entropy, SystemEntropy
-from relaxdp.errors import LengthError, LevelError, RapporError
-from relaxdp.law.bridge import NOISE, TRUTH
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import retention
-from relaxdp.rappor.filter import BloomShape, bloom_threshold
+from relaxdp.errors import ColumnError, LevelError, RapporError
+from relaxdp.mechanisms.bloom_filter import BloomShape, bloom_threshold
+from relaxdp.sampling.bridge import fresh_bridges
+from relaxdp.sampling.entropy import Entropy, SystemEntropy
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.level import retention
+from relaxdp.theory.response import NOISE, TRUTH
 
 Bits = NDArray[np.uint8]
 
@@ -30,7 +30,7 @@ class Fleet:
         places, distinct = _distinct(words)
         numbers = np.asarray(cohorts)
         if len(numbers) != len(places):
-            raise LengthError(
+            raise ColumnError(
                 "there are {places:,} words and {numbers:,} cohorts.", places=len(places), numbers=len(numbers)
             )
         if numbers.dtype.kind not in "iu" or (len(numbers) and not 0 <= numbers.min() <= numbers.max() < shape.cohorts):
@@ -84,7 +84,7 @@ class Fleet:
         for cohort, (start, stop) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True)):
             table = np.zeros((len(distinct), self.shape.bits), dtype=np.uint8)
             for row, word in enumerate(distinct):
-                table[row, list(self.shape.bits_of(word, cohort))] = 1
+                table[row, list(self.shape.compute_bits(word, cohort))] = 1
             filters[start:stop] = table[places[start:stop]]
         return filters
 

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 import relaxdp as rx
-from relaxdp.draw.stream import PathId
-from relaxdp.mechanisms import Mechanism
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.sampling.stream import PathId
 from relaxdp.tables.columns import get_id_type
 from relaxdp.tables.files import get_kind
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
@@ -55,12 +55,12 @@ def write_release(
     arrays, fields, described = [plain(rows.column(id))], [table.schema.field(id)], {}
     holder: Any = SimpleNamespace(key=key)
     for column, mechanism in columns.items():
-        level, place = mechanism.encoding.level(epsilon), PathId(name, column)
+        level, place = mechanism.level(epsilon), PathId(name, column)
         planned = PlannedColumn(column, mechanism, "", level, place, Decimal(0), None)
         arrays += planned.draw(holder, rows.column(column), arrays[0], 0)[0]
         fields += planned.fields()
         described[planned.output] = ColumnDescription.of(
-            mechanism.encoding, level, path=place, id_type=get_id_type(arrays[0].type), key_fingerprint=key.fingerprint
+            mechanism, level, path=place, id_type=get_id_type(arrays[0].type), key_fingerprint=key.fingerprint
         )
     arrays += [plain(rows.column(each)) for each in passthrough]
     fields += [table.schema.field(each) for each in passthrough]

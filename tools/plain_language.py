@@ -43,7 +43,7 @@ GENERATED = {
     "docs/consistent.md": "tests/statistical/estimation/consistent_shares.py",
     "docs/coverage.md": "tests/statistical/estimation/interval_coverage.py",
     "docs/gallery.md": "tests/docs/gallery_page.py",
-    "docs/house.md": "benchmarks/house.py",
+    "docs/shape.md": "benchmarks/shape.py",
     "docs/numbers-measured.md": "benchmarks/waves_page.py",
     "docs/rappor-measured.md": "tests/statistical/rappor/rappor_runs.py",
     "docs/scale.md": "benchmarks/scale_page.py",
@@ -111,9 +111,9 @@ MARKERS = (
 ANY_MARKER = re.compile("|".join(marker.pattern.pattern for marker in MARKERS), re.IGNORECASE)
 ALLOWED = {
     "docs/proofs/*": {"law", "truth", "object"},
-    "src/relaxdp/law/*": {"law", "truth", "object"},
-    "src/relaxdp/draw/*": {"truth", "object"},
-    "src/relaxdp/encodings/*": {"truth", "object"},
+    "src/relaxdp/theory/*": {"law", "truth", "object"},
+    "src/relaxdp/sampling/*": {"truth", "object"},
+    "src/relaxdp/mechanisms/*": {"truth", "object"},
 }
 """Where the style guide allows a marked word: inside of proofs and in the core."""
 HEADLESS = re.compile(r"(?:^|[:;] )\W*(whom?|what)\b", re.IGNORECASE)

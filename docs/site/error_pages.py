@@ -1,4 +1,4 @@
-"""The reference of errors: every kind, its code and status, and every sentence that says it, with the ways out."""
+"""The reference of errors: every kind, its code and status, and every sentence that says it, with its hints."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from pathlib import Path
 from docs.site.staging import ROOT
 
 from relaxdp import errors
-from relaxdp.cli.remedies import ON_COMMAND_LINE
 from relaxdp.errors import RelaxdpError
-from relaxdp.remedies import IN_PYTHON
 from relaxdp.service.observe import status_of
 
 _USUAL = 422
@@ -25,13 +23,13 @@ Commands print the sentence and the hint, or all of it with `--json`. A service 
 one is listed.
 
 Every class is listed with its `code` and its sentences. Names in braces are fields, and the text in *italics* is the
-hint, in Python or on the command line.
+hint. It names arguments of Python and, in parentheses, options of the command line.
 
 ```python
 import relaxdp as rx
 
 try:
-    rx.Categorical(["no", "yes"]).encoding.level(0)
+    rx.Categorical(["no", "yes"]).level(0)
 except rx.errors.EpsilonError as problem:
     print(problem.code, problem.fields)  # epsilon_error {'epsilon': '0'}
 ```
@@ -64,16 +62,12 @@ def _kind(name: str, found: dict[str, set[str]]) -> str:
         lines += [f"   ``{code_of(name)}``" + (f", status {status}" if status != _USUAL else ""), ""]
     if found:
         lines += [f"   .. dropdown:: {len(found)} sentence{'s' if len(found) > 1 else ''}", ""]
-        lines += [f"      - {_plain(each)}{_ways_out(remedies)}" for each, remedies in sorted(found.items())]
+        lines += [f"      - {_plain(each)}{_format_hints(hints)}" for each, hints in sorted(found.items())]
     return "\n".join([*lines, ""])
 
 
-def _ways_out(remedies: set[str]) -> str:
-    words: dict[str, None] = {}
-    for each in sorted(remedies):
-        named = [table[each] for table in (IN_PYTHON, ON_COMMAND_LINE) if each in table]
-        words |= dict.fromkeys(named or [each])
-    return "".join(f" *{_plain(word)}*" for word in words)
+def _format_hints(hints: set[str]) -> str:
+    return "".join(f" *{_plain(each)}*" for each in sorted(hints))
 
 
 def _plain(sentence: str) -> str:
@@ -88,20 +82,14 @@ def code_of(name: str) -> str:
 
 
 def sentences() -> dict[str, dict[str, set[str]]]:
-    """Return for each kind its sentences, and their hints or the names of their remedies."""
+    """Return for each kind its sentences, and their hints."""
     kinds = set(kinds_of_errors())
     found: dict[str, dict[str, set[str]]] = defaultdict(dict)
     for file in sorted((ROOT / "src" / "relaxdp").rglob("*.py")):
         for name, call in _calls(file, kinds):
-            remedies = {
-                word
-                for keyword in call.keywords
-                if keyword.arg in ("remedy", "hint")
-                for text in _texts(keyword.value)
-                for word in (text.split() if keyword.arg == "remedy" else [text])
-            }
+            hints = {text for each in call.keywords if each.arg == "hint" for text in _texts(each.value)}
             for sentence in _texts(call.args[0]) if call.args else ():
-                found[name].setdefault(sentence, set()).update(remedies)
+                found[name].setdefault(sentence, set()).update(hints)
     return found
 
 

@@ -64,7 +64,7 @@ def plain(type_: str) -> str:
 
 
 def exported() -> list[tuple[str, Path]]:
-    """Return every public name and the file that it comes from, in the order of the door."""
+    """Return every public name and the file that it comes from, in the order of `relaxdp.js`."""
     text = DOOR.read_text("utf-8")
     return [
         (name.strip(), DOOR.parent / found["file"])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
+from operator import attrgetter
 from typing import is_typeddict
 
 from tests.docs.api_page import GROUPS
 
 import relaxdp as rx
-from relaxdp.mechanisms import Mechanism
+from relaxdp.mechanisms.base import Mechanism
 
 HEADS = {
     "Vaults and tables": (
@@ -19,24 +20,25 @@ HEADS = {
         "Why all levels cost the largest: [the chain](../../proofs/chain.md)."
     ),
     "Mechanisms, for arrays and for one individual": (
-        "Which one: [mechanisms](../../encodings.md). All of them have `path`, `release` and `estimate` of "
-        "{py:class}`Mechanism <relaxdp.mechanisms.Mechanism>`. Each has [its proof](../../proofs/index.md)."
+        "Which one: [mechanisms](../../mechanisms.md). All of them have `path`, `release` and `estimate` of "
+        "{py:class}`Mechanism <relaxdp.Mechanism>`. Each has [its proof](../../proofs/index.md)."
     ),
     "Estimates": (
-        "What an interval means, and when levels may differ: [estimation](../../estimation.md). How often they hold: "
-        "[coverage](../../coverage.md). Why they cost nothing: [proof](../../proofs/estimates.md)."
+        "Meaning of the intervals, and reports at different levels: [estimation](../../estimation.md). Measured: "
+        "[coverage](../../coverage.md). Estimates are post-processing: [proof](../../proofs/estimates.md)."
     ),
-    "Made-up reports": (
-        "What can be noticed, and what cannot: [made-up reports](../../made-up-reports.md). "
-        "Why: [proof](../../proofs/pairs.md)."
+    "Fabricated reports": (
+        "Which fabricated reports are detected: [data poisoning](../../made-up-reports.md). "
+        "The reason: [proof](../../proofs/pairs.md)."
     ),
     "Plans and schedules": (
         "How to: [plan](../../planning.md), [publish](../../public.md). "
-        "Why a publication costs less: [proof](../../proofs/publication.md)."
+        "Amplification by shuffling: [proof](../../proofs/publication.md)."
     ),
-    "The law": "Why: [the chain](../../proofs/chain.md), [Algorithm 1](../../proofs/algorithm-1.md).",
+    "Audits and errors": "How to: [audit your own mechanism](../../tutorials/audit.md).",
+    "Theory": "Proofs: [the chain](../../proofs/chain.md), [Algorithm 1](../../proofs/algorithm-1.md).",
 }
-"""What leads from a group to the idea, the task and the proof."""
+"""Links from a group to the idea, the task and the proof."""
 GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
     "Vaults and tables": {
         "relaxdp.tables.released": ("ReleasedColumn",),
@@ -45,8 +47,7 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.tables.counting": ("Tally", "PairTally"),
     },
     "Mechanisms, for arrays and for one individual": {
-        "relaxdp.mechanisms": ("Mechanism",),
-        "relaxdp.encodings.path": ("ReportPath",),
+        "relaxdp.mechanisms.keyed_reports": ("ReportPath",),
     },
     "Estimates": {
         "relaxdp.estimation.result": ("Result",),
@@ -56,13 +57,13 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.estimation.cross": ("CrossTable",),
         "relaxdp.estimation.compare": ("Change",),
     },
-    "Made-up reports": {"relaxdp.estimation.integrity": ("MadeUp", "Pushed", "Reach")},
+    "Fabricated reports": {"relaxdp.estimation.poisoning": ("MadeUp", "Pushed", "Reach")},
     "Plans and schedules": {
-        "relaxdp.estimation.planning": ("Asked", "Step"),
+        "relaxdp.estimation.planning": ("PlanOptions", "Step"),
         "relaxdp.estimation.advice": ("Choice",),
     },
 }
-"""What the names of a group take and give, which nobody imports."""
+"""Classes of arguments and results of a group, which users do not import."""
 BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
     "Devices and services": {
         "relaxdp.device": ("Device", "Participation"),
@@ -71,30 +72,34 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.market.client": ("MarketClient",),
     },
     "Audits": {
-        "relaxdp.audit.auditor": ("audit", "Audit"),
-        "relaxdp.audit.laws": ("Law",),
+        "relaxdp.audit.attacks": ("Law",),
     },
-    "Encodings of your own": {
-        "relaxdp.audit.exact_check": ("check_encoding", "Conformance"),
-        "relaxdp.encodings.registry": ("register",),
+    "Your own mechanism": {
+        "relaxdp.mechanisms.declared": ("DeclaredMechanism",),
+        "relaxdp.mechanisms.numeric": ("RangeMechanism",),
+        "relaxdp.mechanisms.base": ("Truths", "Permanent", "Measure"),
+        "relaxdp.theory.response": ("Support",),
+        "relaxdp.mechanisms.registry": ("create_mechanism", "register_mechanism", "MechanismKind", "Option"),
+        "relaxdp.audit.exact_check": ("Conformance",),
     },
     "RAPPOR": {
         "relaxdp.rappor.device": ("Device",),
-        "relaxdp.rappor.filter": ("BloomShape", "epsilon_of", "noise_of"),
+        "relaxdp.mechanisms.bloom": ("Bloom",),
+        "relaxdp.mechanisms.bloom_filter": ("BloomShape", "compute_epsilon", "compute_noise"),
     },
-    "What relaxation is compared with": {
+    "Baselines": {
         "relaxdp.estimation.schedules": ("noisy_sampling_epsilon",),
         "relaxdp.paper.baselines": ("noisy_sampling_variance", "relaxation_variance", "split_budget_variance"),
     },
-    "What can break the guarantee in careless hands": {
+    "Unsafe steps, for experiments only": {
         "relaxdp.hazmat": ("SeededEntropy", "relax_once", "blur_once", "bridge_once"),
     },
 }  # fmt: skip
-"""What pages use beside `rx`."""
+"""Names that pages use in addition to `rx`."""
 MADE_BY_PEOPLE = {
-    "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "Relaxation", "Vault", "Counts", "Transitions", "Explicit",
-    "Linear", "Geometric", "NoisySampling", "ByDate", "UntilPrecise", "MarketClient", "Operator", "BloomShape",
-    "Device", "SeededEntropy",
+    "Categorical", "Unary", "LocalHash", "Numeric", "SquareWave", "Relaxation", "Vault", "Counts", "Transitions",
+    "Explicit", "Linear", "Geometric", "NoisySampling", "ByDate", "UntilPrecise", "MarketClient", "Operator",
+    "Bloom", "BloomShape", "MechanismKind", "Option", "Device", "SeededEntropy",
 }  # fmt: skip
 """Classes whose constructors are shown: all others are given by something."""
 ALIASES = {
@@ -119,7 +124,7 @@ _WRITTEN_OUT = {
     _FLOATS.replace("float64", "unsignedinteger"): "Codes",
     r"(?:~typing\.)?Literal\['objects', 'population'\]": "About",
     r"(?:~typing\.)?Literal\['average', 'precision'\]": "Method",
-    r"int \| [~\w.]*Numbers \| [~\w.]*_Encoded": "Planned",
+    r"int \| [~\w.]*Numbers \| [~\w.]*Mechanism": "Planned",
 }
 
 
@@ -127,17 +132,25 @@ def python_pages() -> dict[str, str]:
     """Return the pages by their place; the errors have a module of their own."""
     pages = {}
     for heading, names in GROUPS.items():
-        if names == ("errors",):
-            continue
-        body = "".join(directive("relaxdp", name) for name in names)
+        body = "".join(directive(*locate(name)) for name in names if not inspect.ismodule(attrgetter(name)(rx)))
         text = page(heading, body, HEADS[heading])
         if heading in GIVEN:
-            text += section("What these take and give", GIVEN[heading])
+            text += section("Classes of arguments and results", GIVEN[heading])
         pages[f"reference/python/{slug(heading)}.md"] = text
-    head = "What pages of this site use beside `rx`. These names may still change where those of `rx` do not."
+    head = "Pages of this site also use these names. They may change more often than the names of `rx`."
     beyond = "".join(section(part, modules) for part, modules in BEYOND.items())
-    pages["reference/python/beyond.md"] = f"# Beyond `rx`: devices, audits, encodings of your own\n\n{head}\n{beyond}"
+    pages["reference/python/beyond.md"] = f"# Beyond `rx`: devices, audits, your own mechanism\n\n{head}\n{beyond}"
     return pages
+
+
+def locate(name: str) -> tuple[str, str]:
+    """Return the module of a public name, and its name there.
+
+    >>> locate("Vault"), locate("schedules.Linear")
+    (('relaxdp', 'Vault'), ('relaxdp.estimation.schedules', 'Linear'))
+    """
+    module, _, own = name.rpartition(".")
+    return (attrgetter(module)(rx).__name__ if module else "relaxdp"), own
 
 
 def page(heading: str, body: str, head: str = "") -> str:
@@ -161,7 +174,9 @@ def directive(module: str, name: str) -> str:
         members = "   :members:\n   :undoc-members:\n"
         if is_typeddict(found):
             name += "()"  # else Sphinx looks for a signature, and there is none
-        elif not issubclass(found, Mechanism | rx.Schedule | import_module("relaxdp.estimation.result").Result):
+        elif not issubclass(
+            found, Mechanism | rx.schedules.Schedule | import_module("relaxdp.estimation.result").Result
+        ):
             members += "   :inherited-members: Exception, tuple, dict, Generic, Protocol\n"
         return f".. autoclass:: {module}.{name}\n{members}\n"
     kind = "autofunction" if inspect.isroutine(found) else "autodata"
@@ -175,13 +190,19 @@ def short(signature: str) -> str:
     return signature
 
 
+FIELDS = {"Args:": "param", "Raises:": "raises", "Returns:": "returns"}
+"""Sections of a docstring, and the fields that Sphinx has for them."""
+
+
 def listed(lines: list[str]) -> list[str]:
-    """Return a docstring's lines with what stands below "Args:" and "Raises:" as Sphinx's fields."""
+    """Return a docstring's lines with the sections "Args:", "Raises:" and "Returns:" as Sphinx's fields."""
     made, field = [], ""
     for line in lines:
-        if line in ("Args:", "Raises:"):
-            field = {"Args:": "param", "Raises:": "raises"}[line]
+        if line in FIELDS:
+            field = FIELDS[line]
             made.append("")
+        elif field == "returns" and line.startswith("    "):
+            made.append(line if made[-1] else f":returns: {line.strip()}")
         elif field and line.startswith("    ") and not line.startswith("     "):
             name, _, told = line.strip().partition(": ")
             made.append(f":{field} {name}: {told}")
@@ -197,17 +218,18 @@ def slug(heading: str) -> str:
 
 
 def linked(api: str) -> str:
-    """Return docs/api.md as the door of the reference: names lead to their docstrings, and errors to their page."""
-    head, found, _ = api.partition("## Kinds of errors\n")
-    api = f"{head}{found}\nEvery one, with its code and what to do next: [errors](reference/python/errors.md).\n\n"
-    api = re.sub(r"^\| `rx\.(\w+)` \|", r"| {py:obj}`rx.\1 <relaxdp.\1>` |", api, flags=re.MULTILINE)
-    api = api.replace("{py:obj}`rx.errors <relaxdp.errors>`", "[`rx.errors`](reference/python/errors.md)")
+    """Return docs/api.md as the start of the reference: names lead to their docstrings, and errors to their page."""
+    head, found, _ = api.partition("## Error classes\n")
+    api = f"{head}{found}\nEach class with its code, sentences and hints: [errors](reference/python/errors.md).\n\n"
+    for name in (each for names in GROUPS.values() for each in names):
+        target = f"{{py:obj}}`rx.{name} <{'.'.join(locate(name))}>`"
+        if inspect.ismodule(attrgetter(name)(rx)):
+            target = f"`rx.{name}`" if name != "errors" else "[`rx.errors`](reference/python/errors.md)"
+        api = api.replace(f"| `rx.{name}` |", f"| {target} |")
     types = "\n".join(f"| `{name}` | {told} |" for name, told in ALIASES.items())
-    beyond = (
-        "## Beyond `rx`\n\nDevices, audits, encodings of your own, RAPPOR: [beyond `rx`](reference/python/beyond.md)."
-    )
+    beyond = "## Beyond `rx`\n\nDevices, audits, your own mechanism, RAPPOR: [beyond `rx`](reference/python/beyond.md)."
     listed = "\n".join(f"reference/python/{slug(each)}" for each in GROUPS) + "\nreference/python/beyond"
     return (
-        f"{api}{beyond}\n\n## Types in signatures\n\n| type | what it is |\n|---|---|\n{types}\n\n"
+        f"{api}{beyond}\n\n## Types in signatures\n\n| type | meaning |\n|---|---|\n{types}\n\n"
         f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
     )

@@ -16,9 +16,12 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'relaxdp' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 (here it is no name of the package's own)
 
-    globals()[name] = found = getattr(import_module(_HOMES[name]), name)
+    home = _HOMES[name]
+    is_module = home in ("relaxdp", "relaxdp.estimation")
+    found = import_module(f"{home}.{name}") if is_module else getattr(import_module(home), name)
+    globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted(_HOMES)

@@ -1,8 +1,7 @@
-"""Every exception of the package: a sentence made from fields, and never a truth or a key.
+"""Every exception of the package: a message made from fields, and never a true value or a key.
 
-Whoever raises an error says what is wrong, as a sentence with places for its fields. What did not happen because of it,
-and the way out, are added at the boundary where a person stands (`refusing`): a function of the library, a command, a
-route.
+An error has a message that states the problem and a hint that states what to do, for Python and the command line. Both
+have places for fields. A public function, a command or a route adds what did not happen (`on_error`).
 """
 
 from __future__ import annotations
@@ -13,36 +12,34 @@ from contextlib import ContextDecorator
 from decimal import Decimal
 from typing import Any
 
-# So many hexadecimal digits are a key (64 of them), or nearly one; digits alone are a long number.
+# A key has 64 hexadecimal digits. Text with 48 or more, not all of them decimal, may be a damaged key.
 _KEY = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{48,}", re.IGNORECASE)
 _ROW = re.compile(r"\{row\b")
 
 
 def without_keys(text: str) -> str:
-    """Return text without what looks like a key: people give one where the name of its file belongs.
+    """Remove text that looks like a key: people pass a key where the path of its file belongs.
 
     >>> without_keys("there is no file '" + "a1" * 32 + "'.")
-    "there is no file '(what looks like a key)'."
+    "there is no file '(a key was removed)'."
     """
-    return _KEY.sub("(what looks like a key)", text)
+    return _KEY.sub("(a key was removed)", text)
 
 
 class RelaxdpError(Exception):
     """The base of all errors that this package raises on purpose.
 
-    `fields` holds what a program may want to know (never a secret), and all that the sentence says beside its own
-    words. `code` is the class name in snake case; it is what a JSON error carries. `remedy` names ways out, for which
-    each interface has its own words. Neither the sentence nor a field shows what looks like a key.
+    `code` is the class name in snake case, as in a JSON error. `fields` holds the details for programs, and everything
+    variable in the message and the hint. Text that looks like a key is removed from all of them.
 
-    >>> print(EpsilonError("epsilon {epsilon} is too small.", epsilon="1e-30"))
-    epsilon 1e-30 is too small.
+    >>> print(EpsilonError("Epsilon {epsilon} is too small.", hint="Pass 0.1 or more.", epsilon="1e-30"))
+    Epsilon 1e-30 is too small. Pass 0.1 or more.
     """
 
-    def __init__(self, sentence: str, /, *, remedy: str = "", hint: str = "", **fields: Any) -> None:
+    def __init__(self, sentence: str, /, *, hint: str = "", **fields: Any) -> None:
         super().__init__(sentence)
-        self.template, self.remedy, self.hint_template, self.consequence = sentence, remedy, hint, ""
+        self.template, self.hint_template, self.consequence = sentence, hint, ""
         self.fields = {name: _plain(value) for name, value in fields.items()}
-        self._remedies: Mapping[str, str] = {}
 
     @property
     def code(self) -> str:
@@ -51,24 +48,25 @@ class RelaxdpError(Exception):
 
     @property
     def sentence(self) -> str:
-        """What is wrong. A row that is at fault is named first, and how rows are counted if not as they come."""
-        said = without_keys(self.template.format(**self.fields))
+        """The problem, without the hint. The field `row` makes it "Row 7 of 'age': the number is missing."."""
+        text = without_keys(self.template.format(**self.fields))
         if self.fields.get("row") is None or _ROW.search(self.template):
-            return said
+            return text
         counted = " in the order of the ids" if self.fields.get("counted") == "by id" else ""
         column = self.fields.get("of_column")
-        return f"row {self.fields['row']:,}{'' if column is None else f' of {column!r}'}{counted}: {said}"
+        if not text[1:2].isupper():  # a word, and not an abbreviation
+            text = text[:1].lower() + text[1:]
+        return f"Row {self.fields['row']:,}{'' if column is None else f' of {column!r}'}{counted}: {text}"
 
     @property
     def message(self) -> str:
-        """What a person reads: what is wrong, the way out, and what did not happen."""
+        """The problem, the hint, and the consequence."""
         return " ".join(part for part in (self.sentence, self.hint, self.consequence) if part)
 
     @property
     def hint(self) -> str:
-        """What to do, as an instruction; empty where nothing can be done."""
-        ways_out = [self._remedies.get(name, "") for name in self.remedy.split()]
-        return without_keys(" ".join(part.format(**self.fields) for part in (self.hint_template, *ways_out) if part))
+        """An instruction to solve the problem; empty where there is no solution."""
+        return without_keys(self.hint_template.format(**self.fields))
 
     def __str__(self) -> str:
         return self.message
@@ -77,13 +75,13 @@ class RelaxdpError(Exception):
         return f"{type(self).__name__}({self.message!r})"
 
     def __reduce__(self) -> Any:
-        return _again, (type(self), self.template, self.remedy, self.hint_template, self.fields, self.consequence)
+        return _rebuild, (type(self), self.template, self.hint_template, self.fields, self.consequence)
 
 
-def _again(
-    kind: type[RelaxdpError], template: str, remedy: str, hint: str, fields: Mapping[str, Any], consequence: str
+def _rebuild(
+    kind: type[RelaxdpError], template: str, hint: str, fields: Mapping[str, Any], consequence: str
 ) -> RelaxdpError:
-    made = kind(template, remedy=remedy, hint=hint, **fields)
+    made = kind(template, hint=hint, **fields)
     made.consequence = consequence
     return made
 
@@ -101,171 +99,106 @@ def _plain(value: Any) -> Any:
     return without_keys(str(value))
 
 
-class refusing(ContextDecorator):  # noqa: N801 (used as a statement)
-    """A boundary: what did not happen when something is refused within, and the ways out in the interface's words.
+class on_error(ContextDecorator):  # noqa: N801 (used as a statement)
+    """Add to every error what did not happen because of it, unless an inner `on_error` has added that."""
 
-    The innermost boundary knows best what happened; the outermost one knows whom it speaks to.
-    """
-
-    def __init__(self, consequence: str = "", remedies: Mapping[str, str] | None = None) -> None:
-        self._consequence, self._remedies = consequence, remedies
+    def __init__(self, consequence: str) -> None:
+        self._consequence = consequence
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         if isinstance(problem, RelaxdpError):
-            self.add_to(problem)
-
-    def add_to(self, problem: RelaxdpError) -> None:
-        """Add them to an error that passes."""
-        problem.consequence = problem.consequence or self._consequence
-        if self._remedies is not None:
-            problem._remedies = self._remedies
-
-
-class OtherEncodingError(RelaxdpError, TypeError):
-    """Levels, or reports, of two encodings were put together."""
+            problem.consequence = problem.consequence or self._consequence
 
 
 class EpsilonError(RelaxdpError, ValueError):
-    """An epsilon is not a positive, finite, exactly written number, or cannot be realised."""
-
-
-class LevelMismatchError(RelaxdpError, ValueError):
-    """An epsilon and a threshold that do not belong together: the threshold tells more than the epsilon allows."""
+    """An epsilon is not a positive, finite, exactly written number, or is too small."""
 
 
 class LevelError(RelaxdpError, ValueError):
-    """A level is out of order: a lower epsilon after a higher one, or ends of a bridge that do not fit."""
+    """A level is lower than the last one, of another mechanism, or has a threshold above its epsilon."""
 
 
 class ValuesError(RelaxdpError, ValueError):
-    """The declared values are not usable: too few, repeated, or of different kinds."""
+    """The declared values are too few, repeated, of different kinds, or do not fit the column."""
 
 
 class UndeclaredValueError(RelaxdpError, ValueError):
-    """A truth is not one of the declared values. The truth itself is never part of the message."""
+    """A true value is not one of the declared values. The value is never part of the message."""
 
 
 class RangeError(RelaxdpError, ValueError):
-    """A number lies outside of the declared range, or the range is none. The number is never part of the message."""
+    """A number is outside of the declared range, or the range is invalid. The number is never part of the message."""
 
 
-class ObjectIdError(RelaxdpError, ValueError):
-    """An object id is null, of a kind that has no exact bytes, or repeated."""
+class IdError(RelaxdpError, ValueError):
+    """An id is missing, repeated, or of a type that has no exact bytes."""
 
 
-class ColumnError(RelaxdpError, TypeError):
-    """A column is not a list, array or series of one dimension, or hides part of itself behind a mask."""
-
-
-class PathNameError(RelaxdpError, ValueError):
-    """A release or an attribute has no usable name."""
-
-
-class LengthError(RelaxdpError, ValueError):
-    """Two columns that belong together have different lengths."""
+class ColumnError(RelaxdpError, ValueError):
+    """A column is not a list, array or series, has another length than its ids, or hides values behind a mask."""
 
 
 class KernelError(RelaxdpError):
-    """The compiled path was asked for and is not to be had, or does not draw what it should."""
+    """The compiled sampler was requested and is not available, or draws wrong values."""
 
 
 class KeyFileError(RelaxdpError):
     """A key file is missing, damaged, readable by others, or would be overwritten."""
 
 
-class ChainFileError(RelaxdpError):
-    """The file that keeps the last report of a relaxation is damaged or belongs to something else."""
+class StateFileError(RelaxdpError):
+    """The state file of a relaxation is damaged, or was made for something else."""
 
 
-class EncodingError(RelaxdpError, ValueError):
-    """An encoding is unknown, or its name is already taken."""
+class MechanismError(RelaxdpError, ValueError):
+    """A mechanism is unknown, its options are wrong, or it reveals more than it claims."""
 
 
-class CountsError(RelaxdpError, ValueError):
-    """Counts are negative, empty or do not fit the declared values, or a question to an estimate makes no sense."""
+class EstimationError(RelaxdpError, ValueError):
+    """Reports or counts do not fit the mechanism, or an estimate cannot answer the question."""
 
 
-class MissingPartError(RelaxdpError, ImportError):
-    """Something optional is not installed; the sentence says how to install it."""
-
-
-class ScheduleError(RelaxdpError, ValueError):
-    """A schedule of levels makes no sense: it is empty, it falls, or it has too few steps."""
+class MissingDependencyError(RelaxdpError, ImportError):
+    """An optional package is not installed. The hint shows how to install it."""
 
 
 class PlanError(RelaxdpError, ValueError):
-    """A question to the planner makes no sense, or nothing can reach what it asks for."""
+    """A plan or a schedule is contradictory, or cannot reach its goal."""
 
 
-class TellsNothingError(RelaxdpError, ValueError):
-    """A release would be charged and tell next to nothing: too few rows, too small an epsilon, a poor encoding."""
+class UselessReleaseError(RelaxdpError, ValueError):
+    """A release would cost epsilon and reveal almost nothing: too few rows, or too small an epsilon."""
 
 
-class DescriptionError(RelaxdpError, ValueError):
-    """A released file does not say what it holds, or in a way that this version cannot read."""
+class MetadataError(RelaxdpError, ValueError):
+    """A released file or frame has no readable metadata, or files that do not belong together are combined."""
 
 
 class TableFileError(RelaxdpError, OSError):
-    """A table cannot be read or written; the sentence shows nothing of its content."""
-
-
-class TableDamagedError(TableFileError):
-    """A table is damaged, cut off, or of another kind than its name says."""
-
-
-class SnapshotError(TableFileError):
-    """What a release was drawn from is not at hand: missing, damaged, of another key, or not what the ledger names."""
-
-
-class DeriveError(RelaxdpError, ValueError):
-    """A truth cannot be derived from a column: bins, a map or numbers that do not fit it."""
+    """A table cannot be read or written, or is damaged. The message shows nothing of its content."""
 
 
 class UnknownColumnError(RelaxdpError, KeyError):
     """A table does not have a column of that name, or one column is asked for twice."""
 
 
-class MixedFilesError(RelaxdpError, ValueError):
-    """Released files that do not belong together: of other values, another release or another key."""
-
-
 class LedgerError(RelaxdpError):
-    """The ledger cannot be used. This is the base of what can be wrong with the place where it is kept."""
-
-
-class LedgerAccessError(LedgerError):
-    """The ledger is missing, or may not be read or written."""
-
-
-class LedgerDamagedError(LedgerError):
-    """The ledger is damaged, is no ledger, or went back to an earlier state."""
-
-
-class LedgerFullError(LedgerError):
-    """There is no room to write down what would be spent."""
+    """The ledger is missing, damaged, full or of another version, or cannot be opened."""
 
 
 class LedgerLockedError(LedgerError):
     """Another process held the ledger for longer than the timeout."""
 
 
-class LedgerChangedError(LedgerError):
-    """Somebody else changed the ledger between a quote and the charge that relied on it."""
-
-
-class LedgerVersionError(LedgerError):
-    """The ledger was created by another version of this package."""
-
-
 class StateFolderWarning(UserWarning):
-    """The folder in which it is remembered where a key has spent cannot be used. Nobody is stopped by that."""
+    """The folder that records where a key was used cannot be written. The release continues."""
 
 
 class BudgetError(RelaxdpError, ValueError):
-    """A budget is no number, has no reason, exists already, or would not grow."""
+    """A budget is not a number, has no reason, exists already, or would not grow."""
 
 
 class BudgetMissingError(BudgetError):
@@ -276,24 +209,24 @@ class BudgetExceededError(BudgetError):
     """A release needs more than what is left of the budget."""
 
 
+class ReleaseChangedError(RelaxdpError, ValueError):
+    """A release continues with another mechanism, other declared values, or another type of ids."""
+
+
 class PathChangedError(RelaxdpError, ValueError):
     """A path is to be continued with something that is not what it was opened with."""
 
 
 class ValuesChangedError(PathChangedError):
-    """The encoding, the declared values or their order are not those that the path was opened with."""
-
-
-class IdTypeError(PathChangedError):
-    """The ids are of another type than those that the path was opened with."""
+    """The mechanism, the declared values or their order differ from those of the path."""
 
 
 class UnknownReleaseError(RelaxdpError, LookupError):
-    """The ledger knows no release of this name, or not of this column or date."""
+    """The vault has no release with this name or column, or the release is retired."""
 
 
-class OptionError(RelaxdpError, ValueError):
-    """Options of a command exclude or need each other."""
+class ArgumentError(RelaxdpError, ValueError):
+    """An argument or option is missing, unknown or unusable, or excludes another one."""
 
 
 class SparkError(RelaxdpError, RuntimeError):
@@ -305,7 +238,7 @@ class RapporError(RelaxdpError, ValueError):
 
 
 class LedgerUncertainError(LedgerError):
-    """The connection was lost during a commit: what was to be charged may be charged, and nothing was released."""
+    """The connection was lost during a commit. The release may be charged, and nothing was handed over."""
 
 
 class AuditError(RelaxdpError, ValueError):
@@ -325,7 +258,7 @@ class AddressError(RelaxdpError, ValueError):
 
 
 class UnreachableError(RelaxdpError, OSError):
-    """A server cannot be reached, or not safely. Whoever asked may ask again."""
+    """A server cannot be reached, or not safely. The client may try again."""
 
 
 class ServerAnswerError(RelaxdpError, ValueError):
@@ -333,11 +266,11 @@ class ServerAnswerError(RelaxdpError, ValueError):
 
 
 class RefusedByServerError(RelaxdpError, ValueError):
-    """A server understood and refused; `fields` has its status and its own error code."""
+    """A server understood and rejected the request; `fields` has its status and its own error code."""
 
 
 class TokenError(RelaxdpError, ValueError):
-    """The operator's token is missing, or lies where others can read it."""
+    """The operator's token is missing, or is in a file that others can read."""
 
 
 class DeviceFileError(RelaxdpError):
@@ -345,7 +278,7 @@ class DeviceFileError(RelaxdpError):
 
 
 class OfferError(RelaxdpError, ValueError):
-    """What a server says of a campaign cannot be relied on, so a device has nothing to do with it."""
+    """The description of a campaign is not valid, so a device does not join it."""
 
 
 class ConsentError(RelaxdpError, ValueError):
@@ -380,7 +313,7 @@ class MalformedRequestError(ServiceError, ValueError):
 
 
 class WrongTokenError(ServiceError):
-    """What only an operator may do was asked for without the operator's token."""
+    """The request needs the operator's token, and has another one or none."""
 
 
 class UnknownRouteError(ServiceError):
@@ -404,7 +337,7 @@ class BodyTooLargeError(ServiceError):
 
 
 class WrongMediaTypeError(ServiceError):
-    """The body of a request says that it is not JSON."""
+    """The content type of a request is not JSON."""
 
 
 class TooManyRequestsError(ServiceError):
@@ -412,7 +345,7 @@ class TooManyRequestsError(ServiceError):
 
 
 class StorageUnavailableError(ServiceError):
-    """The database cannot be used now. What was not acknowledged may be sent again."""
+    """The database cannot be used now. Send requests again that were not acknowledged."""
 
 
 class StorageVersionError(ServiceError):
@@ -436,7 +369,7 @@ class NotPublishedError(ServiceError):
 
 
 class CampaignStateError(ServiceError):
-    """What was asked for makes no sense in the state that a campaign is in."""
+    """The request is not possible in the current state of the campaign."""
 
 
 class CampaignReducedError(ServiceError):
@@ -456,7 +389,7 @@ class ReportDiffersError(ServiceError):
 
 
 class ReportOutsideEncodingError(ServiceError, ValueError):
-    """What was sent is no report of the campaign's encoding."""
+    """The report does not fit the mechanism of the campaign."""
 
 
 class InvitationRefusedError(ServiceError):
@@ -503,7 +436,7 @@ class ListingExistsError(ServiceError):
 
 
 class ListingStateError(ServiceError):
-    """What was asked for makes no sense in the state that a listing is in."""
+    """The request is not possible in the current state of the listing."""
 
 
 class ForgottenSalesError(ServiceError):
@@ -511,7 +444,7 @@ class ForgottenSalesError(ServiceError):
 
 
 class UnknownPurchaseError(ServiceError):
-    """There is no purchase with this number, or it is somebody else's."""
+    """There is no purchase with this number, or it belongs to someone else."""
 
 
 class DeliveryError(MarketError):
@@ -527,7 +460,7 @@ class NotAuthorisedError(ServiceError):
 
 
 class UnknownLevelError(ServiceError, ValueError):
-    """An epsilon is none of the levels that a listing sells."""
+    """The listing does not sell a level with this epsilon."""
 
 
 class NotOwnedError(ServiceError):
@@ -543,7 +476,7 @@ class CreditsError(ServiceError):
 
 
 class PriceChangedError(ServiceError):
-    """What is asked for costs more than the buyer is ready to pay."""
+    """The price is higher than the maximum that the buyer accepts."""
 
 
 class ReceiptForgedError(MarketError):
@@ -551,7 +484,7 @@ class ReceiptForgedError(MarketError):
 
 
 class VaultError(RelaxdpError):
-    """A vault is missing, damaged, open to others, or cannot be created."""
+    """A vault or a snapshot is missing, damaged or readable by others, or cannot be created."""
 
 
 class OldVaultError(VaultError):
@@ -562,12 +495,8 @@ class RowsChangedError(RelaxdpError):
     """Rows of a table have other values than when they were released, or too many ids are new."""
 
 
-class VaultChangedError(LedgerChangedError):
-    """Another process released the same name while this release ran."""
-
-
-class RetiredError(RelaxdpError):
-    """A release is retired: it is neither released nor relaxed again."""
+class VaultChangedError(LedgerError):
+    """Another process changed the vault while this release ran."""
 
 
 class ExposedColumnError(RelaxdpError, ValueError):

@@ -13,9 +13,9 @@ from hashlib import sha512
 
 import numpy as np
 
-from relaxdp.draw.bridge_arrays import Codes, fresh_bridges
-from relaxdp.draw.entropy import Entropy, Keystream, SystemEntropy
-from relaxdp.law.bridge import NOISE, TRUTH
+from relaxdp.sampling.bridge import Codes, fresh_bridges
+from relaxdp.sampling.entropy import Entropy, Keystream, SystemEntropy
+from relaxdp.theory.response import NOISE, TRUTH
 
 
 class SeededEntropy:

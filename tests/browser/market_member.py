@@ -8,9 +8,9 @@ from typing import Any
 from playwright.sync_api import Locator, Page, Request, expect
 from tests.browser.market_people import LEVELS, Market, Trader
 
-from relaxdp.draw.key import Key
-from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client_pool import Pool
+from relaxdp.sampling.keys import Key
+from relaxdp.theory.epsilon import as_epsilon
 
 CHOICES = {"name": "categorical", "values": ["no", "yes"]}
 FORMULA = {"formula": "1 + 2*epsilon"}

@@ -16,11 +16,11 @@ from tests.released import write_release
 from tests.servers.collectors import Running, running
 
 from relaxdp.device.address import Server
-from relaxdp.draw.key import Key
-from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import MarketClient
 from relaxdp.market.client_pool import Pool
-from relaxdp.mechanisms import Categorical
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.sampling.keys import Key
+from relaxdp.theory.epsilon import as_epsilon
 
 VALUES = ["gas", "electricity", "wood"]
 ROWS = 2000

@@ -16,7 +16,7 @@ from tests.browser.survey_person import Collector, Person, overflow, violations
 from tests.patience import until
 from tests.servers.collectors import Running, running
 
-from relaxdp.estimation.planning import half_width, objects_for
+from relaxdp.estimation.planning import find_margin, find_n
 
 New = Callable[..., Operator]
 
@@ -80,8 +80,8 @@ def test_a_campaign_is_created_with_the_keyboard_alone(operator: New, server: Ru
     advice = page.get_by_role("complementary")
     expect(advice).to_contain_text("Precise enough at ε 2")
     for epsilon, row in zip(("0.5", "1", "2"), advice.locator("tbody tr").all(), strict=True):
-        width = half_width(objects=100_000, values=4, epsilon=epsilon)
-        needed = objects_for(0.01, epsilon=epsilon, values=4)
+        width = find_margin(n=100_000, values=4, epsilon=epsilon)
+        needed = find_n(0.01, epsilon=epsilon, values=4)
         expect(row).to_contain_text(re.compile(rf"± {100 * width:.2g} %.*{needed:,}"))
     press.press("Enter")
     someone.heading("Which fruit?")

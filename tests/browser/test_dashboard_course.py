@@ -12,7 +12,7 @@ from tests.browser.dashboard_operator import PHONE, VALUES, Operator, commute, r
 from tests.browser.survey_person import overflow, violations
 from tests.servers.collectors import Running, running
 
-from relaxdp.estimation.planning import half_width
+from relaxdp.estimation.planning import find_margin
 
 pytestmark = pytest.mark.long
 
@@ -75,7 +75,7 @@ def test_the_forecast_is_the_plan_of_the_command_line(operator: New, server: Run
     page.get_by_label("Possible answers").fill("a\nb\nc\nd")
     page.get_by_label("Levels").fill("0.5, 1")
     advice = page.get_by_role("complementary")
-    width = half_width(objects=10_000, values=4, epsilon="1")
+    width = find_margin(n=10_000, values=4, epsilon="1")
     expect(advice.locator("tbody tr").last).to_contain_text(f"± {100 * width:.2g} %")
 
 

@@ -35,7 +35,7 @@ def fill(server: Running, fakes: int) -> str:
     truths = [VALUES[number % 3] for number in range(HONEST + ALONE)]
     names = [os.urandom(16).hex() for _ in range(HONEST + ALONE + fakes)]
     for level, each in enumerate(LEVELS):
-        where = {"key": key, "release": made["id"], "attribute": "answer"}
+        where = {"key": key, "name": made["id"], "column": "answer"}
         reports = answers.release(truths, list(range(len(truths))), epsilon=each["epsilon"], **where)
         sent = list(zip(names, [*reports, *["by air"] * fakes], strict=True))
         sent = sent if level == 0 else sent[:HONEST] + sent[HONEST + ALONE :]

@@ -12,9 +12,9 @@ import pytest
 from tests.browser.market_people import Market
 from tests.patience import PATIENCE
 
-from relaxdp.draw.key import Key
-from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client_pool import Pool
+from relaxdp.sampling.keys import Key
+from relaxdp.theory.epsilon import as_epsilon
 
 pytestmark = pytest.mark.long
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from tests.browser.browsers import in_both
 from tests.browser.market_people import ROWS, Listed, Market, New, Trader
 
-from relaxdp.draw.key import Key
+from relaxdp.sampling.keys import Key
 
 pytestmark = pytest.mark.long
 

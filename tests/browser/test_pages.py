@@ -20,9 +20,9 @@ from tests.servers.collectors import STORES, Running, running, url_of
 
 from relaxdp.device.address import Server
 from relaxdp.errors import ServiceError
-from relaxdp.estimation.planning import half_width, objects_for
+from relaxdp.estimation.planning import find_margin, find_n
 from relaxdp.market.client import MarketClient
-from relaxdp.mechanisms import Categorical
+from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.service.pages import sites_of
 
 POLICY = (
@@ -120,10 +120,10 @@ def test_advice_is_the_planner_s(server: Running) -> None:
     found = server.ask("POST", "/v1/advice", asked, operator=True).json
     assert found["encoding"]["name"] == "categorical"
     for level, epsilon in zip(found["levels"], ("0.5", "2"), strict=True):
-        width = half_width(objects=20_000, values=4, epsilon=epsilon, confidence_level=0.99)
+        width = find_margin(n=20_000, values=4, epsilon=epsilon, confidence_level=0.99)
         assert level["half_width"] == pytest.approx(width)
         assert level["met"] == (width <= 0.012)
-        assert level["devices_needed"] == objects_for(0.012, epsilon=epsilon, values=4, confidence_level=0.99)
+        assert level["devices_needed"] == find_n(0.012, epsilon=epsilon, values=4, confidence_level=0.99)
     assert server.ask("POST", "/v1/advice", asked).status == 401
     impossible = {**asked, "levels": [{"epsilon": "0.0000001"}], "target": {"half_width": 0.0001}}
     (level,) = server.ask("POST", "/v1/advice", impossible, operator=True).json["levels"]

@@ -22,9 +22,7 @@ def reports_of_path(person: Person, truth: str) -> list[str]:
     """What the keyed path says that was to be reported, worked out in Python from what the browser keeps."""
     record = person.kept()
     key = Key.from_bytes(bytes.fromhex(record["key"]))
-    path = Categorical(VALUES).path(
-        truth, key=key, object_id=record["device"], release=person.campaign, attribute="answer"
-    )
+    path = Categorical(VALUES).path(truth, key=key, id=record["device"], name=person.campaign, column="answer")
     return [path.at(sent["epsilon"]) for sent in record["sent"]]
 
 

@@ -51,9 +51,9 @@ def test_browsers_draw_the_same(node: str, count: int) -> None:
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(found) == count
     for case, made in zip(asked, found, strict=True):
-        wave = rx.Wave(case["low"], case["high"], **case["shape"])
+        wave = rx.SquareWave(case["low"], case["high"], **case["shape"])
         key = rx.Key.from_bytes(bytes.fromhex(case["key"]))
-        path = wave.path(case["truth"], key=key, object_id="o", release="r", attribute="a")
-        assert made["params"] == wave.encoding.params.hex()
-        thresholds = [str(wave.encoding.level(epsilon).threshold) for epsilon in EPSILONS]
+        path = wave.path(case["truth"], key=key, id="o", name="r", column="a")
+        assert made["params"] == wave.params.hex()
+        thresholds = [str(wave.level(epsilon).threshold) for epsilon in EPSILONS]
         assert made["reports"] == [[T, path.at(epsilon)] for T, epsilon in zip(thresholds, EPSILONS, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,28 @@ PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 GROUPS = {
     "Vaults and tables": ("Vault", "Release", "estimate", "count", "description"),
     "Mechanisms, for arrays and for one individual": (
-        "Categorical", "Unary", "LocalHash", "Numeric", "Wave", "mechanism", "Key", "Relaxation", "Level",
+        "Categorical", "Unary", "LocalHash", "Numeric", "SquareWave", "Mechanism", "Key", "Relaxation",
     ),
-    "Estimates": ("Counts", "highest_only", "compare", "cross", "variance"),
-    "Made-up reports": ("transitions", "Transitions", "integrity", "Integrity"),
+    "Estimates": ("Counts", "compare", "cross", "variance"),
+    "Fabricated reports": (
+        "poisoning", "poisoning.transitions", "poisoning.Transitions", "poisoning.integrity", "poisoning.Integrity",
+    ),
     "Plans and schedules": (
-        "plan", "Plan", "best_encoding", "Advice", "Schedule", "Explicit", "Linear", "Geometric", "NoisySampling",
-        "ByDate", "UntilPrecise", "shuffled", "Shuffled",
+        "plan", "Plan", "schedules", "schedules.Schedule", "schedules.Explicit", "schedules.Linear",
+        "schedules.Geometric", "schedules.NoisySampling", "schedules.ByDate", "schedules.UntilPrecise",
+        "shuffling", "shuffling.shuffled", "shuffling.Shuffled",
     ),
-    "The law": ("relaxation_law", "RelaxationLaw", "privacy_loss", "PrivacyLoss"),
-    "Errors": ("errors",),
+    "Theory": (
+        "theory", "theory.Level", "theory.relaxation_law", "theory.RelaxationLaw", "theory.privacy_loss",
+        "theory.PrivacyLoss",
+    ),
+    "Audits and errors": ("audit", "audit.audit", "audit.Audit", "audit.check_exactly", "errors"),
 }  # fmt: skip
 HEAD = """# The library
 
 This page is for Python programmers. It lists every public name of `import relaxdp as rx`. For more about a name, call
-`help(rx.Vault)`. Names that are not listed here are not public and may change. The classes of errors are public too:
-[below](#kinds-of-errors).
+`help(rx.Vault)`. Names that are not listed here are not public and may change. The
+[error classes](#error-classes) are public too.
 """
 
 
@@ -41,15 +48,15 @@ def api_page() -> str:
     """Return the page."""
     parts = [HEAD]
     for heading, names in GROUPS.items():
-        rows = [f"| `rx.{name}` | {first_line(getattr(rx, name))} |" for name in names]
-        parts.append("\n".join([f"## {heading}", "", "| name | what it is |", "|---|---|", *rows, ""]))
+        rows = [f"| `rx.{name}` | {first_line(attrgetter(name)(rx))} |" for name in names]
+        parts.append("\n".join([f"## {heading}", "", "| name | description |", "|---|---|", *rows, ""]))
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and each.__module__ == errors.__name__]
     rows = [
         f"| `{each.__name__}` | {first_line(each)} |"
         for each in kinds
         if issubclass(each, errors.RelaxdpError | errors.StateFolderWarning)
     ]
-    parts.append("\n".join(["## Kinds of errors", "", "| kind | what happened |", "|---|---|", *rows, ""]))
+    parts.append("\n".join(["## Error classes", "", "| class | description |", "|---|---|", *rows, ""]))
     return "\n".join(parts)
 
 

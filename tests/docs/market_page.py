@@ -19,7 +19,7 @@ from tests.servers.collectors import Running, running
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
-from relaxdp.draw.key import Key
+from relaxdp.sampling.keys import Key
 
 PAGE = Path(__file__).parents[2] / "docs" / "market.md"
 COLUMNS = "110"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from operator import attrgetter
 
 import pytest
 from tests.docs.api_page import GROUPS, PAGE, api_page, first_line
@@ -18,9 +19,9 @@ def test_api_page_is_fresh() -> None:
 
 def test_every_public_name_is_on_the_page_and_says_what_it_is() -> None:
     listed = [name for names in GROUPS.values() for name in names]
-    assert sorted(listed) == sorted(rx.__all__)
+    assert sorted(name for name in listed if "." not in name) == sorted(rx.__all__) == dir(rx)
     for name in listed:
-        assert len(first_line(getattr(rx, name))) > 10, name
+        assert len(first_line(attrgetter(name)(rx))) > 10, name
 
 
 def test_nothing_else_is_public() -> None:
@@ -35,7 +36,7 @@ def test_nothing_else_is_public() -> None:
     assert others == set()
 
 
-@pytest.mark.parametrize("package", ["estimation.planning", "encodings.declared", "estimation", "encodings", "tables"])
+@pytest.mark.parametrize("package", ["estimation.planning", "mechanisms.base", "estimation", "mechanisms", "tables"])
 def test_no_function_hides_a_package(package: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", f"import relaxdp.{package} as p; assert p.__name__ == 'relaxdp.{package}'"],

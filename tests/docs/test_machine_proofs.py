@@ -16,9 +16,9 @@ from tests.docs.machine_proofs import FILES, FOLDER, VECTORS, ProofError, check,
 from tests.exact.enumeration import Law, chain_law, path_law
 
 from relaxdp.audit.exact_check import _symbol_law
-from relaxdp.draw.path import accept
-from relaxdp.encodings.wave import WaveEncoding
-from relaxdp.law.bridge import bridge_law
+from relaxdp.mechanisms.square_wave import SquareWave
+from relaxdp.sampling.path import accept
+from relaxdp.theory.response import bridge_law
 
 Row = list[int]
 
@@ -98,7 +98,7 @@ def test_the_models_wave_is_the_codes() -> None:
     assert len(found) == 3
     for (bins, window, bin_, eighths), law in found.items():
         said = {place: chance for place, chance in law.items() if chance}
-        assert said == _symbol_law(WaveEncoding(0, 16, bins=bins, window=window), 8.0 * bin_ + eighths)
+        assert said == _symbol_law(SquareWave(0, 16, bins=bins, window=window), 8.0 * bin_ + eighths)
 
 
 @pytest.mark.long

@@ -88,7 +88,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"| {goods.MOST_OBJECTS:,}, and {goods.MOST_BYTES >> 30} GiB unpacked |" in TEXT
     assert f"| members of a pool | {pools.MOST_MEMBERS:,} |" in TEXT
     assert f"| levels of a listing | {levels.MOST_LEVELS} |" in TEXT
-    assert f"| digits of a level | {levels.MOST_DIGITS} |" in TEXT
+    assert f"| digits of a level | {levels.MAX_DIGITS} |" in TEXT
     assert f"| points of a price curve | {prices.MOST_POINTS:,} |" in TEXT
     assert prices.MOST_PRICE == accounts.MOST_CREDITS == 10**15
     assert "| a price, and all credits in circulation | 10^15 |" in TEXT

@@ -13,7 +13,7 @@ from tests.mutation.run import read_equivalents
 from tests.mutation.targets import TARGETS
 from tests.mutation.trial import ROOT, SOURCE
 
-from relaxdp.encodings.registry import _BUILT_IN
+from relaxdp.mechanisms.registry import BUILT_IN
 
 FOLDER = ROOT / "docs" / "proofs"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.name != "index.md")
@@ -65,14 +65,14 @@ def test_what_is_named_exists(page: Path) -> None:
 
 
 def test_names_that_do_not_exist_would_be_seen() -> None:
-    here = "[`test_unary`](../../tests/exact/encodings/test_encodings.py)"
+    here = "[`test_unary`](../../tests/exact/mechanisms/test_mechanisms.py)"
     said = '"[a stale draw is kept](../../tests/faults/market/mutants.py)"'
     assert not wrong_links(f"{here}, {said}, [chain](chain.md#proof)", FOLDER)
     for wrong in (here.replace("unary", "trinary"), said.replace("stale", "fresh"), "[chain](chains.md)"):
         assert len(wrong_links(wrong, FOLDER)) == 1
-    row = ("draw/path.py", "report_at", "if draw.position < threshold:", "if draw.position <= threshold:")
-    assert row in planted("draw/path.py")
-    assert (*row[:3], "if draw.position == threshold:") not in planted("draw/path.py")
+    row = ("sampling/path.py", "report_at", "if draw.position < threshold:", "if draw.position <= threshold:")
+    assert row in planted("sampling/path.py")
+    assert (*row[:3], "if draw.position == threshold:") not in planted("sampling/path.py")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -96,13 +96,13 @@ def test_every_theorem_that_is_named_is_among_those_that_assume_nothing() -> Non
 
 def test_every_encoding_has_a_page() -> None:
     index = (FOLDER / "index.md").read_text("utf-8")
-    assert [name for name in _BUILT_IN if f"`{name}`" not in index] == []
+    assert [kind.name for kind in BUILT_IN if f"`{kind.name}`" not in index] == []
 
 
 def test_estimates_are_given_no_key() -> None:
     """What estimates costs nothing, as estimates.md says, because it cannot draw and reads no key."""
     for file in (SOURCE / "estimation").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("relaxdp.draw"):
-                assert node.module in ("relaxdp.draw.columns", "relaxdp.draw.stream"), file.name
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("relaxdp.sampling"):
+                assert node.module in ("relaxdp.sampling.columns", "relaxdp.sampling.stream"), file.name
                 assert {alias.name for alias in node.names} <= {"Words", "column_slice"}, file.name

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from operator import attrgetter
 from pathlib import Path
 from threading import Thread
 from typing import Any, Literal
@@ -25,11 +26,12 @@ from docs.site.http_pages import curl, http_pages
 from docs.site.javascript_pages import exported, javascript_pages, undocumented
 from docs.site.markup import description, mended, named
 from docs.site.pictures import PICTURES
-from docs.site.python_pages import BEYOND, GIVEN, MADE_BY_PEOPLE, linked, listed, python_pages, short
+from docs.site.python_pages import BEYOND, GIVEN, MADE_BY_PEOPLE, linked, listed, locate, python_pages, short
 from docs.site.staging import DOCS, ROOT, for_site, shown_file, stage
 from playwright.sync_api import expect
 from tests.browser.browsers import chromium
 from tests.conftest import missing
+from tests.docs.api_page import GROUPS
 from tests.patience import PATIENCE
 
 import relaxdp as rx
@@ -56,6 +58,10 @@ ORDER = {
 DESCRIPTION: dict[str, Any] = {"paths": {"/v1/do/{id}": {"post": ROUTE}}, "components": {"schemas": {"Order": ORDER}}}
 
 
+NAMES = {name: attrgetter(name)(rx) for names in GROUPS.values() for name in names}
+PUBLIC = {name: each for name, each in NAMES.items() if not inspect.ismodule(each)}
+
+
 def public_members(kind: type) -> Iterator[tuple[str, Any]]:
     """Yield what a person can call or read of a class, where this package wrote it; fields have types and no words."""
     for name in dir(kind):
@@ -69,7 +75,7 @@ def public_members(kind: type) -> Iterator[tuple[str, Any]]:
 def test_every_public_python_name_is_on_a_page() -> None:
     text = "".join({**python_pages(), **error_pages()}.values())
     shown = set(re.findall(r"^\.\. auto\w+:: (\S+)$", text, flags=re.MULTILINE))
-    assert {f"relaxdp.{name}" for name in rx.__all__ if name != "errors"} <= shown
+    assert {".".join(locate(name)) for name in PUBLIC} <= shown
     assert {f"relaxdp.errors.{name}" for name in kinds_of_errors()} <= shown
     for modules in [*BEYOND.values(), *GIVEN.values()]:
         assert {f"{module}.{name}" for module, names in modules.items() for name in names} <= {
@@ -80,7 +86,7 @@ def test_every_public_python_name_is_on_a_page() -> None:
 
 
 def test_no_public_python_name_is_undocumented() -> None:
-    named = {f"rx.{name}": getattr(rx, name) for name in rx.__all__}
+    named = {f"rx.{name}": each for name, each in PUBLIC.items()}
     named |= {name: getattr(errors, name) for name in kinds_of_errors()}
     silent = [name for name, each in named.items() if not inspect.getdoc(each)]
     for name, each in named.items():
@@ -92,9 +98,8 @@ def test_no_public_python_name_is_undocumented() -> None:
 def test_every_parameter_is_explained() -> None:
     """By its name, in the docstring of what takes it."""
     silent = []
-    for name in rx.__all__:
-        found = getattr(rx, name)
-        if not inspect.isfunction(found) and name not in MADE_BY_PEOPLE:
+    for name, found in PUBLIC.items():
+        if not inspect.isfunction(found) and locate(name)[1] not in MADE_BY_PEOPLE:
             continue
         said = inspect.getdoc(found) or ""
         if isinstance(found, type):  # a field says what it is below its name
@@ -112,6 +117,9 @@ def test_signatures_and_arguments_are_readable() -> None:
     assert listed(lines) == [
         "Do it.", "", "", ":param one: a thing:", "        and more.", ":param two: more.", "", ">>> 1", "1",
     ]  # fmt: skip
+    assert listed(["Returns:", "    A thing", "    and more.", "", "Example:", "    >>> 1"]) == [
+        "", ":returns: A thing", "    and more.", "", "Example:", "    >>> 1",
+    ]  # fmt: skip
 
 
 def test_every_error_has_its_code_and_what_is_said() -> None:
@@ -122,7 +130,7 @@ def test_every_error_has_its_code_and_what_is_said() -> None:
     assert "``report_differs_error``, status 409\n" in page
     hint = "*Check the ids. If the rows are really new, pass accept\\_new\\_rows=True"
     assert hint in next(line for line in page.splitlines() if "rows ever released as {name}" in line)
-    assert "*Widen the range, or pass clip=True to move numbers into it.* *Widen the range, or add --clip" in page
+    assert "*Widen the range, or pass clip=True (--clip NAME) to move numbers into it.*" in page
 
 
 def test_no_public_javascript_name_is_undocumented() -> None:
@@ -277,8 +285,8 @@ def test_the_site_is_built(site: Path) -> None:
     """Every tutorial runs, every warning is an error, every link inside leads somewhere, nothing is asked of others."""
     assert list(problems(site)) == []
     api = (site / "api.html").read_text("utf-8")
-    for name in rx.__all__:
-        assert name == "errors" or f'#relaxdp.{name}"' in api, name
+    for name in PUBLIC:
+        assert f'#{".".join(locate(name))}"' in api, name
     assert (site / "searchindex.js").stat().st_size > 100_000
     assert "cell_output" in (site / "tutorials" / "first-steps.html").read_text("utf-8")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.patience import PATIENCE
 
-from relaxdp.draw.kernel import build as kernel_build
-from relaxdp.draw.kernel.loaded import LIBRARY, SETTING
+from relaxdp.sampling.kernel import build as kernel_build
+from relaxdp.sampling.kernel.loaded import LIBRARY, SETTING
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +37,7 @@ def test_wheel(tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch) -
     } <= names
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
     assert not any(name.endswith((".c", ".h")) for name in names)
-    assert (f"relaxdp/draw/kernel/{LIBRARY.name}" in names) is built
+    assert (f"relaxdp/sampling/kernel/{LIBRARY.name}" in names) is built
     assert wheel.name.endswith("-py3-none-any.whl") is not built
     venv.create(tmp_path / "clean", with_pip=False)
     python = tmp_path / "clean" / "bin" / "python"

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from tests.exact.enumeration import Law
 
-from relaxdp.law.bridge import report_law
-from relaxdp.law.level import odds
+from relaxdp.theory.level import odds
+from relaxdp.theory.response import report_law
 
 
 def check_sums(laws: Sequence[Law]) -> None:

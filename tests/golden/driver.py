@@ -29,12 +29,16 @@ import pytest
 
 import relaxdp as rx
 from relaxdp import errors
-from relaxdp.draw.kernel.loaded import kernel
-from relaxdp.draw.stream import PathId
+from relaxdp.estimation import advice
+from relaxdp.estimation.advice import rank_number_mechanisms
+from relaxdp.estimation.counts import highest_only
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.ledger.account import Account
-from relaxdp.rappor.encoding import BloomEncoding, release_bloom
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, release_bloom
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.sampling.kernel.loaded import kernel
+from relaxdp.sampling.stream import PathId
 from relaxdp.tables.folder import VaultFolder
 
 ENCODINGS = {
@@ -74,7 +78,7 @@ class Mechanism:
         assert self.ends is not None
         if self.kind == "numeric":
             return rx.Numeric(*self.ends, clip=self.clip, missing=self.missing)
-        return rx.Wave(*self.ends, clip=self.clip, **self.options)
+        return rx.SquareWave(*self.ends, clip=self.clip, **self.options)
 
     def read_reports(self, column: Any) -> list[Any]:
         """Return reports as plain values: None is a missing one."""
@@ -113,7 +117,7 @@ def read_levels(
     mechanism: Mechanism, value: Any, epsilons: Sequence[str], *, key: bytes, id: Any, name: str, column: str
 ) -> list[Any]:
     """Return the reports of one individual at these levels, read in this order."""
-    path = mechanism.build().path(value, key=rx.Key.from_bytes(key), object_id=id, release=name, attribute=column)
+    path = mechanism.build().path(value, key=rx.Key.from_bytes(key), id=id, name=name, column=column)
     return [mechanism.read_reports([path.at(epsilon)])[0] for epsilon in epsilons]
 
 
@@ -121,7 +125,7 @@ def draw_column(
     mechanism: Mechanism, values: Any, ids: Any, epsilon: str, *, key: bytes, name: str, column: str
 ) -> Any:
     """Return the reports of many individuals in the container of the values; no budget is involved."""
-    where: Any = {"key": rx.Key.from_bytes(key), "release": name, "attribute": column}
+    where: Any = {"key": rx.Key.from_bytes(key), "name": name, "column": column}
     return mechanism.build().release(values, ids, epsilon=epsilon, **where)
 
 
@@ -147,7 +151,7 @@ def draw_bloom(
     """Return the cohorts and the packed RAPPOR reports of many individuals."""
     filters = BloomShape(**shape)
     found = release_bloom(
-        filters, words, ids, key=rx.Key.from_bytes(key), level=BloomEncoding(filters).level(epsilon),
+        filters, words, ids, key=rx.Key.from_bytes(key), level=Bloom(filters).level(epsilon),
         path=PathId(name, column),
     )  # fmt: skip
     return found.cohorts.tolist(), as_list(found.packed)
@@ -171,20 +175,20 @@ def draw_with(kernel: str) -> Iterator[None]:
 REASONS: Mapping[str, type[Exception] | tuple[type[Exception], ...]] = {
     "budget exceeded": errors.BudgetExceededError,
     "budget not raised": errors.BudgetError,
-    "tells next to nothing": errors.TellsNothingError,
+    "tells next to nothing": errors.UselessReleaseError,
     "changed row": errors.RowsChangedError,
     "undeclared value": errors.UndeclaredValueError,
     "outside the range": errors.RangeError,
     "missing number": errors.RangeError,
-    "unusable id": errors.ObjectIdError,
-    "other type of id": errors.IdTypeError,
-    "other mechanism": errors.ValuesChangedError,
+    "unusable id": errors.IdError,
+    "other type of id": errors.ReleaseChangedError,
+    "other mechanism": errors.ReleaseChangedError,
     "unknown name": (errors.UnknownReleaseError, errors.UnknownColumnError),
     "unknown column": errors.UnknownColumnError,
     "level may only grow": errors.LevelError,
-    "state of another value": errors.ChainFileError,
+    "state of another value": errors.StateFileError,
     "account behind a released file": errors.OldVaultError,
-    "schedule falls": errors.ScheduleError,
+    "schedule falls": errors.PlanError,
     "unreachable plan": errors.PlanError,
     "epsilon": errors.EpsilonError,
 }
@@ -267,8 +271,7 @@ class DataHolder:
         with self._at_home():
             found = self._vault.release(data, _declare(columns), dry_run=True, **asked)
         return {
-            each.column: {"cost": str(each.cost), "mechanism": KINDS[each.mechanism.encoding.name]}
-            for each in found.columns
+            each.column: {"cost": str(each.cost), "mechanism": KINDS[each.mechanism.name]} for each in found.columns
         }
 
     def relax(
@@ -390,7 +393,7 @@ class Estimate:
     ) -> dict[str, list[Any]]:
         """Return labels, unbiased estimates, standard errors and confidence intervals."""
         low, high = self._result.interval(confidence, simultaneous=simultaneous, about=ABOUT[about])
-        columns = {"estimate": self._result.value, "std_error": self._result.standard_error(ABOUT[about])}
+        columns = {"estimate": self._result.value, "std_error": self._result.compute_std_error(ABOUT[about])}
         columns |= {"low": low, "high": high}
         numbers = {name: np.atleast_1d(column).tolist() for name, column in columns.items()}
         return {"labels": self._labels, **numbers} if self._has_values else numbers
@@ -479,7 +482,7 @@ def estimate_counts(
 
 def take_highest(ids: Sequence[Any], epsilons: Sequence[str], reports: Sequence[Any]) -> tuple[list[str], list[Any]]:
     """Return the level and the report of each id at its highest level."""
-    return rx.highest_only(ids, epsilons, reports)
+    return highest_only(ids, epsilons, reports)
 
 
 def _tables(source: Any) -> Any:
@@ -504,50 +507,51 @@ def plan(
 ) -> dict[str, Any]:
     """Return epsilon, number of individuals and margin of error: two are given, the third is found."""
     asked: Any = {"share": share, "confidence_level": confidence, "simultaneous": simultaneous, "about": ABOUT[about]}
-    found = rx.plan(values=mechanism.build(), epsilon=epsilon, objects=n, half_width=margin, **asked)
-    return {"epsilon": found.epsilon, "n": found.objects, "margin": found.half_width}
+    found = rx.plan(values=mechanism.build(), epsilon=epsilon, n=n, margin=margin, **asked)
+    return {"epsilon": found.epsilon, "n": found.n, "margin": found.margin}
 
 
 def choose_mechanism(values: int, epsilon: str) -> list[Any]:
     """Return the best mechanism of so many values for the last planned epsilon, with its options."""
-    encoding = rx.mechanism(range(values), epsilon=epsilon).encoding
+    name = advice.rank_mechanisms(values, epsilon).best
+    encoding = create_mechanism(name, values=range(values), epsilon=epsilon)
     return [KINDS[encoding.name], encoding.options]
 
 
 def choose_for_numbers(low: float, high: float, epsilon: str) -> list[Any]:
     """Return the best mechanism of numbers for the last planned epsilon, with its options."""
-    encoding = rx.mechanism(range=(low, high), epsilon=epsilon).encoding
+    encoding = create_mechanism(rank_number_mechanisms(epsilon).best, range=(low, high), epsilon=epsilon)
     return [KINDS[encoding.name], encoding.options]
 
 
 def rank_mechanisms(values: int, epsilon: str) -> list[list[Any]]:
     """Return the mechanisms of so many values, best first, with the standard error of a rare share for n = 1."""
-    return [[KINDS[each.encoding], each.std_error] for each in rx.best_encoding(values, epsilon).choices]
+    return [[KINDS[each.encoding], each.std_error] for each in advice.rank_mechanisms(values, epsilon).choices]
 
 
 def schedule_linear(first: str, last: str, steps: int) -> list[str]:
     """Return levels with equal differences."""
-    return list(map(str, rx.Linear(first, last, steps)))
+    return list(map(str, rx.schedules.Linear(first, last, steps)))
 
 
 def schedule_geometric(first: str, last: str, steps: int) -> list[str]:
     """Return levels with equal ratios."""
-    return list(map(str, rx.Geometric(first, last, steps)))
+    return list(map(str, rx.schedules.Geometric(first, last, steps)))
 
 
 def schedule_explicit(levels: Sequence[str]) -> list[str]:
     """Return levels that were written down."""
-    return list(map(str, rx.Explicit(levels)))
+    return list(map(str, rx.schedules.Explicit(levels)))
 
 
 def schedule_noisy_sampling(alpha: str, beta: str, samples: int) -> list[str]:
     """Return the rate at which noisy sampling spends."""
-    return list(map(str, rx.NoisySampling(alpha, beta, samples)))
+    return list(map(str, rx.schedules.NoisySampling(alpha, beta, samples)))
 
 
 def schedule_by_date(levels: Mapping[date, str], days: Sequence[date]) -> list[str | None]:
     """Return the level that is allowed on each of these days."""
-    schedule = rx.ByDate(levels)
+    schedule = rx.schedules.ByDate(levels)
     return [None if (level := schedule.at(day)) is None else str(level) for day in days]
 
 
@@ -556,7 +560,7 @@ def schedule_until_precise(
 ) -> tuple[list[str], bool]:
     """Return the levels up to the first with this margin of error, and whether one has it."""
     asked: Any = {"simultaneous": simultaneous, "about": ABOUT[about]}
-    schedule = rx.UntilPrecise(rx.Explicit(levels), half_width=margin, objects=n, values=values, **asked)
+    schedule = rx.schedules.UntilPrecise(rx.schedules.Explicit(levels), margin=margin, n=n, values=values, **asked)
     return list(map(str, schedule)), schedule.reached
 
 
@@ -565,13 +569,13 @@ def schedule_until_precise(
 
 def relaxation_probabilities(values: int, old_epsilon: str, new_epsilon: str) -> dict[str, Fraction]:
     """Return the paper's exact probabilities of one relaxation: aa, ba and bb."""
-    law = rx.relaxation_law(m=values, old_epsilon=old_epsilon, new_epsilon=new_epsilon)
+    law = rx.theory.relaxation_law(m=values, old_epsilon=old_epsilon, new_epsilon=new_epsilon)
     return {"aa": law.p_aa, "ba": law.p_ba, "bb": law.p_bb}
 
 
 def privacy_loss(epsilons: Sequence[str], reports: Sequence[int], *, values: int) -> dict[str, Decimal]:
     """Return the loss of a transcript, the largest of these levels, and that of basic composition."""
-    loss = rx.privacy_loss(epsilons, reports, m=values)
+    loss = rx.theory.privacy_loss(epsilons, reports, m=values)
     return {"spent": loss.spent, "guarantee": loss.guarantee, "basic composition": loss.basic_composition}
 
 
@@ -627,7 +631,7 @@ def relax_many(
 ) -> list[Any]:
     """Return the next reports of many individuals by Algorithm 1, from their last reports; None is the first step."""
     values = list(mechanism.values)
-    encoding = mechanism.build().encoding
+    encoding = mechanism.build()
     answer_codes, last_codes = (
         np.array([values.index(each) for each in column], np.uint8) for column in (answers, last or [])
     )
@@ -672,9 +676,9 @@ def find_fabrication(
 
     `levels` are all that are planned, where the test is made again and again while reports arrive.
     """
-    counted = rx.Transitions(mechanism.build())
+    counted = rx.poisoning.Transitions(mechanism.build())
     counted.add_objects(list(reports.values()), epsilons=list(reports))
-    found = rx.integrity(counted, levels=levels)
+    found = rx.poisoning.integrity(counted, levels=levels)
     assert found.shares is not None
     return {
         "alarm": found.is_alarm,
@@ -690,7 +694,9 @@ def find_fabrication(
 
 def amplify_by_shuffling(epsilon: str, n: int, *, delta: float, mechanism: Mechanism | None = None) -> Decimal:
     """Return the epsilon at delta of one publication of n shuffled reports; without a mechanism for any of them."""
-    return rx.shuffled(epsilon, objects=n, delta=delta, values=None if mechanism is None else mechanism.build()).epsilon
+    return rx.shuffling.shuffled(
+        epsilon, objects=n, delta=delta, values=None if mechanism is None else mechanism.build()
+    ).epsilon
 
 
 # Examples.

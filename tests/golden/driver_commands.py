@@ -164,7 +164,16 @@ def estimate(
     separate_process: bool = False,
 ) -> dict[str, dict[str, list[Any]]]:
     """Return the estimate of each group by the command; without groups the only one is called "all"."""
-    words = ["estimate", *map(str, files), "--json", "--confidence", str(confidence), "--about", ABOUT[about], *options]
+    words = [
+        "estimate",
+        *map(str, files),
+        "--json",
+        "--confidence-level",
+        str(confidence),
+        "--about",
+        ABOUT[about],
+        *options,
+    ]
     for option, name in (("--column", column), ("--by", by), ("--cross", crosstab)):
         words += [] if name is None else [option, name]
     found = json.loads(run(*words, state=state, separate_process=separate_process))
@@ -175,9 +184,9 @@ def plan(*options: str, state: Path) -> dict[str, Any]:
     """Return epsilon, number of individuals and margin of error, or the margin at each level of a schedule."""
     found = json.loads(run("plan", *options, "--json", state=state))
     if "steps" in found:
-        return {"steps": [[step["epsilon"], step["half_width"]] for step in found["steps"]], "stop": found["stop_at"]}
+        return {"steps": [[step["epsilon"], step["margin"]] for step in found["steps"]], "stop": found["stop_at"]}
     kind = KINDS[found["encoding"].partition(":")[0]]
-    return {"epsilon": found["epsilon"], "n": found["objects"], "margin": found["half_width"], "mechanism": kind}
+    return {"epsilon": found["epsilon"], "n": found["n"], "margin": found["margin"], "mechanism": kind}
 
 
 def _declare(columns: Mapping[str, Mechanism | Sequence[str]]) -> list[str]:

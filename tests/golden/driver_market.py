@@ -219,7 +219,7 @@ WORDS = 1 << 64
 
 
 def _thresholds(values: int, levels: Sequence[str]) -> list[int]:
-    encoding = rx.Categorical(list(range(values))).encoding
+    encoding = rx.Categorical(list(range(values)))
     return [encoding.level(level).threshold for level in levels]
 
 

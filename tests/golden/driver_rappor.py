@@ -13,16 +13,15 @@ from tests.golden.driver import ABOUT
 from tests.golden.driver_commands import create_vault, run
 
 import relaxdp as rx
-from relaxdp.draw.stream import PathId
-from relaxdp.encodings.bits import bit_strings
+from relaxdp.mechanisms.bloom import Bloom, release_bloom
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.packed import bit_strings
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.counting import BitSums
-from relaxdp.rappor.counts import RapporCounts
+from relaxdp.rappor.counts import BitSums, RapporCounts
 from relaxdp.rappor.decode import decode
 from relaxdp.rappor.device import Device
-from relaxdp.rappor.encoding import BloomEncoding, release_bloom
-from relaxdp.rappor.filter import BloomShape
 from relaxdp.rappor.plan import advise, advise_share
+from relaxdp.sampling.stream import PathId
 
 Shape = Mapping[str, int]
 
@@ -110,7 +109,7 @@ def choose_parameters_by_command(state: Path, **asked: Any) -> list[dict[str, An
 
 def map_bits(word: str, shape: Shape) -> list[list[int]]:
     """Return the bits that a word sets in each cohort."""
-    return [list(BloomShape(**shape).bits_of(word, cohort)) for cohort in range(shape["cohorts"])]
+    return [list(BloomShape(**shape).compute_bits(word, cohort)) for cohort in range(shape["cohorts"])]
 
 
 def draw_reports(
@@ -118,7 +117,7 @@ def draw_reports(
 ) -> tuple[list[int], list[str]]:
     """Return the cohorts and reports of many individuals, as bits with the highest first."""
     filters = BloomShape(**shape)
-    level = BloomEncoding(filters).level(epsilon)
+    level = Bloom(filters).level(epsilon)
     found = release_bloom(
         filters, words, ids, key=rx.Key.from_bytes(key), level=level, path=PathId(name, column)
     )  # fmt: skip
@@ -149,10 +148,10 @@ def decode_reports(
         sums = BitSums(filters)
         sums.add(np.array(cohorts), np.array([[int(bit) for bit in reversed(each)] for each in bits], np.uint8))
         counts.add_level(sums.reports, sums.ones, epsilon=epsilon)
-    found = decode(counts, CandidateMap.of_words(list(candidates), filters))
+    found = decode(counts, CandidateMap.from_words(list(candidates), filters))
     low, high = found.interval(about=ABOUT[about])
-    numbers = {"share": found.consistent(), "estimate": found.value, "std_error": found.standard_error(ABOUT[about])}
-    columns = numbers | {"low": low, "high": high, "found": found.detected()}
+    numbers = {"share": found.consistent(), "estimate": found.value, "std_error": found.compute_std_error(ABOUT[about])}
+    columns = numbers | {"low": low, "high": high, "found": found.find_detected()}
     return {"devices": found.devices, "word": list(found.labels)} | {
         name: column.tolist() for name, column in columns.items()
     }

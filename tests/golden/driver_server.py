@@ -41,6 +41,7 @@ from relaxdp.device.simulate import simulate as run_simulation
 from relaxdp.device.state import State as DeviceState
 from relaxdp.device.store import DeviceFile, DeviceStore
 from relaxdp.errors import RelaxdpError
+from relaxdp.mechanisms.registry import create_mechanism
 
 ROOT = Path(__file__).parents[2]
 CLOCK_VARIABLE = "RELAXDP_GOLDEN_CLOCK"
@@ -463,10 +464,10 @@ def _rows(rows: Sequence[Mapping[str, Any]] | None) -> Rows | None:
 def draw_reports(question: Question, level: str, answers: Mapping[str, Any], *, key: bytes) -> dict[str, Any]:
     """Draw the report of each pseudonym under one key, as devices would draw it that share this key."""
     assert question.values is not None
-    mechanism = rx.mechanism(list(question.values), encoding=MECHANISMS[question.mechanism])
+    mechanism = create_mechanism(MECHANISMS[question.mechanism], values=list(question.values))
     found = mechanism.release(
-        list(answers.values()), list(answers), key=rx.Key.from_bytes(key), epsilon=level, release=question.name,
-        attribute=ATTRIBUTE,
+        list(answers.values()), list(answers), key=rx.Key.from_bytes(key), epsilon=level, name=question.name,
+        column=ATTRIBUTE,
     )  # fmt: skip
     return {name: written_report(report) for name, report in zip(answers, found, strict=True)}
 
@@ -482,8 +483,8 @@ def estimate_files(files: Sequence[Path], *options: str) -> dict[str, Any]:
     found = json.loads(printed("estimate", *map(str, files), "--json", *options))
     (group,) = found["groups"]
     return {
-        "devices": group["objects"],
-        "levels": {each["epsilon"]: each["objects"] for each in group["levels"]},
+        "devices": group["n"],
+        "levels": {each["epsilon"]: each["n"] for each in group["levels"]},
         "rows": _rows(group["estimates"]),
     }
 

@@ -158,17 +158,15 @@ def test_plans_by_command(tmp_path: Path) -> None:
     """Two of epsilon, individuals and margin give the third; a schedule shows every step and where to stop."""
     asked: dict[str, Any] = {"state": tmp_path}
     found = {
-        "epsilon": driver_commands.plan("--values", "5", "--objects", "100000", "--half-width", "0.01", **asked),
-        "n": driver_commands.plan("--values", "5", "--epsilon", "1", "--half-width", "0.01", **asked),
-        "margin": driver_commands.plan("--values", "100", "--epsilon", "1", "--objects", "100000", **asked),
-        "number": driver_commands.plan("--range", "0", "120", "--epsilon", "1", "--objects", "5000", **asked),
+        "epsilon": driver_commands.plan("--values", "5", "--n", "100000", "--margin", "0.01", **asked),
+        "n": driver_commands.plan("--values", "5", "--epsilon", "1", "--margin", "0.01", **asked),
+        "margin": driver_commands.plan("--values", "100", "--epsilon", "1", "--n", "100000", **asked),
+        "number": driver_commands.plan("--range", "0", "120", "--epsilon", "1", "--n", "5000", **asked),
         "linear": driver_commands.plan(
-            "--values", "3", "--objects", "50000", "--schedule", "linear", "--first", "0.1", "--last", "1", "--steps",
-            "4", "--half-width", "0.02", **asked,
+            "--values", "3", "--n", "50000", "--schedule", "linear:0.1,1,4", "--margin", "0.02", **asked,
         ),
         "noisy sampling": driver_commands.plan(
-            "--values", "2", "--objects", "50000", "--schedule", "noisy-sampling", "--alpha", "1", "--beta", "0.5",
-            "--steps", "3", **asked,
+            "--values", "2", "--n", "50000", "--schedule", "noisy-sampling:1,0.5,3", **asked,
         ),
     }  # fmt: skip
     recorded.check("plans-by-command", found)

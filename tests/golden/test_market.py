@@ -113,7 +113,7 @@ def test_a_buyer_who_comes_back_a_second_buyer_and_a_coalition(market: Marketpla
     own = {level: make_file(tmp_path, level) for level in ("0.3", "0.5", "0.7")}
     for level, file in [*bought.items(), *own.items()]:
         assert stated_level(file) == level
-        estimate = estimate_files([file], "--confidence", CONFIDENCE, "--simultaneous")
+        estimate = estimate_files([file], "--confidence-level", CONFIDENCE, "--simultaneous")
         assert estimate["devices"] == ROWS
         assert all(low <= SHARES[value] <= high for value, _, low, high in estimate["rows"])
 

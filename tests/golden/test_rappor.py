@@ -76,8 +76,8 @@ def test_from_words_to_reports_to_words(tmp_path: Path) -> None:
         assert fields == [str(32 * cohort + bit + 1) for cohort, bits in enumerate(by_cohort) for bit in bits]
     where: dict[str, Any] = {"id": "client", "column": "word"}
     made = [holder.encode(source, "2", "r0.csv", name="words", **where)]
-    linear = ["--pace", "linear", "--first", "2", "--limit", "6", "--steps", "3"]
-    sampling = ["--pace", "noisy-sampling", "--alpha", "2", "--beta", "1", "--steps", "6"]
+    linear = ["--schedule", "linear:2,6,3"]
+    sampling = ["--schedule", "noisy-sampling:2,1,6"]
     for step, options in enumerate((linear, linear, sampling, ["--epsilon", "10"])):
         made.append(holder.relax("words", f"r{step + 1}.csv", *options))
     for each in made:
@@ -93,7 +93,7 @@ def test_from_words_to_reports_to_words(tmp_path: Path) -> None:
         "false discoveries": holder.decode(
             ["r4.csv"], "--correction", "benjamini-hochberg", "--rate", "0.2", "--simultaneous"
         ),
-        "at 6": holder.decode(["r2.csv"], "--about", "population", "--confidence", "0.9"),
+        "at 6": holder.decode(["r2.csv"], "--about", "population", "--confidence-level", "0.9"),
     }
     recorded.check("rappor", found)
     # Every client counts once, at its highest level.

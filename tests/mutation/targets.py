@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 _ARRAYS, _BRIDGES, _STREAM = (
-    "tests/unit/draw/test_arrays.py",
-    "tests/exact/draw/test_bridge_arrays.py",
-    "tests/unit/draw/test_stream.py",
+    "tests/unit/sampling/test_arrays.py",
+    "tests/exact/sampling/test_bridge_arrays.py",
+    "tests/unit/sampling/test_stream.py",
 )
 _THRESHOLD, _LAWS, _FRONT = (
-    "tests/exact/law/test_threshold.py",
-    "tests/exact/law/test_laws.py",
+    "tests/exact/theory/test_threshold.py",
+    "tests/exact/theory/test_laws.py",
     "tests/unit/mechanisms/test_mechanisms.py",
 )
-_KERNEL = "tests/unit/draw/test_kernel.py"
+_KERNEL = "tests/unit/sampling/test_kernel.py"
 _DRAWS, _TAGS = "the_compiled_path_draws_what_numpy_draws", "tags_are_codes_of_whole_messages"
 _STEP = tuple(f"{_KERNEL}::test_a_{name}" for name in (
     "step_reads_the_same_bytes_and_draws_the_same", "step_whose_digits_do_not_suffice_is_left_to_numpy",
@@ -31,50 +31,56 @@ _SALES = (
 )
 
 TARGETS: dict[str, tuple[str, ...]] = {
-    "law/bridge.py": ("src/relaxdp/law/bridge.py", _LAWS),
-    "law/relaxation.py": ("src/relaxdp/law/relaxation.py", "tests/exact/paper/test_tables.py"),
-    "law/support.py": (
-        "src/relaxdp/law/support.py",
+    "theory/response.py": (
+        *("src/relaxdp/theory/response.py", _LAWS, "tests/exact/paper/test_tables.py"),
         "tests/exact/estimation/test_estimators.py",
         "tests/exact/estimation/test_shuffled.py::test_covers",
     ),
-    "law/level.py": ("src/relaxdp/law/level.py", "tests/unit/law/test_level.py", _THRESHOLD),
-    "law/epsilon.py": ("src/relaxdp/law/epsilon.py", "tests/unit/law/test_level.py", _THRESHOLD),
-    "law/transcript.py": ("src/relaxdp/law/transcript.py", f"{_FRONT}::test_privacy_loss", _LAWS),
-    "draw/bridge.py": ("tests/exact/draw/test_bridge_draw.py", f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time"),
-    "draw/bridge_arrays.py": (
-        *(_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
-        "tests/unit/draw/test_kernel_answers.py::test_the_answers_are_those_of_numpy",
+    "theory/level.py": ("src/relaxdp/theory/level.py", "tests/unit/theory/test_level.py", _THRESHOLD),
+    "theory/epsilon.py": ("src/relaxdp/theory/epsilon.py", "tests/unit/theory/test_level.py", _THRESHOLD),
+    "theory/privacy_loss.py": ("src/relaxdp/theory/privacy_loss.py", f"{_FRONT}::test_privacy_loss", _LAWS),
+    "sampling/bridge.py": (
+        "tests/exact/sampling/test_bridge_draw.py",
+        f"{_BRIDGES}::test_keyed_arrays_equal_one_at_a_time",
     ),
-    "draw/canonical.py": ("src/relaxdp/draw/canonical.py", _STREAM, _FRONT),
-    "draw/state_file.py": _STATE,
-    "draw/columns.py": (
+    "sampling/bridge_arrays.py": (
+        *(_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
+        "tests/unit/sampling/test_kernel_answers.py::test_the_answers_are_those_of_numpy",
+    ),
+    "sampling/canonical.py": ("src/relaxdp/sampling/canonical.py", _STREAM, _FRONT),
+    "mechanisms/relaxation.py": _STATE,
+    "sampling/columns.py": (
         *(_ARRAYS, _STREAM, _FRONT, _KERNEL),
         *("-k", "(column or kind or dtype or ids or one_id or length or callers_line) and not equals_scalar"),
     ),
-    "draw/entropy.py": (_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
-    "draw/key.py": ("src/relaxdp/draw/key.py", "tests/unit/draw/test_key.py"),
-    "draw/path.py": (
+    "sampling/entropy.py": (_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
+    "sampling/keys.py": ("src/relaxdp/sampling/keys.py", "tests/unit/sampling/test_key.py"),
+    "sampling/path.py": (
         *(
-            "tests/exact/draw/test_path.py",
-            "--deselect=tests/exact/draw/test_path.py::test_path_equals_chain_for_other_words",
+            "tests/exact/sampling/test_path.py",
+            "--deselect=tests/exact/sampling/test_path.py::test_path_equals_chain_for_other_words",
         ),
         _STREAM,
         f"{_ARRAYS}::test_a_position_that_equals_the_threshold",
         f"{_ARRAYS}::test_words_that_lie_on_a_boundary",
         *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _TAGS, "what_is_asked_for_is_what_draws")),
     ),
-    "draw/private_file.py": ("tests/unit/draw/test_key.py", *_STATE),
-    "draw/repeats.py": (_FRONT, f"{_ARRAYS}::test_ids_of_numpy_in_ascii_are_not_converted", "-k", "ids or repeat"),
-    "draw/stream.py": (
-        "src/relaxdp/draw/stream.py",
-        "tests/unit/law/test_level.py",
+    "sampling/private_file.py": ("tests/unit/sampling/test_key.py", *_STATE),
+    "sampling/duplicate_ids.py": (
+        _FRONT,
+        f"{_ARRAYS}::test_ids_of_numpy_in_ascii_are_not_converted",
+        "-k",
+        "ids or repeat",
+    ),
+    "sampling/stream.py": (
+        "src/relaxdp/sampling/stream.py",
+        "tests/unit/theory/test_level.py",
         _STREAM,
-        "tests/exact/draw/test_bridge_draw.py",
+        "tests/exact/sampling/test_bridge_draw.py",
         *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _TAGS, "nothing_has_no_length")),
     ),
     "ledger/account.py": _LEDGER,
-    "ledger/amounts.py": ("src/relaxdp/ledger/amounts.py", *_LEDGER),
+    "ledger/amounts.py": ("src/relaxdp/ledger/events.py", *_LEDGER),
     "ledger/events.py": _LEDGER,
     "ledger/rules.py": _LEDGER,
     "market/levels.py": ("src/relaxdp/market/levels.py", _LEVELS),

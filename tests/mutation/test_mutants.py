@@ -85,7 +85,7 @@ from tests.mutation.trial import Trials, prepare
 folder, path = Path({str(tmp_path)!r}), Path({str(SOURCE / "law" / "bridge.py")!r})
 prepare(folder, heavy=())
 source = path.read_text()
-trials = Trials("law/bridge.py", source, [str(path), str(folder / "test_it.py")], folder / "log")
+trials = Trials("theory/response.py", source, [str(path), str(folder / "test_it.py")], folder / "log")
 wrong = [
     ("lower > upper", "lower < upper"),
     ("a blur goes down", "no"),
@@ -99,7 +99,7 @@ print(*trials.run(codes), sep=", ")
 """
     (tmp_path / "test_it.py").write_text(
         "from fractions import Fraction as F\n"
-        "from relaxdp.law.bridge import blur_ratio\n"
+        "from relaxdp.theory.response import blur_ratio\n"
         "def test_it():\n    assert blur_ratio(F(1, 3), F(1, 2)) == F(2, 3)\n"
     )
     done = subprocess.run([sys.executable, "-c", work], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -118,8 +118,11 @@ def test_equivalents_name_modules_that_are_tried_and_have_reasons() -> None:
 
 def test_the_page_keeps_the_lines_of_what_was_not_tried(tmp_path: Path) -> None:
     page = tmp_path / "mutants.md"
-    write_page([Result("law/level.py", 13, 12, 0, 1, 1.2), Result("law/bridge.py", 2, 1, 1)], {}, page)
-    write_page([Result("law/level.py", 14, 14)], {("law/level.py", "f", "a < b", "a <= b"): "never equal"}, page)
+    write_page([Result("theory/level.py", 13, 12, 0, 1, 1.2), Result("theory/response.py", 2, 1, 1)], {}, page)
+    write_page([Result("theory/level.py", 14, 14)], {("theory/level.py", "f", "a < b", "a <= b"): "never equal"}, page)
     text = page.read_text("utf-8")
-    assert "| `law/bridge.py` | 2 | 1 | 1 | 0 | 0 |\n| `law/level.py` | 14 | 14 | 0 | 0 | 0 |\n| all | 16 |" in text
-    assert "### `law/level.py`\n\n- `f`, `a < b`, `a < b` as `a <= b`: never equal\n" in text
+    assert (
+        "| `theory/response.py` | 2 | 1 | 1 | 0 | 0 |\n| `theory/level.py` | 14 | 14 | 0 | 0 | 0 |\n| all | 16 |"
+        in text
+    )
+    assert "### `theory/level.py`\n\n- `f`, `a < b`, `a < b` as `a <= b`: never equal\n" in text

@@ -20,12 +20,12 @@ from tests.conftest import missing
 from tests.patience import PATIENCE
 
 import relaxdp
-from relaxdp.draw.kernel import build
+from relaxdp.sampling.kernel import build
 from relaxdp.service.bundle import INDEX
 
 ROOT = Path(__file__).parents[2]
 MAKER = ROOT / ".venv-dist" / "bin" / "python"
-KERNEL = f"relaxdp/draw/kernel/{build.LIBRARY.name}"
+KERNEL = f"relaxdp/sampling/kernel/{build.LIBRARY.name}"
 pytestmark = pytest.mark.long
 
 

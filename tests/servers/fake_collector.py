@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relaxdp.device.offer import encoding_of
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, epsilon_text
 
 JSON = "application/json"
 

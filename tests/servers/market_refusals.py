@@ -356,8 +356,8 @@ def _pools() -> Iterator[Mistake]:
     for name, code, encoding, prices in [
         ("of one value", "values", {"name": "categorical", "values": ["a"]}, FORMULA),
         ("of a value twice", "values", {"name": "categorical", "values": ["a", "a"]}, FORMULA),
-        ("of no values", "encoding", {"name": "categorical"}, FORMULA),
-        ("of an unknown encoding", "encoding", {"name": "magic", "values": ["a", "b"]}, FORMULA),
+        ("of no values", "mechanism", {"name": "categorical"}, FORMULA),
+        ("of an unknown encoding", "mechanism", {"name": "magic", "values": ["a", "b"]}, FORMULA),
         ("of Bloom filters", "campaign", {"name": "bloom", "options": {"bits": 8, "hashes": 1, "cohorts": 1}}, FORMULA),
         ("of an empty range", "range", {"name": "numeric", "range": [1, 1]}, FORMULA),
         ("with prices that fall", "price", two, {"formula": "0 - 1"}),

@@ -13,12 +13,13 @@ import pyarrow.parquet as pa_parquet
 from tests.servers.markets import VALUES, Trader, altered, column_of, level_of, release_file
 
 import relaxdp as rx
+from relaxdp.mechanisms.registry import create_mechanism
 
 POINTS = [["0.1", 10], ["1", 100], ["2", 200]]
 PRICES = {"points": POINTS}
 FORMULA = {"formula": "10*epsilon"}
 LEVELS = {"levels": ["0.5", "1", "2"]}
-HASHED = rx.mechanism(list(range(50)), encoding="local-hash", buckets=5)
+HASHED = create_mechanism("local-hash", values=list(range(50)), options={"buckets": 5})
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         ("other values", rx.Categorical([*VALUES[:2], "other"])),
         ("values in another order", rx.Categorical(VALUES[::-1])),
         ("more values", rx.Categorical([*VALUES, "other"])),
-        ("another encoding", rx.mechanism(VALUES, encoding="unary-optimised")),
+        ("another encoding", create_mechanism("unary-optimised", values=VALUES)),
         ("numbers instead", rx.Numeric(0, 10)),
     ]:
         truths = None if not isinstance(mechanism, rx.Numeric) else [1.0] * 40

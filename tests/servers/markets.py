@@ -24,7 +24,6 @@ from tests.servers.collectors import Answer, Running
 
 import relaxdp as rx
 from relaxdp.errors import RelaxdpError
-from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market import accounts, listings, pools, purchases, views
 from relaxdp.market.accounts import OPERATOR
 from relaxdp.market.details import Details
@@ -33,12 +32,13 @@ from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.receipts import signed_of
-from relaxdp.mechanisms import Mechanism
+from relaxdp.mechanisms.base import Mechanism
 from relaxdp.service.observe import code_of
 from relaxdp.service.schema import METADATA, SCHEMA
 from relaxdp.service.wire import EncodingRequest, WireLevel, resolved
 from relaxdp.storage.database import Database
 from relaxdp.tables.metadata import METADATA_KEY
+from relaxdp.theory.epsilon import as_epsilon
 
 SELLER_KEY = rx.Key.from_bytes(bytes(range(32)))
 MARKET_KEY = rx.Key.from_bytes(bytes(range(100, 132)))
@@ -84,7 +84,7 @@ def release_file(
     mechanism = rx.Categorical(VALUES) if mechanism is None else mechanism
     ids = list(range(1, 41)) if ids is None else ids
     if truths is None:
-        truths = [mechanism.encoding.labels[place % len(mechanism.encoding.labels)] for place in range(len(ids))]
+        truths = [mechanism.labels[place % len(mechanism.labels)] for place in range(len(ids))]
     target = folder / f"{name or f'{release}-{epsilon}'}.parquet"
     target.unlink(missing_ok=True)
     table = pa.table({"id": pa.array(ids), **{column: pa.array(truths) for column in columns}})
@@ -123,7 +123,7 @@ def column_of(said: Any) -> Any:
 
 def level_of(epsilon: str, mechanism: Mechanism | None = None) -> dict[str, str]:
     """Return a level as it travels."""
-    encoding = (mechanism or rx.Categorical(VALUES)).encoding
+    encoding = mechanism or rx.Categorical(VALUES)
     return {"epsilon": epsilon, "threshold": str(encoding.threshold(as_epsilon(epsilon)))}
 
 

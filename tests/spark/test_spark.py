@@ -12,17 +12,17 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.draw.key import Key
 from relaxdp.errors import (
+    ArgumentError,
     BudgetExceededError,
-    DescriptionError,
+    IdError,
     KeyFileError,
-    ObjectIdError,
-    OptionError,
+    MetadataError,
     RowsChangedError,
     SparkError,
     UndeclaredValueError,
 )
+from relaxdp.sampling.keys import Key
 from relaxdp.tables import spark as spark_module
 from relaxdp.tables.snapshot import Kind, Snapshot
 
@@ -160,18 +160,18 @@ def test_what_is_rejected(spark: Any, vault: rx.Vault, tmp_path: Path) -> None:
         ("diagnosis", unknown, UndeclaredValueError),
         ("person", upper, RowsChangedError),
         ("person", renamed, RowsChangedError),
-        ("person", repeated, ObjectIdError),
+        ("person", repeated, IdError),
     ):
         wrong = table.set_column(table.schema.get_field_index(column), column, pa.array(values))
         with pytest.raises(kind) as caught:
             release(vault, to_spark(spark, wrong, tmp_path), epsilon=2)
         assert caught.value.hint
         assert SECRET not in str(caught.value)
-    with refused(DescriptionError):
+    with refused(MetadataError):
         release(vault, made.to_frame(), columns={"diagnosis": VALUES}, name="again", passthrough=())
     with refused(BudgetExceededError):
         release(vault, frame, epsilon=11)
-    with refused(OptionError, says="output"):
+    with refused(ArgumentError, says="output"):
         release(vault, frame, output=tmp_path / "out.parquet")
     assert (vault.spent, sorted(each.name for each in (vault.path / "snapshots").iterdir())) == before
     logs = [each.read_bytes() for each in (spark.relaxdp_folder / "events").rglob("*") if each.is_file()]

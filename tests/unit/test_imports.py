@@ -39,11 +39,11 @@ LISTS = KEYED | {"pyarrow"}
     ("code", "allowed"),
     [
         ("import relaxdp; dir(relaxdp)", set()),
-        ("from relaxdp import Level, relaxation_law", set()),
+        ("from relaxdp.theory import Level, relaxation_law", set()),
         ("from relaxdp import Key", KEYED),
         ("import relaxdp; [getattr(relaxdp, name) for name in relaxdp.__all__]", LISTS),
         ("from relaxdp import Categorical, Key; key = Key.from_bytes(bytes(32)); "
-         "Categorical(['a', 'b']).release(['b'], [1], key=key, epsilon=1, release='r', attribute='a')", LISTS),
+         "Categorical(['a', 'b']).release(['b'], [1], key=key, epsilon=1, name='r', column='a')", LISTS),
     ],
 )  # fmt: skip
 def test_a_name_brings_what_it_needs(code: str, allowed: set[str]) -> None:
@@ -64,7 +64,7 @@ def test_a_service_starts_without_what_only_estimates_need() -> None:
 def test_the_list_of_commands_says_what_each_says_itself() -> None:
     commands = typer.main.get_group(app).commands
     assert list(commands) == list(COMMANDS)
-    for name, (_, sentence) in COMMANDS.items():
+    for name, (_, _, sentence) in COMMANDS.items():
         assert (commands[name].help or "").partition("\n\n")[0] == sentence, name
 
 

@@ -1,4 +1,4 @@
-"""Errors that programs can read: a constant sentence, fields, a named way out; and words of an interface only there."""
+"""Errors that programs can read: a constant sentence, fields, and one hint for Python and the command line."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ from typer.main import get_command
 import relaxdp
 from relaxdp import errors
 from relaxdp.cli.main import app
-from relaxdp.cli.remedies import ON_COMMAND_LINE
-from relaxdp.errors import EpsilonError, KeyFileError, LevelError, RelaxdpError, refusing
-from relaxdp.remedies import IN_PYTHON
+from relaxdp.errors import EpsilonError, KeyFileError, LevelError, RelaxdpError, on_error
 
 SOURCE = Path(relaxdp.__file__).parent
 KINDS = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, RelaxdpError)}
-LIBRARY = ("law", "draw", "encodings", "estimation", "mechanisms.py")
+LIBRARY = ("theory", "sampling", "mechanisms", "estimation", "front.py")
 
 
 @cache
@@ -84,32 +82,26 @@ def test_no_sentence_says_what_did_not_happen() -> None:
                 assert not re.search(r"[Nn]othing was", sentence), f"{file.name}:{call.lineno}: {sentence}"
 
 
-def test_every_way_out_has_words() -> None:
-    """Where a person types, or calls a function; some are of the one or of the other only."""
-    named = set()
-    for file in files():
-        for node in parsed(file):
-            if isinstance(node, ast.keyword) and node.arg == "remedy":
-                for each in ast.walk(node.value):
-                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                        named |= set(each.value.split())
-    assert named <= set(ON_COMMAND_LINE) | set(IN_PYTHON)
+def hints(file: Path) -> Iterator[tuple[ast.Call, str]]:
+    """Every hint that is written out where an error is made; it may be one of two."""
+    for call, _ in raised(file):
+        for each in call.keywords:
+            if each.arg == "hint":
+                for node in ast.walk(each.value):
+                    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                        yield call, node.value
 
 
-@pytest.mark.parametrize("words", [ON_COMMAND_LINE, IN_PYTHON], ids=["command", "Python"])
-def test_a_way_out_has_the_fields_that_its_words_name(words: dict[str, str]) -> None:
+def test_a_hint_has_the_fields_that_it_names() -> None:
     for file in files():
-        for call, _ in raised(file):
+        for call, hint in hints(file):
             given = {each.arg for each in call.keywords}
-            remedies = [each.value for each in call.keywords if each.arg == "remedy"]
-            texts = [node.value for each in remedies for node in ast.walk(each) if isinstance(node, ast.Constant)]
-            for name in " ".join(map(str, texts)).split():
-                named = {field for _, field, _, _ in Formatter().parse(words.get(name, "")) if field is not None}
-                assert named <= given or None in given, f"{file.name}:{call.lineno}: {name}"
+            named = {field for _, field, _, _ in Formatter().parse(hint) if field is not None}
+            assert named <= given or None in given, f"{file.name}:{call.lineno}: {hint}"
 
 
-def test_a_way_out_can_be_gone() -> None:
-    """Every option, command, function and argument that one names is there."""
+def test_options_and_names_of_hints_exist() -> None:
+    """Every option, command and public name that a hint of the library names is there."""
 
     def commands(group: Any, *above: str) -> Iterator[tuple[str, Any]]:
         for name, each in getattr(group, "commands", {}).items():
@@ -118,14 +110,22 @@ def test_a_way_out_can_be_gone() -> None:
 
     known = dict(commands(get_command(app)))
     options = {option for each in known.values() for parameter in each.params for option in parameter.opts}
-    for words in ON_COMMAND_LINE.values():
-        assert set(re.findall(r"(?<![-\w])--[a-z][-a-z]*", words)) <= options, words
-        assert set(re.findall(r"`relaxdp ([a-z]+)", words)) <= set(known), words
-    functions = (relaxdp.Vault.release, relaxdp.estimate, relaxdp.plan, relaxdp.Numeric)
+    functions = (
+        relaxdp.Vault.create, relaxdp.Vault.release, relaxdp.estimate, relaxdp.plan, relaxdp.Numeric,
+        relaxdp.SquareWave,
+    )  # fmt: skip
     arguments = {name for each in functions for name in signature(each).parameters}
-    for words in IN_PYTHON.values():
-        assert all(hasattr(relaxdp, name) for name in re.findall(r"\brx\.(\w+)", words)), words
-        assert set(re.findall(r"\b([a-z_]+)=", words)) <= arguments, words
+    count = 0
+    for file in files():
+        for call, hint in hints(file):
+            where = f"{file.name}:{call.lineno}: {hint}"
+            assert set(re.findall(r"(?<![-\w{])--[a-z][-a-z]*", hint)) <= options | {"--help"}, where
+            assert set(re.findall(r"`relaxdp ([a-z]+)", hint)) <= set(known), where
+            assert all(hasattr(relaxdp, name) for name in re.findall(r"\brx\.(\w+)", hint)), where
+            in_both = re.findall(r"\b([a-z_]+)=(?:True)? \(--", hint)
+            assert set(in_both) <= arguments, where
+            count += len(in_both)
+    assert count >= 8
 
 
 def test_no_code_looks_into_what_an_error_says() -> None:
@@ -142,29 +142,23 @@ def test_no_code_looks_into_what_an_error_says() -> None:
         assert not searches.search(text), file.name
 
 
-def test_a_boundary_adds_what_did_not_happen_and_the_way_out() -> None:
+def test_the_inner_consequence_counts() -> None:
     def inner() -> None:
-        raise LevelError("epsilon may only grow: {old} is out.", remedy="again", old="0.5", row=17)
+        raise LevelError("Epsilon may only grow: {old} is out.", hint="Pass more than {old}.", old="0.5", row=17)
 
-    inside, outside = refusing("Nothing was released.", {"again": "--again."}), {"again": "say again={old}."}
-    with pytest.raises(LevelError) as caught, refusing("Nothing was sent.", outside), inside:
+    with pytest.raises(LevelError) as caught, on_error("Nothing was sent."), on_error("Nothing was released."):
         inner()
     problem = caught.value
-    assert problem.sentence == "row 17: epsilon may only grow: 0.5 is out."
-    assert str(problem) == "row 17: epsilon may only grow: 0.5 is out. say again=0.5. Nothing was released."
+    assert problem.sentence == "Row 17: epsilon may only grow: 0.5 is out."
+    assert str(problem) == "Row 17: epsilon may only grow: 0.5 is out. Pass more than 0.5. Nothing was released."
     assert (problem.code, problem.fields) == ("level_error", {"old": "0.5", "row": 17})
 
 
 def test_an_error_survives_a_process_and_a_copy() -> None:
-    problem = KeyFileError("there is no key file {path!r}.", remedy="clip", hint="Make {path!r}.", path="a{b}")
+    problem = KeyFileError("there is no key file {path!r}.", hint="Make {path!r}.", path="a{b}")
     problem.consequence = "Nothing was written."
     again = pickle.loads(pickle.dumps(problem))
-    assert (type(again), str(again), again.fields, again.remedy) == (
-        KeyFileError,
-        str(problem),
-        problem.fields,
-        "clip",
-    )
+    assert (type(again), str(again), again.fields) == (KeyFileError, str(problem), problem.fields)
     assert str(again) == "there is no key file 'a{b}'. Make 'a{b}'. Nothing was written."
 
 

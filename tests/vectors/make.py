@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp import Categorical, Key
-from relaxdp.draw.canonical import kind_of
-from relaxdp.law.epsilon import epsilon_text
+from relaxdp.sampling.canonical import get_value_kind
+from relaxdp.theory.epsilon import epsilon_text
 
 FILE = Path(__file__).with_name("stream-1.json")
 WORDS = ["", "a", "flu", "covid", "none", "yes", "no", "Straße", "漢字", "🙂", "x" * 24, "y" * 100, "a\u0000b", " "]
@@ -21,7 +21,7 @@ WORDS = ["", "a", "flu", "covid", "none", "yes", "no", "Straße", "漢字", "�
 
 def typed(value: Any) -> dict[str, str]:
     """Return a value with its kind, in a form that every language can read."""
-    kind = kind_of(value)
+    kind = get_value_kind(value)
     assert kind is not None
     return {"type": kind, "value": value.hex() if kind == "bytes" else repr(value) if kind == "number" else str(value)}
 
@@ -39,15 +39,15 @@ def reports(case: dict[str, Any]) -> list[dict[str, Any]]:
     path = answers.path(
         values[case["truth"]],
         key=Key.from_bytes(bytes.fromhex(case["key"])),
-        object_id=untyped(case["object"]),
-        release=case["release"],
-        attribute=case["attribute"],
+        id=untyped(case["object"]),
+        name=case["release"],
+        column=case["attribute"],
     )
     return [
         {
             "epsilon": level["epsilon"],
-            "threshold": str(answers.encoding.level(level["epsilon"]).threshold),
-            "report": path.codes_at(answers.encoding.level(level["epsilon"]))[0],
+            "threshold": str(answers.level(level["epsilon"]).threshold),
+            "report": path.codes_at(answers.level(level["epsilon"]))[0],
         }
         for level in case["levels"]
     ]

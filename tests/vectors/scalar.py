@@ -1,6 +1,6 @@
 """A second, plain implementation of the encodings of stream version 1: one object, one block at a time, from the page.
 
-It shares no code with the package (docs/stream.md and docs/encodings.md are all that it follows).
+It shares no code with the package (docs/stream.md is all that it follows).
 """
 
 from __future__ import annotations

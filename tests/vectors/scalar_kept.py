@@ -1,6 +1,6 @@
 """Bloom filters, numbers and waves, by the plain implementation of stream version 1: truths that have no index.
 
-Like its sister it shares no code with the package (docs/stream.md, docs/rappor.md and docs/encodings.md).
+Like its sister it shares no code with the package (docs/stream.md and docs/rappor.md).
 """
 
 from __future__ import annotations

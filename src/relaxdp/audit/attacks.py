@@ -3,11 +3,11 @@
 An attack returns *candidates*: a mask of shape (objects, values), true for each value that it holds for the best guess.
 Mostly there is one; the paper does not say how ties are broken, so here they are broken uniformly: `error_rate` counts
 an object with k candidates, the truth among them, as 1/k right (the expectation, so nothing random is added), and
-`guesses` draws one of them.
+`draw_guesses` draws one of them.
 
 >>> reports = np.array([[1, 1, 0], [0, 0, 0]])
 >>> for name, attack in ATTACKS.items():
-...     print(name, guesses(attack(reports, Relaxed.at([0.5, 1, 2], values=2), [0.5, 1, 2])).tolist())
+...     print(name, draw_draw_guesses(attack(reports, Relaxed.at([0.5, 1, 2], values=2), [0.5, 1, 2])).tolist())
 last output [0, 0]
 maximum likelihood [0, 0]
 highest frequency [1, 0]
@@ -17,19 +17,166 @@ weighted highest frequency [0, 0]
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.laws import Floats, Independent, Law, NoisySamples, Relaxed, Transcripts, check_transcripts
 from relaxdp.errors import AuditError
-from relaxdp.law.epsilon import Epsilon, as_epsilon, check_values
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_values, release_threshold
+from relaxdp.theory.level import retention
+from relaxdp.theory.response import NOISE, TRUTH, bridge_mixture
+
+Floats = NDArray[np.float64]
+Transcripts = NDArray[Any]
+
+
+class Law(Protocol):
+    """The distribution of a transcript."""
+
+    @property
+    def values(self) -> int:
+        """The number of true values, and of codes."""
+        ...
+
+    def log_likelihoods(self, transcripts: Transcripts) -> Floats:
+        """Return the log probability of each transcript under each true value, of shape (individuals, values)."""
+        ...
+
+
+def retentions(epsilons: Sequence[Epsilon], values: int) -> tuple[Fraction, ...]:
+    """Return the retentions that are really used at some levels."""
+    return tuple(retention(release_threshold(epsilon, values)) for epsilon in epsilons)
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """Reports of one path, or of Algorithm 1, at retentions that do not fall: a transcript of this package."""
+
+    values: int
+    levels: tuple[Fraction, ...]
+
+    @classmethod
+    def at(cls, epsilons: Sequence[Epsilon], *, values: int) -> Relaxed:
+        """Return the distribution of reports at these levels."""
+        return cls(values, retentions(epsilons, values))
+
+    def log_likelihoods(self, transcripts: Transcripts) -> Floats:
+        """Return the sum of the logarithms of the steps of Algorithm 1.
+
+        Claim: equals `transcript_probability`; tests/exact/audit/test_attacks.py.
+        """
+        codes = check_transcripts(transcripts, self.values, len(self.levels))
+        truth = np.arange(self.values)
+        last, likelihoods = np.zeros(len(codes), codes.dtype), np.zeros((len(codes), self.values))
+        for (old, new), report in zip(pairwise((NOISE, *self.levels)), codes.T, strict=True):
+            agree = bridge_mixture(self.values, old, new, TRUTH, agree=True)
+            differ = bridge_mixture(self.values, old, new, TRUTH, agree=False)
+            # Row: whether the last report is the truth. Column: the next report is another value, the last one, the
+            # truth, or (where these are one) both.
+            chances = [
+                [mixture.redraw / self.values + extra for extra in _extras(mixture)] for mixture in (differ, agree)
+            ]
+            table = _logarithms(chances)
+            was_truth = last[:, None] == truth
+            kind = (report == last)[:, None] + 2 * (report[:, None] == truth)
+            likelihoods += table[was_truth.astype(np.intp), kind]
+            last = report
+        return likelihoods
+
+
+def _extras(mixture: Any) -> tuple[Fraction, ...]:
+    both = mixture.to_upper + mixture.to_lower
+    return Fraction(0), mixture.to_lower, mixture.to_upper, both
+
+
+@dataclass(frozen=True, slots=True)
+class Independent:
+    """Reports that were drawn independently of each other at these retentions, which relaxation avoids."""
+
+    values: int
+    levels: tuple[Fraction, ...]
+
+    @classmethod
+    def at(cls, epsilons: Sequence[Epsilon], *, values: int) -> Independent:
+        """Return the distribution of independent reports at these levels."""
+        return cls(values, retentions(epsilons, values))
+
+    def log_likelihoods(self, transcripts: Transcripts) -> Floats:
+        """Return the sum of the logarithms of each report's probability."""
+        codes = check_transcripts(transcripts, self.values, len(self.levels))
+        likelihoods = np.zeros((len(codes), self.values))
+        for keep, report in zip(self.levels, codes.T, strict=True):
+            noise = (1 - keep) / self.values
+            right = (report[:, None] == np.arange(self.values)).astype(np.intp)
+            likelihoods += _logarithms([[noise, noise + keep]])[0][right]
+        return likelihoods
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySamples:
+    """Samples of one permanent response, as RAPPOR sends them: the paper's baseline, for any number of values."""
+
+    values: int
+    permanent: Fraction
+    sample: Fraction
+    samples: int
+
+    @classmethod
+    def at(cls, *, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, samples: int, values: int = 2) -> NoisySamples:
+        """Return the distribution of samples at epsilon_beta of a permanent response at epsilon_alpha."""
+        permanent, sample = retentions([epsilon_alpha, epsilon_beta], values)
+        return cls(values, permanent, sample, samples)
+
+    def log_likelihoods(self, transcripts: Transcripts) -> Floats:
+        """Return the likelihood over all permanent responses that the samples may come from."""
+        given_permanent = Independent(self.values, (self.sample,) * self.samples).log_likelihoods(transcripts)
+        noise = float((1 - self.permanent) / self.values)
+        most = given_permanent.max(axis=1, keepdims=True)
+        scaled = np.exp(given_permanent - most)
+        mixed = noise * scaled.sum(axis=1, keepdims=True) + float(self.permanent) * scaled
+        return np.asarray(np.log(mixed) + most)
+
+
+def check_transcripts(transcripts: Transcripts, values: int, reports: int | None = None) -> NDArray[np.intp]:
+    """Return transcripts as codes of shape (individuals, reports), or reject them."""
+    codes = np.asarray(transcripts)
+    if codes.ndim != 2 or codes.shape[1] == 0 or codes.dtype.kind not in "iub":
+        raise AuditError(
+            "The transcripts must be a table of whole numbers, with one row per individual and one column per report.",
+            hint="Pass an array of shape (individuals, reports), such as np.array([[0, 1], [1, 1]]).",
+        )
+    if reports is not None and codes.shape[1] != reports:
+        raise AuditError(
+            "Each individual has {reports} reports, and there are {levels} levels. The numbers must be equal.",
+            hint="Pass one epsilon per column of the transcripts.",
+            reports=codes.shape[1],
+            levels=reports,
+        )
+    if len(codes) and not (int(codes.min()) >= 0 and int(codes.max()) < values):
+        raise AuditError(
+            "A report is not the code of a value. Expected a whole number from 0 to {last}, because "
+            "there are {values} values.",
+            hint="Pass the position of each reported value in the list of values.",
+            values=values,
+            last=values - 1,
+        )
+    return codes.astype(np.intp, copy=False)
+
+
+def _logarithms(chances: Sequence[Sequence[Fraction]]) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.array([[float(chance) for chance in row] for row in chances])))
+
 
 Candidates = NDArray[np.bool_]
 Attack = Callable[[Transcripts, Law, Sequence[Epsilon]], Candidates]
 
 __all__ = [
-    "ATTACKS", "Independent", "NoisySamples", "Relaxed", "error_rate", "error_rates", "errors", "guesses",
+    "ATTACKS", "Independent", "NoisySamples", "Relaxed", "draw_guesses", "error_rate", "error_rates", "errors",
     "highest_frequency", "last_output", "maximum_likelihood", "minimum_error_rate", "weighted_highest_frequency",
 ]  # fmt: skip
 
@@ -44,7 +191,7 @@ def last_output(transcripts: Transcripts, *, values: int) -> Candidates:
 
 
 def maximum_likelihood(transcripts: Transcripts, law: Law) -> Candidates:
-    """Guess the truth under which the whole transcript is likeliest: no attack has fewer errors on equal shares."""
+    """Guess the true value that makes the whole transcript most likely: no attack has fewer errors on equal shares."""
     return _best(law.log_likelihoods(transcripts))
 
 
@@ -72,13 +219,13 @@ ATTACKS: dict[str, Attack] = {
 
 
 def errors(candidates: Candidates, truths: NDArray[np.integer]) -> Floats:
-    """Return with which probability each object's guess is wrong, ties being broken uniformly."""
+    """Return the probability that each individual's guess is wrong, ties being broken uniformly."""
     hit = candidates[np.arange(len(candidates)), np.asarray(truths)]
     return np.asarray(1 - hit / candidates.sum(axis=1))
 
 
 def error_rate(candidates: Candidates, truths: NDArray[np.integer]) -> float:
-    """Return the share of objects that are guessed wrong, ties being broken uniformly.
+    """Return the share of individuals that are guessed wrong, ties being broken uniformly.
 
     >>> error_rate(np.array([[True, False], [True, True]]), np.array([0, 1]))
     0.25
@@ -89,19 +236,19 @@ def error_rate(candidates: Candidates, truths: NDArray[np.integer]) -> float:
 def error_rates(
     transcripts: Transcripts, truths: NDArray[np.integer], law: Law, epsilons: Sequence[Epsilon]
 ) -> dict[str, float]:
-    """Return the error rate of every attack; compare it with `minimum_error_rate` where truths have equal shares."""
+    """Return the error rate of every attack; compare it with `minimum_error_rate` for equal shares."""
     return {name: error_rate(attack(transcripts, law, epsilons), truths) for name, attack in ATTACKS.items()}
 
 
-def guesses(candidates: Candidates, generator: np.random.Generator | None = None) -> NDArray[np.intp]:
-    """Return one guess for each object; a tie goes to a random candidate, or without a generator to the first."""
+def draw_guesses(candidates: Candidates, generator: np.random.Generator | None = None) -> NDArray[np.intp]:
+    """Return one guess for each individual; a tie goes to a random candidate, or without a generator to the first."""
     if generator is None:
         return np.asarray(candidates.argmax(axis=1))
     return np.asarray((candidates * generator.random(candidates.shape)).argmax(axis=1))
 
 
 def minimum_error_rate(values: int, epsilon: Epsilon) -> float:
-    """Return the least error rate of any attack on truths with equal shares: (m - 1) / (e^epsilon + m - 1).
+    """Return the least error rate of any attack on true values with equal shares: (m - 1) / (e^epsilon + m - 1).
 
     Claim: the paper's theorem on error rates, reached by the last output; tests/exact/audit/test_attacks.py.
 
@@ -123,5 +270,8 @@ def _sums(codes: NDArray[np.intp], values: int, weights: Floats) -> Floats:
 def _best(scores: Floats) -> Candidates:
     most = scores.max(axis=1, keepdims=True)
     if not np.isfinite(most).all():
-        raise AuditError("a transcript cannot occur under any truth: two different reports stand at one level.")
+        raise AuditError(
+            "A transcript cannot occur under any true value. Two different reports have the same epsilon.",
+            hint="Check the transcripts: a release that is repeated at the same epsilon returns the same report.",
+        )
     return np.asarray(scores >= most - _TIE)

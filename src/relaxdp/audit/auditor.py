@@ -8,23 +8,35 @@ from decimal import Decimal
 from hashlib import sha256
 from itertools import combinations
 from secrets import randbits
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.bound import epsilon_low, log_odds
-from relaxdp.audit.cases import Case
-from relaxdp.audit.guessing import LinearScore, Rule, rule_of_counts, rule_of_law
-from relaxdp.audit.laws import Law
+from relaxdp.audit.attacks import Law
+from relaxdp.audit.guessing import (
+    Column,
+    LinearScore,
+    Rule,
+    Transcripts,
+    View,
+    candidate_views,
+    check_mechanism,
+    derive_rule,
+    epsilon_low,
+    learn_rule,
+    log_odds,
+)
 from relaxdp.audit.sources import Function, FunctionSource, Source
-from relaxdp.audit.views import Column, Transcripts, View, candidate_views, check_mechanism
 from relaxdp.errors import AuditError
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+
+if TYPE_CHECKING:
+    from relaxdp.audit.cases import Case
 
 BATCH = 1 << 19
 _PROBE = 1 << 12  # trials that show how wide a transcript is
-LEAST_TRIALS = 1000
+MIN_TRIALS = 1000
 _MOST_LEARNING = 1 << 20  # trials; more would teach little and could not be judged
 _MOST_BYTES = 1 << 28  # of transcripts that are kept to learn from
 _BATCH_BYTES = 1 << 25
@@ -34,7 +46,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found. `print` shows it in a sentence."""
+    """The result of an audit. `print` shows it in a sentence."""
 
     claimed: Decimal
     epsilon_low: float
@@ -68,7 +80,7 @@ class Audit:
         return (
             f"claimed epsilon {epsilon_text(self.claimed)}: {verdict}. Measured at least {self.epsilon_low:.4f} "
             f"({self.share:.1%} of it) at confidence {self.confidence:.6g}: {self.right:,} of {self.guessed:,} guesses "
-            f"between two truths were right, in {self.trials:,} trials, from {self.looked_at}."
+            f"between two true values were right, in {self.trials:,} trials, from {self.looked_at}."
         )
 
 
@@ -84,15 +96,22 @@ def audit(
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> Audit:
-    """Return a lower bound of a mechanism's epsilon that is too high with at most 1 - `confidence`.
+    """Measure a lower bound of a mechanism's epsilon, which is too high with probability 1 - `confidence` at most.
 
-    `mechanism` takes an array of truths (drawn from `truths`, many at once) and returns one row of numbers for each:
-    everything that is let out about it. Rows must not depend on each other, nor on earlier calls. Rules of guessing are
-    learned from up to half of the trials and judged on the others. Where the `law` is known, the best rule follows from
-    it and is judged as well; a `score`, of which a larger value speaks for one truth, is one more thing to learn from.
-    `seed` fixes the order of truths, and the randomness of this package's own mechanisms.
+    Rules of guessing are learned from up to half of the trials, and judged on the others.
 
     Claim: never too high beyond its confidence; tests/exact/audit/test_bound.py, tests/statistical/audit/test_audit.py.
+
+    - `mechanism` takes an array of true values and returns one row of numbers for each: everything that is released.
+      Rows must not depend on each other, nor on earlier calls.
+    - `truths` are the true values to tell apart, two or more, and `claimed` is the epsilon that the mechanism claims.
+    - `trials` is the number of rows to draw, and `progress` is called with the number of finished ones.
+    - `law` is the distribution of transcripts, if it is known. The best rule follows from it and is judged as well.
+    - `score` is a number for each row to learn from. A larger value supports one of the true values.
+    - `seed` fixes the order of the true values, and the randomness of this package's own mechanisms.
+
+    Returns:
+        The largest lower bound that was found, and how.
 
     >>> generator = np.random.default_rng(1)
     >>> def careless(truths):  # two answers at epsilon 1 each, sold as one
@@ -107,16 +126,29 @@ def audit(
     seed = randbits(64) if seed is None else seed
     error = (1 - confidence) / (1 if law is None else 2)  # as many rules are judged, and any may be wrong
     table = _Table(source, np.asarray(truths), seed, trials, progress)
-    return table.audited(as_epsilon(claimed), confidence, error, law, score)
+    return table.run_audit(as_epsilon(claimed), confidence, error, law, score)
 
 
 def _check(truths: Sequence[Any], trials: int, confidence: float) -> None:
     if len(truths) < 2:
-        raise AuditError("an audit tells truths apart: it needs at least two of them.")
-    if trials < LEAST_TRIALS:
-        raise AuditError("an audit needs at least {least:,} trials, not {trials:,}.", least=LEAST_TRIALS, trials=trials)
+        raise AuditError(
+            "An audit needs at least two true values to tell apart, not {truths}.",
+            hint="Pass two or more, such as ['flu', 'covid'].",
+            truths=len(truths),
+        )
+    if trials < MIN_TRIALS:
+        raise AuditError(
+            "An audit needs at least {least:,} trials, not {trials:,}.",
+            hint="Pass trials={least}.",
+            least=MIN_TRIALS,
+            trials=trials,
+        )
     if not 0.5 < confidence < 1:
-        raise AuditError("a confidence lies above 0.5 and below 1, not {confidence:g}.", confidence=confidence)
+        raise AuditError(
+            "The confidence must be above 0.5 and below 1, not {confidence:g}.",
+            hint="Pass confidence=0.95.",
+            confidence=confidence,
+        )
 
 
 class _Table:
@@ -127,14 +159,14 @@ class _Table:
         self._progress = progress
         self._size, self._batches = _PROBE, 0
 
-    def audited(
+    def run_audit(
         self, claimed: Decimal, confidence: float, error: float, law: Law | None, score: Callable[..., Any] | None
     ) -> Audit:
         """Learn a rule, play, and return what came of it."""
-        index, transcripts = self._learning()
-        rules = [self._learned(index, transcripts, score, error)]
+        index, transcripts = self._draw_learning()
+        rules = [self._learn_rule(index, transcripts, score, error)]
         pair = (rules[0].first, rules[0].second)
-        known = None if law is None else rule_of_law(law, transcripts.shape[1], pair, self._trials, error)
+        known = None if law is None else derive_rule(law, transcripts.shape[1], pair, self._trials, error)
         rules += [known] if known else []
         scores = np.zeros((len(rules), 2), dtype=np.int64)
         if known and len(self._truths) == 2:  # it learned nothing from these trials, so it is judged on them as well
@@ -151,7 +183,7 @@ class _Table:
             (told_apart[0], told_apart[1]), rules[best].view.name,
         )  # fmt: skip
 
-    def _learning(self) -> tuple[NDArray[np.uint8], Transcripts]:
+    def _draw_learning(self) -> tuple[NDArray[np.uint8], Transcripts]:
         """Return trials to learn from, of all truths alike."""
         first = min(_PROBE, self._trials // 2)
         parts = list(self._each(first, self._draw_any))
@@ -163,7 +195,7 @@ class _Table:
         transcripts = np.concatenate([transcripts.T for _, transcripts in parts], axis=1).T
         return np.concatenate([index for index, _ in parts]), transcripts
 
-    def _learned(
+    def _learn_rule(
         self, index: NDArray[np.uint8], transcripts: Transcripts, score: Callable[..., Any] | None, error: float
     ) -> Rule:
         """Return the most promising rule, of all pairs of truths and all ways to look at transcripts."""
@@ -180,7 +212,7 @@ class _Table:
                 np.bincount(part, minlength=view.cells * len(self._truths)).reshape(-1, view.cells)
                 for part in (cells[:half], cells[half:])
             )
-            rules += [rule_of_counts(view, pair, learned[list(pair)], checked[list(pair)], error) for pair in pairs]
+            rules += [learn_rule(view, pair, learned[list(pair)], checked[list(pair)], error) for pair in pairs]
         counted = max((view.cells for view in views), default=0)
         if LinearScore.fits(columns) and (counted * 50 > half or not _all_together(views, columns)):
             for pair in pairs[:_MOST_SCORED_PAIRS]:
@@ -203,7 +235,7 @@ class _Table:
         learned, checked = (
             np.bincount(part, minlength=2 * view.cells).reshape(2, -1) for part in (cells[:half], cells[half:])
         )
-        return rule_of_counts(view, pair, learned, checked, error)
+        return learn_rule(view, pair, learned, checked, error)
 
     def _play(self, rules: list[Rule], pair: tuple[int, int], number: int, size: int) -> NDArray[np.int64]:
         is_second = np.random.default_rng([self._seed, number]).integers(0, 2, size, dtype=np.uint8)
@@ -250,7 +282,7 @@ def _all_together(views: Sequence[View], columns: Sequence[Column]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of one case; no audit where a peer is not installed."""
+    """The result of one case; no audit where a peer is not installed."""
 
     case: Case
     audit: Audit | None

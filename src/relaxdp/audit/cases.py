@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
 
-from relaxdp.audit.laws import Law, NoisySamples, Relaxed
+from relaxdp.audit.attacks import Law, NoisySamples, Relaxed
 from relaxdp.audit.others import (
     FIVE_BUYERS,
     BlurredSource,
@@ -17,7 +17,7 @@ from relaxdp.audit.others import (
     OneAtATime,
     PooledSource,
     SaleSource,
-    pooled_levels,
+    list_pooled_levels,
 )
 from relaxdp.audit.peers import peers
 from relaxdp.audit.planted import (
@@ -28,16 +28,16 @@ from relaxdp.audit.planted import (
     SecondKeySource,
 )
 from relaxdp.audit.sources import AlgorithmSource, Function, PathSource, Source
-from relaxdp.encodings.declared import CategoricalEncoding
-from relaxdp.encodings.local_hash import LocalHashEncoding, best_buckets
-from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding
-from relaxdp.encodings.protocol import Encoding
-from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
-from relaxdp.encodings.wave import WaveEncoding
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
-from relaxdp.law.epsilon import Epsilon
-from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.local_hash import LocalHash, best_buckets
+from relaxdp.mechanisms.numeric import Numeric
+from relaxdp.mechanisms.square_wave import SquareWave
+from relaxdp.mechanisms.unary import Unary
+from relaxdp.theory.epsilon import Epsilon
 
 Group = Literal["relaxation", "encoding", "other", "planted", "peer"]
 SAMPLERS: tuple[tuple[str, type[AlgorithmSource] | type[PathSource]], ...] = (
@@ -73,53 +73,53 @@ class Case:
 def all_cases() -> Iterator[Case]:
     """Return everything."""
     yield from relaxations()
-    yield from encodings()
+    yield from list_mechanism_cases()
     yield from others()
     yield from planted()
     yield from peer_cases()
 
 
-def steps_to(epsilon: str) -> list[Decimal]:
+def make_steps(epsilon: str) -> list[Decimal]:
     """Return ten levels of equal steps."""
     return [Decimal(epsilon) * step / STEPS for step in range(1, STEPS + 1)]
 
 
 def relaxations() -> Iterator[Case]:
-    """Return two values relaxed in ten steps: the law is known, so the best rule is too."""
-    encoding = CategoricalEncoding(range(2))
+    """Return two values relaxed in ten steps: the distribution is known, so the best rule is too."""
+    encoding = Categorical(range(2))
     for epsilon in RELAXED_TO:
-        levels = steps_to(epsilon)
+        levels = make_steps(epsilon)
         for sampler, kind in SAMPLERS:
             name = f"two values, ten levels up to {epsilon}, {sampler}"
             yield Case("relaxation", name, epsilon, kind(encoding, levels), law=Relaxed.at(levels, values=2))
 
 
-def encodings() -> Iterator[Case]:
-    """Return every encoding at three levels, with both samplers."""
-    for encoding, truths, law in encodings_with_truths():
+def list_mechanism_cases() -> Iterator[Case]:
+    """Return every mechanism at three levels, with both samplers."""
+    for encoding, truths, law in list_mechanisms():
         most = 1_000_000 if encoding.name == "bloom" else None  # words are hashed one at a time
         for sampler, kind in SAMPLERS:
             name = f"{encoding.name}, levels 0.5, 1, 2, {sampler}"
             yield Case("encoding", name, "2", kind(encoding, LEVELS), truths, law, most)
 
 
-def encodings_with_truths() -> Iterator[tuple[Encoding, Sequence[Any], Law | None]]:
-    """Return one of each encoding, with truths that it has to hide from each other."""
-    yield CategoricalEncoding(range(5)), range(5), Relaxed.at(LEVELS, values=5)
-    yield NumericEncoding(0, 1), (0.0, 1.0), Relaxed.at(LEVELS, values=2)
-    yield MissingNumericEncoding(0, 1), (None, 0.0, 1.0), Relaxed.at(LEVELS, values=3)
-    yield WaveEncoding(0, 1, bins=3, window=2), (0.0, 1.0), None
-    yield SymmetricUnaryEncoding(range(4)), range(4), None
-    yield OptimisedUnaryEncoding(range(4)), range(4), None
-    yield LocalHashEncoding(range(4), best_buckets(2)), range(4), None
+def list_mechanisms() -> Iterator[tuple[Mechanism, Sequence[Any], Law | None]]:
+    """Return one of each mechanism, with true values that must be hard to tell apart."""
+    yield Categorical(range(5)), range(5), Relaxed.at(LEVELS, values=5)
+    yield Numeric(0, 1), (0.0, 1.0), Relaxed.at(LEVELS, values=2)
+    yield Numeric(0, 1, missing=True), (None, 0.0, 1.0), Relaxed.at(LEVELS, values=3)
+    yield SquareWave(0, 1, bins=3, window=2), (0.0, 1.0), None
+    yield Unary(range(4), optimised=False), range(4), None
+    yield Unary(range(4)), range(4), None
+    yield LocalHash(range(4), buckets=best_buckets(2)), range(4), None
     shape = BloomShape(bits=8, hashes=2, cohorts=1)
-    yield BloomEncoding(shape, 0), words_apart(shape), None
+    yield Bloom(shape, 0), make_words_apart(shape), None
 
 
-def words_apart(shape: BloomShape) -> tuple[str, str]:
+def make_words_apart(shape: BloomShape) -> tuple[str, str]:
     """Return two words that set no bit in common, so that they are as different as words can be."""
     words = [f"word-{number}" for number in range(10, 99)]
-    bits = {word: set(shape.bits_of(word, 0)) for word in words}
+    bits = {word: set(shape.compute_bits(word, 0)) for word in words}
     full = [word for word in words if len(bits[word]) == shape.hashes]
     return next((full[0], word) for word in full if not bits[word] & bits[full[0]])
 
@@ -128,9 +128,9 @@ def others() -> Iterator[Case]:
     """Return what else lets reports out."""
     for how, keyed in (("keyed", True), ("fresh", False)):
         name = f"a sale at 1 between deliveries at 0.5 and 2, {how}"
-        source = SaleSource(CategoricalEncoding(range(3)), LEVELS, keyed=keyed)
+        source = SaleSource(Categorical(range(3)), LEVELS, keyed=keyed)
         yield Case("other", name, "2", source, range(3), Relaxed.at(LEVELS, values=3))
-    pooled, law = PooledSource(CategoricalEncoding(range(3))), Relaxed.at(pooled_levels(FIVE_BUYERS), values=3)
+    pooled, law = PooledSource(Categorical(range(3))), Relaxed.at(list_pooled_levels(FIVE_BUYERS), values=3)
     yield Case("other", "market, five buyers pool what they bought", "0.7", pooled, range(3), law)
     for name, keyed, most in (("Path", True, 20_000), ("Relaxation", False, 10_000)):
         one = OneAtATime(2, list(LEVELS), keyed=keyed)
@@ -146,11 +146,11 @@ def others() -> Iterator[Case]:
 
 def planted() -> Iterator[Case]:
     """Return mistakes that have to be seen."""
-    bit = CategoricalEncoding(range(2))
+    bit = Categorical(range(2))
     yield Case("planted", "independent reports at 0.5 and 0.5", "0.5", IndependentSource(bit, ["0.5", "0.5"]))
     yield Case("planted", "independent reports at 0.5, 1, 2", "2", IndependentSource(bit, LEVELS))
     yield Case("planted", "released again under a second key, 0.5", "0.5", SecondKeySource(bit, ["0.5", "0.5"]))
-    wave = WaveEncoding(0, 1, bins=3, window=2)
+    wave = SquareWave(0, 1, bins=3, window=2)
     yield Case("planted", "wave, offset drawn again at each level", "2", RedrawnSource(wave, LEVELS), (0.0, 1.0))
     forgets = ChangedTruthSource(("0.5", "1"), new_name=False, forgets_truth=True)
     yield Case("planted", "truth changed, stream without the truth, 0.5 + 1", "1.5", forgets, range(4))
@@ -167,7 +167,7 @@ def planted() -> Iterator[Case]:
 
 def planted_markets() -> Iterator[Case]:
     """Return markets that give buyers who pool what they bought more than the best of them has."""
-    bit, sold = CategoricalEncoding(range(2)), pooled_levels(FIVE_BUYERS)
+    bit, sold = Categorical(range(2)), list_pooled_levels(FIVE_BUYERS)
     naive, again, blurred = IndependentSource(bit, sold), DrawnAgainSource(bit), BlurredSource(bit)
     yield Case("planted", "market, an independent report for each buyer", "0.7", naive)
     # The transcripts that tell most are rare, so this takes some learning.

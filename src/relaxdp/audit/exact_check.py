@@ -19,12 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from relaxdp.draw.stream import Purpose, Words
-from relaxdp.encodings.protocol import PUBLIC, Encoding, code_dtype
-from relaxdp.errors import EncodingError
-from relaxdp.law.bridge import NOISE, next_report_law
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import log_up
+from relaxdp.errors import MechanismError
+from relaxdp.mechanisms.base import PUBLIC, Mechanism
+from relaxdp.mechanisms.packed import code_dtype
+from relaxdp.sampling.stream import Purpose, Words
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.level import log_up
+from relaxdp.theory.response import NOISE, next_report_law
+
+_FIX_THRESHOLD = "Correct `threshold` of the mechanism."
+_SAME_WORDS = "Draw the same permanent words for every individual."
+_FIX_SUPPORT = "Correct `support` of the mechanism."
 
 Symbols = tuple[int, ...]
 Transcript = tuple[int, ...]
@@ -33,8 +38,8 @@ Law = dict[Any, Fraction]
 EPSILONS = ("0.5", "1", "3")
 _ENDS = 3
 """A kept word is enumerated in its first and its last so many bits: that is where encodings look."""
-_MOST_TRANSCRIPTS = 200_000
-_MOST_WORDS = 1 << 16
+_MAX_TRANSCRIPTS = 200_000
+_MAX_WORDS = 1 << 16
 _ALIKE = 1e-9
 
 
@@ -49,45 +54,65 @@ class Conformance:
     transcripts: int
 
 
-def check_encoding(encoding: Encoding, truths: Sequence[Any], *, epsilons: Sequence[Epsilon] = EPSILONS) -> Conformance:
+def check_exactly(
+    mechanism: Mechanism, values: Sequence[Any], *, epsilons: Sequence[Epsilon] = EPSILONS
+) -> Conformance:
     """Enumerate all transcripts of a small mechanism at growing epsilons, and raise an error if they exceed epsilon.
 
     The permanent choices of an individual (a coin, a rounding, an offset) are made with every pattern of the first and
-    last bits of a word, and must not depend on other bits: use multiples of 1/8 of a range.
+    last bits of a word. They must not depend on other bits: use multiples of 1/8 of a range.
     A public seed is drawn from some words, and epsilon must hold for each. Estimates must be unbiased, too.
 
-    >>> from relaxdp.encodings.declared import CategoricalEncoding
-    >>> found = check_encoding(CategoricalEncoding(["a", "b", "c"]), ["a", "b", "c"])
+    Args:
+        mechanism: The mechanism, with few values.
+        values: The true values that must be hidden from each other.
+        epsilons: Growing levels.
+
+    Raises:
+        MechanismError: The reports reveal more than epsilon, or the mechanism miscounts.
+
+    >>> from relaxdp.mechanisms.categorical import Categorical
+    >>> found = check_exactly(Categorical(["a", "b", "c"]), ["a", "b", "c"])
     >>> found.transcripts, round(found.realised, 6)
     (27, Decimal('3.000000'))
     """
     exact = [as_epsilon(each) for each in epsilons]
-    levels = [encoding.level(each) for each in exact]
-    size = encoding.alphabet ** (encoding.symbols * len(levels))
-    if size > _MOST_TRANSCRIPTS:
-        raise EncodingError("there are {size:,} transcripts, too many to look at: take a smaller encoding.", size=size)
+    levels = [mechanism.level(each) for each in exact]
+    size = mechanism.alphabet ** (mechanism.symbols * len(levels))
+    if size > _MAX_TRANSCRIPTS:
+        raise MechanismError(
+            "The mechanism has {size:,} transcripts. The exact check covers at most {most:,}.",
+            hint="Check a smaller instance, with fewer values or fewer levels.",
+            size=size,
+            most=_MAX_TRANSCRIPTS,
+        )
     if any(old >= new for old, new in itertools.pairwise(levels)):
-        raise EncodingError("a larger epsilon must have a larger threshold.")
+        raise MechanismError(
+            "The thresholds do not grow with epsilon. A larger epsilon must have a larger threshold.",
+            hint=_FIX_THRESHOLD,
+        )
     keeps = [level.retention for level in levels]
-    symbol_laws = [_symbol_law(encoding, truth) for truth in truths]
+    symbol_laws = [_symbol_law(mechanism, truth) for truth in values]
     realised = Decimal(0)
     for last in range(1, len(keeps) + 1):
-        laws = [_transcript_law(encoding, law, tuple(keeps[:last])) for law in symbol_laws]
+        laws = [_transcript_law(mechanism, law, tuple(keeps[:last])) for law in symbol_laws]
         ratio = _largest_ratio(laws)
         realised = Decimal("Infinity") if ratio is None else log_up(ratio, digits=60)
         if realised > exact[last - 1]:
-            raise EncodingError(
-                "the encoding {encoding!r} tells more than it says: at epsilon {epsilon} its reports tell {realised}.",
-                encoding=encoding.name,
+            raise MechanismError(
+                "The mechanism {mechanism!r} reveals more than it claims. At epsilon {epsilon}, the "
+                "privacy loss of its reports is {realised}.",
+                hint=_FIX_THRESHOLD,
+                mechanism=mechanism.name,
                 epsilon=epsilon_text(exact[last - 1]),
                 realised="everything" if ratio is None else f"{realised:.6f}",
             )
-        _check_unbiased(encoding, truths, symbol_laws, keeps[last - 1])
+        _check_unbiased(mechanism, values, symbol_laws, keeps[last - 1])
     return Conformance(exact[-1], realised, size)
 
 
 def chain_law(values: int, levels: Sequence[Fraction], truth: int, step: Any = next_report_law) -> Law:
-    """Return the law of all reports of one symbol, by Algorithm 1, at retentions `levels`."""
+    """Return the distribution of all reports of one symbol, by Algorithm 1, at retentions `levels`."""
     laws: Law = {(): Fraction(1)}
     old = NOISE
     for new in levels:
@@ -111,7 +136,11 @@ class _Fed:
         """Return the words that are fed, zeros where nobody said which."""
         asked = np.unique(np.asarray(symbol, dtype=np.uint64))
         if len(asked) > 1:
-            raise EncodingError("which word an object keeps depends on another word that it keeps.")
+            raise MechanismError(
+                "The choice of a permanent word depends on another permanent word. The exact check does "
+                "not cover this.",
+                hint=_SAME_WORDS,
+            )
         slot = (purpose, b"" if purpose in PUBLIC else asked.tobytes())
         if slot not in self.asked:
             self.asked.append(slot)
@@ -125,18 +154,23 @@ def _patterns(middle: int) -> Words:
     return np.array([high << (64 - _ENDS) | between | low for high in ends for low in ends], dtype=np.uint64)
 
 
-def _symbol_law(encoding: Encoding, truth: Any) -> Law:
+def _symbol_law(encoding: Mechanism, truth: Any) -> Law:
     """Return the law of (seed, symbols before noise) of a truth, over all that an object keeps."""
     asked = _Fed(1)
     encoding.symbol_truths(encoding.truths([truth]), asked)
     encoding.seeds(asked)
     slots = asked.asked
-    if (1 << 2 * _ENDS) ** len(slots) > _MOST_WORDS:
-        raise EncodingError("an object keeps {words} words, too many to look at.", words=len(slots))
+    if (1 << 2 * _ENDS) ** len(slots) > _MAX_WORDS:
+        raise MechanismError(
+            "An individual keeps {words} permanent words, too many for the exact check.",
+            hint="Check a smaller instance.",
+            words=len(slots),
+        )
     found = [_symbols(encoding, truth, slots, middle) for middle in (0, 1)]
     if found[0] != found[1]:
-        raise EncodingError(
-            "what an object keeps depends on more bits of a word than its first and last {bits}: choose other truths.",
+        raise MechanismError(
+            "The symbols depend on more bits of a permanent word than the first and last {bits}.",
+            hint="Choose other true values for the check.",
             bits=_ENDS,
         )
     law: defaultdict[Any, Fraction] = defaultdict(Fraction)
@@ -145,22 +179,28 @@ def _symbol_law(encoding: Encoding, truth: Any) -> Law:
     return dict(law)
 
 
-def _symbols(encoding: Encoding, truth: Any, slots: list[tuple[Purpose, bytes]], middle: int) -> list[Any]:
+def _symbols(encoding: Mechanism, truth: Any, slots: list[tuple[Purpose, bytes]], middle: int) -> list[Any]:
     # Public words are the same in both runs: of these any bit may be looked at, because the promise holds for each.
     grid = np.meshgrid(*(_patterns(0 if purpose in PUBLIC else middle) for purpose, _ in slots), indexing="ij")
     objects = grid[0].size if slots else 1
     permanent = _Fed(objects, {slot: words.reshape(-1) for slot, words in zip(slots, grid, strict=True)})
     symbols = encoding.symbol_truths(encoding.truths([truth] * objects), permanent)
     if symbols.shape != (objects, encoding.symbols) or int(symbols.max()) >= encoding.alphabet:
-        raise EncodingError("a truth has other symbols than the encoding says.")
+        raise MechanismError(
+            "The symbols of a true value do not fit `symbols` and `alphabet` of the mechanism.",
+            hint="Correct `symbol_truths` of the mechanism.",
+        )
     seeds = encoding.seeds(permanent)
     if set(permanent.asked) != set(slots):
-        raise EncodingError("which word an object keeps depends on another word that it keeps.")
+        raise MechanismError(
+            "The choice of a permanent word depends on another permanent word. The exact check does not cover this.",
+            hint=_SAME_WORDS,
+        )
     public = [None] * objects if seeds is None else seeds.tolist()
     return [(seed, tuple(row)) for seed, row in zip(public, symbols.tolist(), strict=True)]
 
 
-def _transcript_law(encoding: Encoding, symbols: Law, keeps: tuple[Fraction, ...]) -> Law:
+def _transcript_law(encoding: Mechanism, symbols: Law, keeps: tuple[Fraction, ...]) -> Law:
     """Return the law of (seed, all reports): symbols are blurred independently."""
     chains = [chain_law(encoding.alphabet, keeps, symbol) for symbol in range(encoding.alphabet)]
     law: defaultdict[Any, Fraction] = defaultdict(Fraction)
@@ -182,11 +222,11 @@ def _largest_ratio(laws: Sequence[Law]) -> Fraction | None:
     return largest
 
 
-def _reports(encoding: Encoding) -> Iterator[Symbols]:
+def _reports(encoding: Mechanism) -> Iterator[Symbols]:
     return itertools.product(range(encoding.alphabet), repeat=encoding.symbols)
 
 
-def _check_unbiased(encoding: Encoding, truths: Sequence[Any], laws: Sequence[Law], keep: Fraction) -> None:
+def _check_unbiased(encoding: Mechanism, truths: Sequence[Any], laws: Sequence[Law], keep: Fraction) -> None:
     """Refuse supports that are not as likely as is said, and means that are biased. With seeds it takes all of them."""
     if encoding.seeded:
         return
@@ -204,7 +244,10 @@ def _check_unbiased(encoding: Encoding, truths: Sequence[Any], laws: Sequence[La
         if measure is not None and measure.absent is not None:
             is_missing = truth is None or math.isnan(float(truth))
             if shares[measure.absent] != is_missing:
-                raise EncodingError("what is missing is supported more or less often than `support` says.")
+                raise MechanismError(
+                    "A missing value is supported more or less often than `support` states, so the estimate is biased.",
+                    hint=_FIX_SUPPORT,
+                )
             if is_missing:
                 continue
         if encoding.measure is not None:
@@ -212,8 +255,13 @@ def _check_unbiased(encoding: Encoding, truths: Sequence[Any], laws: Sequence[La
             width = encoding.measure.most - encoding.measure.least
             within = min(max(float(truth), encoding.measure.least), encoding.measure.most)  # where it is clipped
             if abs(mean - within) > _ALIKE * width:
-                raise EncodingError("the mean of this encoding is biased.")
+                raise MechanismError(
+                    "The mean of this mechanism is biased.", hint="Correct `measure` or `support` of the mechanism."
+                )
         elif encoding.domain == "values":
             own = int(encoding.truths([truth]).index[0])
             if shares != [Fraction(place == own) for place in range(len(shares))]:
-                raise EncodingError("a value is supported more or less often than `support` says.")
+                raise MechanismError(
+                    "A value is supported more or less often than `support` states, so the estimate is biased.",
+                    hint=_FIX_SUPPORT,
+                )

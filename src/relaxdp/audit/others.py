@@ -14,50 +14,48 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from relaxdp.audit.guessing import Transcripts
 from relaxdp.audit.sources import (
     PATH,
-    EncodedSource,
     FunctionSource,
+    MechanismSource,
     Source,
     Truths,
     batch_entropy,
     batch_key,
-    released,
+    draw_release,
 )
-from relaxdp.audit.views import Transcripts
-from relaxdp.draw.key import Key
-from relaxdp.encodings.bridges import fresh_column, keyed_column
-from relaxdp.encodings.declared import DeclaredEncoding
-from relaxdp.encodings.protocol import Encoding
 from relaxdp.hazmat import relax_once
-from relaxdp.law.bridge import NOISE
-from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.law.level import Level
 from relaxdp.market.goods import Goods, draw_level
 from relaxdp.market.levels import Neighbours, check_delivery, neighbours
-from relaxdp.mechanisms import Categorical
-from relaxdp.relaxation import Relaxation
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bridged_columns import fresh_column, keyed_column
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.relaxation import Relaxation
+from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ColumnDescription
+from relaxdp.theory.epsilon import Epsilon, as_epsilon
+from relaxdp.theory.level import Level
+from relaxdp.theory.response import NOISE
 
 
-class SaleSource(EncodedSource):
-    """Three levels, of which the middle one is drawn last, from the other two and without the truth."""
+class SaleSource(MechanismSource):
+    """Three levels, of which the middle one is drawn last, from the other two and without the true value."""
 
-    def __init__(self, encoding: Encoding, epsilons: tuple[Epsilon, Epsilon, Epsilon], *, keyed: bool) -> None:
+    def __init__(self, encoding: Mechanism, epsilons: tuple[Epsilon, Epsilon, Epsilon], *, keyed: bool) -> None:
         super().__init__(encoding, epsilons)
         self._keyed = keyed
 
     def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
         """Deliver the lowest and the highest level, then sell the one in between."""
         key, (low, _, high) = batch_key(seed, batch), self.epsilons
-        lowest, highest = (released(self.encoding, truths, key, epsilon) for epsilon in (low, high))
+        lowest, highest = (draw_release(self.encoding, truths, key, epsilon) for epsilon in (low, high))
         levels = self.retentions()
         columns: Any = {"lower": self.encoding.column(*lowest), "upper": self.encoding.column(*highest)}
         if self._keyed:
             name, ids = self.encoding.path_name(PATH), np.arange(len(truths))
-            sold = keyed_column(
-                self.encoding, *levels, **columns, object_ids=ids, key=batch_key(seed, batch, 1), name=name
-            )
+            sold = keyed_column(self.encoding, *levels, **columns, ids=ids, key=batch_key(seed, batch, 1), name=name)
         else:
             sold = fresh_column(self.encoding, *levels, **columns, entropy=batch_entropy(seed, batch))
         transcripts = self.empty(len(truths))
@@ -67,13 +65,13 @@ class SaleSource(EncodedSource):
 
 
 class OneAtATime(FunctionSource):
-    """The front door's objects, with the operating system's randomness: a key and a chain for each trial."""
+    """The public classes, with the operating system's randomness: a key and a chain for each trial."""
 
     def __init__(self, values: int, epsilons: list[Epsilon], *, keyed: bool) -> None:
         answers = Categorical(range(values))
 
         def path(truth: int, place: int, key: Key) -> list[int]:
-            way = answers.path(truth, key=key, object_id=place, release="audit", attribute="truth")
+            way = answers.path(truth, key=key, id=place, name="audit", column="truth")
             return [way.at(epsilon) for epsilon in epsilons]
 
         def chain(truth: int, place: int, key: Key) -> list[int]:
@@ -119,16 +117,16 @@ FIVE_BUYERS: tuple[Event, ...] = (
 """Nine events in which five buyers buy levels and upgrades, from below and from above. The best of them has 0.7."""
 
 
-def pooled_levels(events: Sequence[Event]) -> list[Decimal]:
+def list_pooled_levels(events: Sequence[Event]) -> list[Decimal]:
     """Return the level of every sale, in ascending order: those of the columns of a pooled transcript."""
     return sorted(as_epsilon(epsilon) for kind, epsilon in events if kind == "sell")
 
 
-class PooledSource(EncodedSource):
-    """All reports that were sold of each object, in ascending order of levels; whatever was only delivered is not."""
+class PooledSource(MechanismSource):
+    """All reports that were sold of each individual, in ascending order of levels."""
 
-    def __init__(self, encoding: DeclaredEncoding, events: Sequence[Event] = FIVE_BUYERS) -> None:
-        super().__init__(encoding, pooled_levels(events))
+    def __init__(self, encoding: DeclaredMechanism, events: Sequence[Event] = FIVE_BUYERS) -> None:
+        super().__init__(encoding, list_pooled_levels(events))
         self._values = encoding.values
         self.events = [(kind, as_epsilon(epsilon)) for kind, epsilon in events]
 
@@ -163,7 +161,7 @@ class PooledSource(EncodedSource):
         described = ColumnDescription.of(
             self.encoding, level, path=PATH, id_type="integer", key_fingerprint=seller.fingerprint
         )
-        reports = self.encoding.column(*released(self.encoding, truths, seller, level.epsilon))
+        reports = self.encoding.column(*draw_release(self.encoding, truths, seller, level.epsilon))
         return Goods("object", described, self.encoding, level, pa.array(np.arange(len(truths))), reports)
 
 

@@ -9,16 +9,23 @@ from itertools import pairwise
 
 import numpy as np
 
-from relaxdp.audit.sources import AlgorithmSource, EncodedSource, Source, Truths, batch_entropy, batch_key, released
-from relaxdp.audit.views import Transcripts
-from relaxdp.draw.columns import id_blocks
-from relaxdp.draw.path import ArrayPath
-from relaxdp.draw.stream import CHUNK, PathId, path_key
-from relaxdp.encodings.declared import CategoricalEncoding
-from relaxdp.encodings.protocol import Codes
+from relaxdp.audit.guessing import Transcripts
+from relaxdp.audit.sources import (
+    AlgorithmSource,
+    MechanismSource,
+    Source,
+    Truths,
+    batch_entropy,
+    batch_key,
+    draw_release,
+)
 from relaxdp.hazmat import SeededEntropy
-from relaxdp.law.bridge import NOISE
-from relaxdp.law.epsilon import ONE, Epsilon, as_epsilon
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.packed import Codes
+from relaxdp.sampling.path import ArrayPath
+from relaxdp.sampling.stream import CHUNK, Ids, PathId, path_key
+from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon
+from relaxdp.theory.response import NOISE
 
 HISTORIES = ((0, 0), (0, 1), (1, 0), (1, 1))
 """Truths before and after a change: what the sources below take, by number."""
@@ -33,10 +40,10 @@ class IndependentSource(AlgorithmSource):
 
 
 class RedrawnSource(AlgorithmSource):
-    """Kept randomness that is not kept: coins, roundings and offsets are drawn anew at each level."""
+    """Kept randomness that is not kept: coins, roundings and offsets are drawn again at each level."""
 
     def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Take every step from the last report, towards another symbol of the same truth."""
+        """Take every step from the last report, towards another symbol of the same true value."""
         entropy = batch_entropy(seed, batch)
         transcripts, last = self.empty(len(truths)), None
         for level, (old, new) in enumerate(pairwise([NOISE, *self.retentions()])):
@@ -46,19 +53,19 @@ class RedrawnSource(AlgorithmSource):
         return transcripts
 
 
-class SecondKeySource(EncodedSource):
+class SecondKeySource(MechanismSource):
     """A release that is made once more, at each level under another key."""
 
     def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Release every level on a path of its own."""
+        """Release every level on a separate path."""
         transcripts = self.empty(len(truths))
         for level, epsilon in enumerate(self.epsilons):
-            self.show(transcripts, level, *released(self.encoding, truths, batch_key(seed, batch, level), epsilon))
+            self.show(transcripts, level, *draw_release(self.encoding, truths, batch_key(seed, batch, level), epsilon))
         return transcripts
 
 
-class RaisedThreshold(CategoricalEncoding):
-    """A categorical encoding whose thresholds are too high by a part of themselves."""
+class RaisedThreshold(Categorical):
+    """A categorical mechanism whose thresholds are too high by a fraction."""
 
     def __init__(self, values: Sequence[int], excess: Fraction) -> None:
         super().__init__(values)
@@ -70,20 +77,20 @@ class RaisedThreshold(CategoricalEncoding):
 
 
 class ChangedTruthSource(Source):
-    """Two releases of one bit, between which the truth may change; truths are numbers of HISTORIES.
+    """Two releases of one bit, between which the true value may change. Inputs are numbers of HISTORIES.
 
     Right: the second release is a new name, another path whose cost is added (`new_name`). Wrong: the release goes on
-    under its old name. Worse: the stream does not even look at the truth (`forgets_truth`), so the same noise covers
-    both truths and a report that changed shows both of them.
+    under its old name. Worse: the stream does not depend on the true value (`forgets_truth`), so the same noise
+    covers both values, and a report that changed shows both of them.
     """
 
     def __init__(self, epsilons: tuple[Epsilon, Epsilon], *, new_name: bool, forgets_truth: bool = False) -> None:
         self._epsilons = [as_epsilon(epsilon) for epsilon in epsilons]
         self._new_name, self._forgets_truth = new_name, forgets_truth
-        self._encoding = CategoricalEncoding(range(2))
+        self._encoding = Categorical(range(2))
 
     def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Return the report of the first truth and that of the second."""
+        """Return the report of the first true value and that of the second."""
         history = np.array(HISTORIES, dtype=np.uint64).take(truths, axis=0)
         transcripts = np.empty((2, len(truths)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):
@@ -92,7 +99,7 @@ class ChangedTruthSource(Source):
             for start in range(0, len(truths), CHUNK):
                 part = slice(start, min(start + CHUNK, len(truths)))
                 truth = history[part, place]
-                ((_, blocks),) = id_blocks(np.arange(part.start, part.stop), 0)[1]
+                ((_, blocks),) = Ids.from_integers(np.arange(part.start, part.stop)).groups()
                 index = np.zeros_like(truth) if self._forgets_truth else truth
                 path.draw(transcripts[place, part], slice(None), path.cipher.absorb(blocks), truth, index)
             path.finish()

@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.views import Transcripts
-from relaxdp.draw.bridge_arrays import fresh_bridges
-from relaxdp.draw.key import Key
-from relaxdp.draw.stream import PathId
-from relaxdp.encodings.bridges import FreshPermanent
-from relaxdp.encodings.protocol import Codes, Encoding
-from relaxdp.encodings.release import release_codes, release_reports
+from relaxdp.audit.guessing import Transcripts
 from relaxdp.hazmat import SeededEntropy
-from relaxdp.law.bridge import NOISE, TRUTH
-from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bridged_columns import FreshPermanent
+from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
+from relaxdp.mechanisms.packed import Codes
+from relaxdp.sampling.bridge import fresh_bridges
+from relaxdp.sampling.keys import Key
+from relaxdp.sampling.stream import PathId
+from relaxdp.theory.epsilon import Epsilon, as_epsilon
+from relaxdp.theory.response import NOISE, TRUTH
 
 Truths = NDArray[Any]
 Function = Callable[[Truths], Any]
@@ -31,15 +32,15 @@ PATH = PathId("audit", "truth")
 
 
 class Source(ABC):
-    """What is audited: truths in, transcripts out. A batch's number is all that its randomness may depend on."""
+    """A source of transcripts of true values. Its randomness may depend on the number of a batch only."""
 
     @abstractmethod
     def draw(self, truths: Truths, seed: int, batch: int) -> Any:
-        """Return one row for each truth: everything that its release lets out."""
+        """Return one row for each true value: everything that is released."""
 
 
 class FunctionSource(Source):
-    """A function of truths with randomness of its own."""
+    """A function of true values with its own randomness."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -49,13 +50,13 @@ class FunctionSource(Source):
         return self._function(truths)
 
 
-class EncodedSource(Source):
-    """Transcripts of an encoding at several levels: the codes of all symbols of all reports, side by side.
+class MechanismSource(Source):
+    """Transcripts of a mechanism at several levels: the codes of all symbols of all reports, side by side.
 
-    Where a report carries a public seed, what is looked at is which of the declared values it supports.
+    Where a report carries a public seed, the transcript contains the declared values that it supports.
     """
 
-    def __init__(self, encoding: Encoding, epsilons: Sequence[Epsilon]) -> None:
+    def __init__(self, encoding: Mechanism, epsilons: Sequence[Epsilon]) -> None:
         self.encoding = encoding
         self.epsilons: list[Decimal] = [as_epsilon(epsilon) for epsilon in epsilons]
 
@@ -79,19 +80,19 @@ class EncodedSource(Source):
         target[:, level * self.width : (level + 1) * self.width] = shown
 
 
-class PathSource(EncodedSource):
-    """The keyed path: a fresh key for each batch, an object for each trial."""
+class PathSource(MechanismSource):
+    """The keyed path: a fresh key for each batch, an individual for each trial."""
 
     def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
         """Release every level in turn, as a table would be."""
         transcripts = self.empty(len(truths))
         for level, epsilon in enumerate(self.epsilons):
-            codes, seeds = released(self.encoding, truths, batch_key(seed, batch), epsilon)
+            codes, seeds = draw_release(self.encoding, truths, batch_key(seed, batch), epsilon)
             self.show(transcripts, level, codes, seeds)
         return transcripts
 
 
-class AlgorithmSource(EncodedSource):
+class AlgorithmSource(MechanismSource):
     """Algorithm 1: fresh randomness at each step, and the last report kept."""
 
     def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
@@ -111,15 +112,15 @@ class AlgorithmSource(EncodedSource):
         )
 
     def truth_codes(self, truths: Truths, entropy: SeededEntropy) -> tuple[Codes, Any]:
-        """Return all symbols of all truths in a row, and the public seeds."""
+        """Return all symbols of all true values in a row, and the public seeds."""
         permanent = FreshPermanent(entropy, len(truths))
         encoded = self.encoding.truths(truths)
         codes = self.encoding.symbol_truths(encoded, permanent)
         return np.ascontiguousarray(codes).reshape(-1), self.encoding.seeds(permanent)
 
 
-def released(encoding: Encoding, truths: Truths, key: Key, epsilon: Decimal) -> tuple[Codes, Any]:
-    """Return codes and seeds of one level of a release, in which each truth is an object of its own."""
+def draw_release(encoding: Mechanism, truths: Truths, key: Key, epsilon: Decimal) -> tuple[Codes, Any]:
+    """Return codes and seeds of one level of a release, in which each true value belongs to another individual."""
     where: Any = {"key": key, "level": encoding.level(epsilon), "path": PATH}
     ids = np.arange(len(truths))
     if encoding.seeded:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from relaxdp.cli.commands import Commands
-from relaxdp.cli.talk import closing
+from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli.messages import print_done
 from relaxdp.lazy import LazyModule
 from relaxdp.service.settings import Settings
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     maintenance, recovery = LazyModule("relaxdp.service.maintenance"), LazyModule("relaxdp.market.recovery")
 
-app = Commands(help="Back up, restore, recover, and renew the token of a service.")
+app = CommandGroup(help="Back up, restore, recover, and renew the token of a service.")
 
 DatabaseOption = Annotated[str, typer.Option("--db", envvar="RELAXDP_DB", help="SQLite file or PostgreSQL URL.")]
 DEFAULT = "sqlite:///relaxdp-service.db"
@@ -39,7 +39,7 @@ def backup(
 ) -> None:
     """Write a consistent copy of a SQLite database, also while the service runs."""
     maintenance.back_up(db, target)
-    closing(f"wrote a copy of the database to {target}")
+    print_done(f"wrote a copy of the database to {target}")
 
 
 @app.command("restore")
@@ -68,7 +68,7 @@ def recover(
     """
     settings = Settings(database=db, market_key=market_key, market_journal=market_journal)
     if begin_journal:
-        closing(f"began the journal anew; listings in it: {recovery.begin_anew(settings):,}")
+        print_done(f"began the journal anew; listings in it: {recovery.begin_anew(settings):,}")
         return
     made, missing = 0, 0
     for each in recovery.recover(settings):
@@ -100,7 +100,7 @@ def token(
 def say_token(made: str, token_file: Path | None) -> None:
     """Show a new token, or say where it was written."""
     if token_file is not None:
-        closing(f"operator token written to {token_file}")
+        print_done(f"operator token written to {token_file}")
         return
     typer.echo(f"operator token: {made}")
     typer.echo("It is shown this once; only its digest is kept.")

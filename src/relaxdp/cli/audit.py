@@ -1,23 +1,21 @@
-"""`relaxdp audit`: try to break every guarantee, and say how close that came."""
+"""`relaxdp audit`: attack every mechanism, and print the lower bound of its privacy loss."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from itertools import groupby
 from secrets import randbits
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from relaxdp.audit.auditor import LEAST_TRIALS, Finding, run
+from relaxdp.audit.auditor import MIN_TRIALS, Finding, run
 from relaxdp.audit.cases import Case, all_cases
-from relaxdp.cli.options import JsonOption
-from relaxdp.cli.talk import aside_console
-from relaxdp.errors import OptionError
-from relaxdp.law.epsilon import as_epsilon
+from relaxdp.cli.messages import progress_bar
+from relaxdp.cli.options import CsvOption, JsonOption
+from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_result
+from relaxdp.errors import ArgumentError
+from relaxdp.theory.epsilon import as_epsilon
 
 _TITLES = {
     "relaxation": "relaxation",
@@ -29,7 +27,7 @@ _TITLES = {
 
 
 def audit(
-    trials: Annotated[int, typer.Option(min=LEAST_TRIALS, help="Trials of each mechanism; slow ones get fewer.")] = (
+    trials: Annotated[int, typer.Option(min=MIN_TRIALS, help="Trials of each mechanism; slow ones get fewer.")] = (
         1_000_000
     ),
     seed: Annotated[int | None, typer.Option(min=0, help="Repeat an audit: its seed is printed below it.")] = None,
@@ -40,65 +38,63 @@ def audit(
         str | None, typer.Option(help="Only mechanisms whose name, or the name of their group, contains this.")
     ] = None,
     as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
-    """Measure how much of its claimed epsilon every mechanism really gives away; takes about a minute.
+    """Measure a lower bound of the privacy loss of every mechanism, in a minute.
 
-    Mistakes that were made on purpose must be flagged, and everything else must not. Where that is not so, the exit
-    status is 1. A bound below the claim proves nothing by itself: the proofs are elsewhere, this is the attempt to
-    refute them.
+    Mechanisms with a planted mistake must be flagged, and all others must not. The exit status is 1 otherwise. A bound
+    below the claimed epsilon proves nothing by itself: the audit tries to refute the proofs.
+
+    Example: relaxdp audit --only relaxation
     """
     cases = [case for case in all_cases() if only is None or only in case.name or only in _TITLES[case.group]]
     if not cases:
-        raise OptionError("no mechanism's or group's name contains {only!r}.", only=only)
+        raise ArgumentError(
+            "No mechanism or group has {only!r} in its name.",
+            hint="Run `relaxdp audit` to list all of them.",
+            only=only,
+        )
     if not 0.5 < confidence < 1:
-        raise OptionError("a confidence lies above 0.5 and below 1, not {confidence:g}.", confidence=confidence)
+        raise ArgumentError(
+            "The confidence must lie between 0.5 and 1, not {confidence:g}.",
+            hint="Pass a confidence such as 0.999.",
+            confidence=confidence,
+        )
     seed = randbits(32) if seed is None else seed
-    findings = _run(cases, trials, confidence, seed, quiet=as_json)
-    if as_json:
-        rows = [finding.to_dict() for finding in findings]
-        typer.echo(json.dumps({"seed": seed, "confidence": confidence, "findings": rows}))
-    else:
-        _show(findings, confidence, seed)
+    total, done = sum(case.trials(trials) for case in cases if case.source is not None), 0
+    with progress_bar("auditing", "trials") as advance:
+
+        def count_trials(_: Case, made: int) -> None:
+            nonlocal done
+            done += made
+            if advance is not None:
+                advance(done, total)
+
+        findings = list(run(cases, trials=trials, confidence=confidence, seed=seed, progress=count_trials))
+    print_result(_view_audit(findings, confidence, seed), OutputOptions(as_json, as_csv))
     if not all(finding.as_expected for finding in findings):
         raise typer.Exit(1)
 
 
-def _run(cases: Sequence[Case], trials: int, confidence: float, seed: int, *, quiet: bool) -> list[Finding]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    total = sum(case.trials(trials) for case in cases if case.source is not None)
-    console = aside_console()
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task("trials", total=total)
-
-        def step(case: Case, made: int) -> None:
-            bar.update(task, advance=made, description=case.name)
-
-        return list(run(cases, trials=trials, confidence=confidence, seed=seed, progress=step))
-
-
-def _show(findings: Sequence[Finding], confidence: float, seed: int) -> None:
-    console, table = Console(), Table()
-    table.add_column("mechanism")
-    for column in ("claimed", "measured", "of it", "trials"):
-        table.add_column(column, justify="right")
-    table.add_column("verdict")
-    group = None
-    for finding in findings:
-        if finding.case.group != group:
-            group = finding.case.group
-            table.add_section()
-            table.add_row(f"[bold]{_TITLES[group]}[/bold]")
-        style = None if finding.as_expected else "bold red"
-        table.add_row(*row(finding), style=style)
-    console.print(table)
-    console.print(
-        f"Measured: a lower bound of epsilon. All of them hold together with a confidence of {confidence:.6g}; "
-        f"seed {seed}.",
-        highlight=False,
+def _view_audit(findings: Sequence[Finding], confidence: float, seed: int) -> ResultView:
+    records, rows = [finding.to_dict() for finding in findings], []
+    for group, members in groupby(findings, lambda finding: finding.case.group):
+        rows.append(TableRow((f"{_TITLES[group]}:", ""), [""] * 4))
+        for finding in members:
+            name, *numbers, verdict = format_finding(finding)
+            rows.append(TableRow((name, verdict), numbers))
+    return ResultView(
+        "Lower bounds of the privacy loss of every mechanism.",
+        ("mechanism", "verdict"),
+        ("claimed", "measured", "of it", "trials"),
+        rows,
+        {"seed": seed, "confidence": confidence, "findings": records},
+        records,
+        [f"All bounds hold together with a confidence of {confidence:.6g}; seed {seed}."],
     )
 
 
-def row(finding: Finding) -> list[str]:
+def format_finding(finding: Finding) -> list[str]:
     """Return a finding as the cells of a table."""
     claimed, found = f"{as_epsilon(finding.case.claimed):.5g}", finding.audit
     if found is None:

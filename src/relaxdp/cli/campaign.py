@@ -30,13 +30,13 @@ from relaxdp.cli.campaign_tables import (
     plain,
     publication,
 )
-from relaxdp.cli.commands import Commands
-from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
-from relaxdp.cli.talk import closing
+from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli.messages import print_done
+from relaxdp.cli.options import MAX_ROWS, CaFile, JsonOption
 from relaxdp.device.address import Server
-from relaxdp.errors import OptionError, refusing
+from relaxdp.errors import ArgumentError, on_error
 
-app = Commands(help="Ask many devices a question: create and steer campaigns of a collector.")
+app = CommandGroup(help="Ask many devices a question: create and steer campaigns of a collector.")
 
 Campaign = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Name of the campaign.")]
 
@@ -130,7 +130,7 @@ def show(
     """Show where a campaign stands: its levels, and what is estimated from all devices together."""
     operator = operator_of(server, token_file, ca_file)
     status = operator.status(campaign)
-    shown: dict[str, Any] = {} if as_json else {"largest": MOST_ROWS}
+    shown: dict[str, Any] = {} if as_json else {"largest": MAX_ROWS}
     with expected():
         if "range" in status["encoding"]:
             shown["quartiles"] = "true"
@@ -157,7 +157,7 @@ def check(
     An honest device's older report is its newer one after a blur that never sees the answer. So its law is known, and
     whoever always sends what is wanted breaks it. Ask as often as you like.
     """
-    shown = {} if as_json else {"largest": MOST_ROWS}
+    shown = {} if as_json else {"largest": MAX_ROWS}
     answer = operator_of(server, token_file, ca_file).estimate(campaign, confidence_level=confidence, **shown)
     with expected():
         found = answer["integrity"]
@@ -213,17 +213,17 @@ def export(
     if as_json:
         typer.echo(json.dumps({"files": [str(file) for file in files]}))
         return
-    closing(f"wrote {len(files)} files to {folder}; relaxdp estimate {folder}/*.parquet reads them")
+    print_done(f"wrote {len(files)} files to {folder}; relaxdp estimate {folder}/*.parquet reads them")
 
 
-@refusing("Nothing was written.")
+@on_error("Nothing was written.")
 def _make_room(folder: Path, files: list[Path]) -> None:
     if folder.is_dir() and any(file.exists() for file in files):
-        raise OptionError("the folder {path!r} holds an export already.", path=str(folder))
+        raise ArgumentError("the folder {path!r} holds an export already.", path=str(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise OptionError(
+        raise ArgumentError(
             "the folder {path!r} cannot be made: {why}.", path=str(folder), why=problem.strerror
         ) from None
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp.cli.column_options import read_values
-from relaxdp.cli.options import encoding_and_options
-from relaxdp.errors import OptionError, TableFileError
+from relaxdp.cli.options import parse_encoding
+from relaxdp.errors import ArgumentError, TableFileError
 
 _WORDS = {"bits": 128, "hashes": 2, "cohorts": 64}
 """The Bloom filter of free text, unless a file says otherwise."""
@@ -63,12 +63,12 @@ def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
     if file is not None:
         given = [each.name for each in fields(asked) if getattr(asked, each.name) not in (None, False, "auto")]
         if given:
-            raise OptionError(
+            raise ArgumentError(
                 "--file says everything: {option} does not go with it.", option=f"--{given[0].replace('_', '-')}"
             )
         return described_in(file, "campaign")
     if asked.question is None or asked.levels is None:
-        raise OptionError("a campaign needs a --question and its --levels, or all of it in a --file.")
+        raise ArgumentError("a campaign needs a --question and its --levels, or all of it in a --file.")
     request: dict[str, Any] = {
         "question": asked.question,
         "encoding": _encoding(asked),
@@ -91,11 +91,11 @@ def campaign_request(asked: Asked, file: Path | None) -> dict[str, Any]:
 def _encoding(asked: Asked) -> dict[str, Any]:
     kinds = [asked.values, asked.values_file, asked.range, asked.words]
     if sum(kind is not None for kind in kinds) != 1:
-        raise OptionError("say what can be answered: one of --values, --values-file, --range and --words.")
-    name, options = encoding_and_options(asked.encoding)
+        raise ArgumentError("say what can be answered: one of --values, --values-file, --range and --words.")
+    name, options = parse_encoding(asked.encoding)
     if asked.words is not None:
         if name != "auto":
-            raise OptionError("words have an encoding of their own: --encoding does not go with them.")
+            raise ArgumentError("words have an encoding of their own: --encoding does not go with them.")
         return {"name": "bloom", "options": _WORDS, "candidates": read_values(asked.words)}
     chosen = {"name": name, "options": options}
     if asked.range is not None:
@@ -108,7 +108,7 @@ def _encoding(asked: Asked) -> dict[str, Any]:
 def _picture(file: Path) -> str:
     kind = _PICTURES.get(file.suffix.lower())
     if kind is None:
-        raise OptionError("a logo is a file that ends in .png, .svg, .webp, .jpg or .jpeg.")
+        raise ArgumentError("a logo is a file that ends in .png, .svg, .webp, .jpg or .jpeg.")
     try:
         with file.open("rb") as opened:
             content = opened.read(_MOST_PICTURE)
@@ -126,5 +126,5 @@ def described_in(file: Path, what: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise OptionError("{path!r} does not hold a {what} as JSON.", path=str(file), what=what)
+        raise ArgumentError("{path!r} does not hold a {what} as JSON.", path=str(file), what=what)
     return content

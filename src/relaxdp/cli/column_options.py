@@ -7,13 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from relaxdp.draw.key import is_key_text
-from relaxdp.errors import OptionError, ValuesError
-from relaxdp.law.epsilon import Epsilon
-from relaxdp.mechanisms import Categorical, LocalHash, Mechanism, Numeric, Unary, Wave
+from relaxdp.errors import ArgumentError, ValuesError
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.local_hash import LocalHash
+from relaxdp.mechanisms.numeric import Numeric
+from relaxdp.mechanisms.square_wave import SquareWave
+from relaxdp.mechanisms.unary import Unary
+from relaxdp.sampling.keys import is_key_text
 from relaxdp.tables.choose import NumberRange
 from relaxdp.tables.columns import declare_values
 from relaxdp.tables.source import Source
+from relaxdp.theory.epsilon import Epsilon
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})", re.ASCII)
@@ -35,14 +40,14 @@ def declare_columns(
         for text in texts:
             name, rest = _split_setting(option, text)
             if name in declared:
-                raise OptionError(
+                raise ArgumentError(
                     "The column {column!r} is declared twice.",
                     hint="Declare it once, with --column or with --values-file.",
                     column=name,
                 )
             declared[name] = _parse_column(name, rest) if option == "--column" else read_values(Path(rest))
     if not declared:
-        raise OptionError(
+        raise ArgumentError(
             "No column is declared.",
             hint="Add --column diagnosis=flu,covid,none for values, or --column age=0..120 for numbers.",
         )
@@ -50,7 +55,7 @@ def declare_columns(
     _require_declared("--missing", missing, declared)
     for name in clip:
         if not isinstance(declared[name], tuple):
-            raise OptionError(
+            raise ArgumentError(
                 "--clip {column} needs a range, and {column!r} has declared values.",
                 hint="Leave --clip out, or declare a range such as --column {column}=0..120.",
                 column=name,
@@ -77,7 +82,7 @@ def choose_mechanisms(
         column, written = _split_setting("--mechanism", text)
         _require_declared("--mechanism", [column], declared)
         if isinstance(found[column], Mechanism):
-            raise OptionError(
+            raise ArgumentError(
                 "{column!r} has two mechanisms.", hint="Name one: --mechanism {column}=MECHANISM.", column=column
             )
         name, settings = _parse_mechanism(column, written)
@@ -85,7 +90,7 @@ def choose_mechanisms(
         what, kind = found[column], source.schema.field(column).type
         if isinstance(what, NumberRange) != (name in _OF_NUMBERS):
             fitting = [each for each in _MECHANISMS if (each in _OF_NUMBERS) == isinstance(what, NumberRange)]
-            raise OptionError(
+            raise ArgumentError(
                 "The mechanism {mechanism!r} does not fit {column!r}, which is declared by {what}.",
                 hint="Use one of: {fitting}.",
                 mechanism=name,
@@ -106,7 +111,7 @@ def _make_for_values(
 ) -> Mechanism:
     if name == "olh":
         if not settings and planned is None:
-            best = LocalHash(values, epsilon=epsilon).encoding.alphabet
+            best = LocalHash(values, epsilon=epsilon).alphabet
             raise _missing_setting(name, column, "buckets", f"olh:buckets={best}", epsilon)
         return LocalHash(values, epsilon=planned, **settings)
     return Categorical(values) if name == "k-ary" else Unary(values, optimised=name == "oue")
@@ -118,22 +123,20 @@ def _make_for_numbers(
     if name == "numeric":
         return Numeric(what.low, what.high, clip=what.clip, missing=what.missing)
     if what.missing:
-        raise OptionError(
+        raise ArgumentError(
             "The mechanism 'wave' has no report for a missing number.",
             hint="Use --mechanism {column}=numeric, or leave --mechanism out.",
             column=column,
         )
     if "window" not in settings and planned is None:
-        best = Wave(what.low, what.high, epsilon=epsilon, **settings).encoding
+        best = SquareWave(what.low, what.high, epsilon=epsilon, **settings)
         raise _missing_setting(name, column, "window", f"wave:bins={best.bins},window={best.window}", epsilon)
-    return Wave(what.low, what.high, epsilon=planned, clip=what.clip, **settings)
+    return SquareWave(what.low, what.high, epsilon=planned, clip=what.clip, **settings)
 
 
-def _missing_setting(name: str, column: str, setting: str, best: str, epsilon: Epsilon) -> OptionError:
-    return OptionError(
-        "The mechanism {mechanism!r} needs its {setting}, which are fixed by the first release."
-        if setting == "buckets"
-        else "The mechanism {mechanism!r} needs its {setting}, which is fixed by the first release.",
+def _missing_setting(name: str, column: str, setting: str, best: str, epsilon: Epsilon) -> ArgumentError:
+    return ArgumentError(
+        "The mechanism {mechanism!r} needs a setting that the first release fixes: {setting}.",
         hint="The best for epsilon {epsilon}: --mechanism {column}={best}. Or add --planned-epsilon.",
         mechanism=name,
         column=column,
@@ -147,7 +150,7 @@ def _split_setting(option: str, text: str) -> tuple[str, str]:
     name, sign, rest = text.partition("=")
     if not sign or not name or not rest:
         example = {"--values-file": "city=cities.txt", "--mechanism": "age=wave:bins=64,window=32"}.get(option)
-        raise OptionError(
+        raise ArgumentError(
             "{option} {text!r} is not of the form NAME={what}.",
             hint="For example: {option} {example}."
             if example
@@ -164,7 +167,7 @@ def _split_setting(option: str, text: str) -> tuple[str, str]:
 def _require_declared(option: str, names: Iterable[str], declared: Mapping[str, Any]) -> None:
     for name in names:
         if name not in declared:
-            raise OptionError(
+            raise ArgumentError(
                 "{option} names {column!r}, which is not declared.",
                 hint="Declared columns: {declared}.",
                 option=option,
@@ -237,7 +240,7 @@ def _parse_mechanism(column: str, written: str) -> tuple[str, dict[str, int]]:
     """Return the name and the settings of a mechanism that is written like olh:buckets=16."""
     name, _, rest = written.partition(":")
     if name not in _MECHANISMS:
-        raise OptionError(
+        raise ArgumentError(
             "There is no mechanism {mechanism!r} for {column!r}.",
             hint="Use one of: {known}.",
             mechanism=name,
@@ -249,7 +252,7 @@ def _parse_mechanism(column: str, written: str) -> tuple[str, dict[str, int]]:
         setting, _, number = each.partition("=")
         if setting not in _MECHANISMS[name] or not (number.isdecimal() and number.isascii()):
             takes = ",".join(f"{one}=16" for one in _MECHANISMS[name])
-            raise OptionError(
+            raise ArgumentError(
                 "{text!r} is not a setting of the mechanism {mechanism!r}.",
                 hint="Write --mechanism {column}={example}.",
                 text=each,

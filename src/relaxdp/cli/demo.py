@@ -21,8 +21,8 @@ from rich.table import Table
 
 from relaxdp import Categorical, Counts, Key, Vault
 from relaxdp.errors import RelaxdpError, TableFileError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.paper.baselines import split_budget
+from relaxdp.theory.epsilon import as_epsilon, epsilon_text
 
 LEVELS = tuple(as_epsilon(level) for level in ("0.1", "0.5", "1", "2"))
 VALUES = ["no", "yes"]
@@ -42,7 +42,10 @@ MARK = ".made-by-relaxdp-demo"
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the demo's files.")] = Path("relaxdp-demo"),
 ) -> None:
-    """Release a real column at four levels, compare, crash, and overspend in vain; takes a few seconds."""
+    """Release a real column at four levels, survive a crash, and reject an overspend.
+
+    Example: relaxdp demo --out relaxdp-demo
+    """
     run(out)
 
 
@@ -50,7 +53,9 @@ def run(folder: Path, *, picture: bool = True) -> None:
     """Run the demo in `folder` and print what happens. Nothing is left of one that fails."""
     if folder.exists() and not (folder / MARK).exists():
         raise TableFileError(
-            "{folder!r} exists and was not made by the demo. Name another folder with --out.", folder=str(folder)
+            "{folder!r} exists and was not made by the demo.",
+            hint="Name another folder with --out.",
+            folder=str(folder),
         )
     truth = _people()
     shutil.rmtree(folder, ignore_errors=True)
@@ -121,7 +126,7 @@ def _estimates(truth: Any, releases: list[Path]) -> tuple[list[Any], list[Any], 
 
     def respond(release: str, epsilon: Decimal) -> Any:
         column = pa.DictionaryArray.from_arrays(pa.array(truth), pa.array(VALUES))
-        return answers.release(column, ids, key=key, epsilon=epsilon, release=release, attribute="veteran")
+        return answers.release(column, ids, key=key, epsilon=epsilon, name=release, column="veteran")
 
     split, counts = [], Counts(answers)
     for number, part in enumerate(split_budget(LEVELS)):
@@ -159,13 +164,19 @@ def _draw(place: Path, truth: float, relaxed: list[Any], split: list[Any]) -> bo
         return False
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    axes.axhline(truth, color="#444444", linewidth=1, linestyle="--", label="truth")
+    axes.axhline(truth, color="#444444", linewidth=1, linestyle="--", label="true share")
     rows = [("relaxed", relaxed, "#2563a8", "o", -0.06), ("budget split", split, "#c2571a", "s", 0.06)]
     for name, results, colour, marker, shift in rows:
         places = np.arange(len(results)) + shift
         low, high = np.array([[end[1] for end in result.interval()] for result in results]).T
         axes.vlines(places, low, high, color=colour, linewidth=2)
-        axes.plot(places, [result.value[1] for result in results], marker, color=colour, label=f"{name}, 95 % interval")
+        axes.plot(
+            places,
+            [result.value[1] for result in results],
+            marker,
+            color=colour,
+            label=f"{name}, 95 % confidence interval",
+        )
     axes.set_xticks(range(len(LEVELS)), [epsilon_text(level) for level in LEVELS])
     axes.set_xlabel("privacy loss so far (epsilon)")
     axes.set_ylabel("estimated share of yes")

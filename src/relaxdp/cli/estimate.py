@@ -1,149 +1,371 @@
-"""`relaxdp estimate`: released files -> shares or means with honest intervals, as a table, a picture or JSON."""
+"""`relaxdp estimate | compare`: from released files to shares, means and changes with confidence intervals."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.bars import plain_label
-from relaxdp.cli.estimate_render import Asked, Block, MethodChoice, blocks_of, name_of, print_blocks
-from relaxdp.cli.options import MOST_ROWS
-from relaxdp.cli.pictures import ENDINGS, draw
-from relaxdp.cli.plan import AboutChoice
-from relaxdp.cli.render import show_json
-from relaxdp.cli.talk import aside_console, closing
-from relaxdp.errors import CountsError, TableFileError
-from relaxdp.estimation.result import IMPLAUSIBLE, EstimateRow
+from relaxdp.cli import options, results
+from relaxdp.cli.messages import get_stderr_console
+from relaxdp.cli.result_plots import plot_groups, plot_rows
+from relaxdp.errors import EstimationError, MetadataError
+from relaxdp.estimation.compare import Change, describe_rows
+from relaxdp.estimation.compare import compare as compare_results
+from relaxdp.estimation.counts import Method
+from relaxdp.estimation.mean import PresentMean
+from relaxdp.estimation.result import About, Chosen, EstimateRow, Result
+from relaxdp.estimation.wave import Distribution
 from relaxdp.tables.counting import PairTally, Tally
 from relaxdp.tables.estimate import count
 from relaxdp.tables.released_files import Axis
 
+_QUARTILES = (0.25, 0.5, 0.75)
+_COLUMN_HELP = "The released column, where there are several."
+_TOP_HELP = "Show the largest N of more rows, with intervals that hold for all of them."
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateSettings:
+    """The intervals that are asked for, and what is estimated."""
+
+    confidence_level: float
+    simultaneous: bool
+    about: About
+    method: Method = "average"
+    consistent: bool = False
+    by: str | None = None
+    cross: str | None = None
+    quantiles: Sequence[float] | None = None
+
+    @property
+    def intervals(self) -> dict[str, Any]:
+        """The keywords of `Result.interval`."""
+        return {"confidence_level": self.confidence_level, "simultaneous": self.simultaneous, "about": self.about}
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateGroup:
+    """The estimate of one group, or of all individuals."""
+
+    name: str | None
+    n: int
+    levels: Sequence[tuple[str, str | None, int]]
+    result: Result
+    rows: list[EstimateRow]
+    """All rows of the result, or the largest of them."""
+    is_simultaneous: bool
+    missing: Sequence[EstimateRow]
+    """The share of missing numbers, where numbers may be missing."""
+    probabilities: Sequence[float]
+    quantiles: Sequence[EstimateRow]
+
+    @property
+    def all_rows(self) -> list[EstimateRow]:
+        """The rows of a table."""
+        return [*self.rows, *self.quantiles, *self.missing]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether only the largest rows are left."""
+        return len(self.rows) < len(self.result.labels)
+
+    @property
+    def is_worthless(self) -> bool:
+        """Whether an interval covers nearly everything that is possible."""
+        widest = 0.9 * (self.result.most - self.result.least)
+        return not self.result.is_implausible() and any(row.high - row.low > widest for row in self.rows)
+
 
 def estimate(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            help="Released files, folders or addresses of them, of one path.",
-            show_default=False,
-        ),
-    ],
-    column: Annotated[
-        str | None, typer.Option("--column", "--release-column", help="The released column, where there are several.")
-    ] = None,
-    by: Annotated[str | None, typer.Option(help="Estimate for each group of a kept column.")] = None,
-    cross: Annotated[str | None, typer.Option(help="A second released column: a two-way table.")] = None,
-    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
-    simultaneous: Annotated[
-        bool,
-        typer.Option(
-            "--simultaneous",
-            help="Intervals that hold for all values at once; always so in a table of the largest of many values.",
-        ),
-    ] = False,
-    about: Annotated[
-        AboutChoice, typer.Option(help="These objects, or the population that they are a sample of.")
-    ] = AboutChoice.OBJECTS,
-    method: Annotated[
-        MethodChoice, typer.Option(help="Weights of levels: every object the same, or less noise more.")
-    ] = MethodChoice.AVERAGE,
+    files: Annotated[list[str], typer.Argument(help="Released files, folders or cloud addresses, of one release.")],
+    column: Annotated[str | None, typer.Option("--column", "--release-column", help=_COLUMN_HELP)] = None,
+    by: Annotated[str | None, typer.Option(help="Estimate each group of a pass-through column.")] = None,
+    cross: Annotated[str | None, typer.Option(help="A second released column, for a crosstab.")] = None,
+    quantiles: options.QuantilesOption = None,
+    confidence_level: options.ConfidenceOption = 0.95,
+    simultaneous: options.SimultaneousOption = False,
+    about: options.AboutOption = "objects",
+    method: options.MethodOption = "average",
     consistent: Annotated[
         bool, typer.Option("--consistent", help="Shares that are not negative and sum to 1, with some bias.")
     ] = False,
     description: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="A released file that says what a file holds that does not say so itself, or whose rows were chosen "
-            "without a look at reports; once for each file.",
-            metavar="FILE",
-            show_default=False,
-        ),
+        typer.Option(help="A file that describes a file without a description, or with chosen rows; once for each."),
     ] = None,
-    top: Annotated[
-        int, typer.Option(min=1, help="Show the largest N of more rows, with intervals that hold for all of them.")
-    ] = MOST_ROWS,
-    plot: Annotated[Path | None, typer.Option(help="Draw the estimates into a .png, .svg or .pdf file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    top: Annotated[int, typer.Option(min=1, help=_TOP_HELP)] = options.MAX_ROWS,
+    plot: options.PlotOption = None,
+    as_json: options.JsonOption = False,
+    as_csv: options.CsvOption = False,
 ) -> None:
-    """Estimate shares or means from released files; the files say their own values and levels.
+    """Estimate shares or means of a release, with confidence intervals.
 
-    Files of one release may hold the same objects at different levels: each object counts once, at its highest.
+    Files of one release may hold the same individuals at different levels: each individual counts once, at the highest
+    level. The files describe their own values and levels.
+
+    Example: relaxdp estimate better.parquet --column diagnosis --by region
     """
-    asked = Asked(confidence, simultaneous, about.value, method, consistent, by, cross)
-    _check(asked, plot)
-    with aside_console().status("Counting ..."):
+    output, asked = results.OutputOptions(as_json, as_csv, plot), options.parse_quantiles(quantiles)
+    settings = EstimateSettings(confidence_level, simultaneous, about, method, consistent, by, cross, asked)
+    with get_stderr_console().status("Counting ..."):
         tally = count(files, column, by=by, cross=cross, description=description or [])
-        parts = blocks_of(tally, asked, most=top)
+        groups = list(_estimate_groups(tally, settings, max_rows=top))
+        every = list(_estimate_groups(tally, settings, max_rows=None)) if output.is_for_programs else groups
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
     if plot is not None:
-        draw(plot, parts, name_of(axis, asked), asked)
-    if as_json:
-        every = blocks_of(tally, asked, most=None)
-        show_json(_json(tally, axis, every, asked))
-        if any(part.is_implausible for part in parts):
-            typer.echo(IMPLAUSIBLE, err=True)
-    else:
-        print_blocks(tally, axis, parts, asked)
-        if plot is not None:
-            closing(f"wrote the picture {plot}")
+        plot_groups(plot, groups, _describe_column(axis, settings), settings)
+    results.print_result(_view_estimate(tally, axis, every, settings), output)
 
 
-def _check(asked: Asked, plot: Path | None) -> None:
-    if not 0 < asked.confidence < 1:
-        raise CountsError(
-            "a confidence level lies between 0 and 1, like 0.95; not {confidence}.", confidence=asked.confidence
+def compare(
+    old: Annotated[str, typer.Argument(help="Released file or folder.")],
+    new: Annotated[str, typer.Argument(help="Released file or folder of another release.")],
+    column: Annotated[str | None, typer.Option(help=_COLUMN_HELP)] = None,
+    quantiles: options.QuantilesOption = None,
+    confidence_level: options.ConfidenceOption = 0.95,
+    simultaneous: options.SimultaneousOption = False,
+    about: options.AboutOption = "objects",
+    method: options.MethodOption = "average",
+    top: Annotated[int, typer.Option(min=1, help="Show the N rows that changed most.")] = options.MAX_ROWS,
+    plot: options.PlotOption = None,
+    as_json: options.JsonOption = False,
+    as_csv: options.CsvOption = False,
+) -> None:
+    """Estimate the change between two releases, with confidence intervals.
+
+    The releases must have different names, because two levels of one release share their noise. Intervals about the
+    population are for two samples without a common individual.
+
+    Example: relaxdp compare patients-2026.parquet patients-2027.parquet
+    """
+    output, asked = results.OutputOptions(as_json, as_csv, plot), options.parse_quantiles(quantiles)
+    settings = EstimateSettings(confidence_level, simultaneous, about, method, quantiles=asked)
+    with get_stderr_console().status("Counting ..."):
+        tallies: list[Any] = [count([each], column) for each in (old, new)]
+        _require_independent_noise([each.axis for each in tallies])
+        change = compare_results(*(each.groups[0][1].estimate(settings.method) for each in tallies))
+    if plot is not None:
+        plot_rows(plot, change.largest(top), **settings.intervals)
+    shown = change if output.is_for_programs else change.largest(top)
+    results.print_result(_view_change(tallies, change, shown, settings), output)
+
+
+def _estimate_groups(
+    tally: Tally | PairTally, settings: EstimateSettings, *, max_rows: int | None
+) -> Iterator[EstimateGroup]:
+    if isinstance(tally, PairTally):
+        pairs = [(one, two, table.objects) for (one, two), table in tally.tables.items()]
+        yield _make_group(None, tally.objects, pairs, tally.estimate(settings.method), settings, max_rows)
+        return
+    for name, counts in tally.groups:
+        levels = [(epsilon, None, objects) for epsilon, objects in counts.levels.items()]
+        yield _make_group(name, counts.objects, levels, counts.estimate(settings.method), settings, max_rows)
+
+
+def _make_group(
+    name: str | None,
+    n: int,
+    levels: Sequence[tuple[str, str | None, int]],
+    result: Result,
+    settings: EstimateSettings,
+    max_rows: int | None,
+) -> EstimateGroup:
+    shown = result if max_rows is None else result.largest(max_rows)
+    rows = shown.to_rows(**settings.intervals)
+    if settings.consistent:
+        estimates = result.consistent()
+        places = shown.places if isinstance(shown, Chosen) else range(len(rows))
+        rows = [row._replace(estimate=float(estimates[place])) for row, place in zip(rows, places, strict=True)]
+    missing, quantiles = [], []
+    if isinstance(result, PresentMean):
+        (share,) = result.missing.to_rows(settings.confidence_level, about=settings.about)
+        missing = [share._replace(keys=("share of missing numbers",))]
+    probabilities = _choose_quantiles(result, settings)
+    if probabilities and isinstance(result, Distribution):
+        quantiles = result.quantile(probabilities).to_rows(**settings.intervals)
+    together = settings.simultaneous or shown.is_chosen
+    return EstimateGroup(name, n, levels, result, rows, together, missing, probabilities, quantiles)
+
+
+def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[float]:
+    """Return the quantiles that were asked for; the quartiles of a distribution without a word."""
+    if isinstance(result, Distribution):
+        return settings.quantiles or _QUARTILES
+    if settings.quantiles is not None:
+        raise EstimationError(
+            "Quantiles need numbers that were released by the square wave.",
+            hint="Release the column as rx.SquareWave (--mechanism NAME=wave), or leave --quantiles out.",
         )
-    if plot is not None and plot.suffix.lower() not in ENDINGS:
-        raise TableFileError("{path!r}: a plot's ending must be .png, .svg or .pdf.", path=str(plot))
+    return ()
 
 
-# For programs.
+def _describe_column(axis: Axis, settings: EstimateSettings) -> str:
+    name = repr(results.clean_text(axis.name))
+    if settings.cross is not None:
+        return f"{name} and {results.clean_text(settings.cross)!r}"
+    return name if axis.mechanism.measure is None else f"mean of {name}"
 
 
-def _json(tally: Tally | PairTally, axis: Axis, parts: list[Block], asked: Asked) -> dict[str, Any]:
-    description = axis.description
+def _view_estimate(
+    tally: Tally | PairTally, axis: Axis, groups: list[EstimateGroup], settings: EstimateSettings
+) -> results.ResultView:
+    labels = (
+        ["value"] if settings.cross is None else [results.clean_text(axis.name), results.clean_text(settings.cross)]
+    )
+    longest, rows = max(map(_find_longest_bar, groups)), []
+    for group in groups:
+        name, found = f"{results.format_label(group.name)} ({group.n:,})", group.all_rows
+        for place, row in enumerate(found):
+            before = () if settings.by is None else ("" if place else name,)
+            length = min(max(row.estimate - group.result.least, 0.0), longest)
+            rows.append(results.make_interval_row(row, length, before=before, ends_group=place == len(found) - 1))
+    return results.ResultView(
+        _describe_estimate(tally, axis, groups, settings),
+        labels if settings.by is None else [results.clean_text(settings.by), *labels],
+        ("estimate", "low", "high"),
+        rows,
+        _make_document(tally, axis, groups, settings),
+        [{"group": group.name, "n": group.n, **_convert_row(row)} for group in groups for row in group.all_rows],
+        list(_make_notes(groups, settings)),
+        longest,
+        is_implausible=any(group.result.is_implausible() for group in groups),
+    )
+
+
+def _find_longest_bar(group: EstimateGroup) -> float:
+    """Return the number of a full bar: the range of a mean, or the largest share."""
+    if len(group.result.labels) == 1:
+        return group.result.most - group.result.least
+    return min(max(1e-9, *(row.estimate for row in group.rows)), group.result.most)
+
+
+def _describe_estimate(
+    tally: Tally | PairTally, axis: Axis, groups: list[EstimateGroup], settings: EstimateSettings
+) -> str:
+    counted: dict[str, int] = {}
+    for group in groups:
+        for one, two, n in group.levels:
+            level = one if two is None else f"{one} and {two}"
+            counted[level] = counted.get(level, 0) + n
+    levels = ", ".join(f"{level} ({n:,})" if len(counted) > 1 else level for level, n in counted.items())
+    together = any(group.is_simultaneous for group in groups)
+    rows = "the mean" if axis.mechanism.measure is not None else "all values at once" if together else "each value"
+    return (
+        f"{tally.objects:,} individuals at epsilon {levels}: {_describe_column(axis, settings)} of release "
+        f"{results.clean_text(axis.description.path.release)!r}; {_describe_intervals(rows, settings)}"
+    )
+
+
+def _describe_intervals(rows: str, settings: EstimateSettings) -> str:
+    subject = "these individuals" if settings.about == "objects" else "the population that they are a sample of"
+    return f"{100 * settings.confidence_level:g} % intervals of {rows}, about {subject}."
+
+
+def _make_notes(groups: list[EstimateGroup], settings: EstimateSettings) -> Iterator[str]:
+    shown, whole = sum(len(group.rows) for group in groups), sum(len(group.result.labels) for group in groups)
+    if shown < whole:
+        yield (
+            f"These are the largest {shown:,} of {whole:,} rows; --json has all of them. They were chosen by "
+            "their estimates, so their intervals hold for all values at once."
+        )
+    if any(group.is_worthless for group in groups):
+        yield "Some intervals cover nearly everything that is possible: the noise is larger than the answer."
+    yield from results.describe_stars(
+        [row for group in groups if not group.result.is_implausible() for row in group.rows]
+    )
+    if settings.by is not None:
+        yield f"Groups are made of the pass-through column {results.clean_text(settings.by)!r}, released without noise."
+
+
+def _make_document(
+    tally: Tally | PairTally, axis: Axis, groups: list[EstimateGroup], settings: EstimateSettings
+) -> dict[str, Any]:
+    path = axis.description.path
     return {
-        "column": axis.name,
-        "cross": asked.cross,
-        "by": asked.by,
-        "release": description.path.release,
-        "attribute": description.path.attribute,
-        "encoding": description.encoding,
-        "objects": tally.objects,
-        "confidence": asked.confidence,
-        "simultaneous": asked.simultaneous,
-        "about": asked.about,
-        "method": asked.method.value,
-        "consistent": asked.consistent,
-        "groups": [
-            {
-                "group": part.group,
-                "objects": part.objects,
-                "levels": [
-                    {"epsilon": one, "cross_epsilon": two, "objects": objects} for one, two, objects in part.levels
-                ],
-                "implausible": part.is_implausible,
-                "estimates": list(map(_json_row, part.rows)),
-                **({} if part.missing is None else {"missing": _json_interval(part.missing)}),
-                **({"quantiles": _json_quantiles(part)} if part.quantiles else {}),
-            }
-            for part in parts
-        ],
+        **{"column": axis.name, "cross": settings.cross, "by": settings.by, "release": path.release},
+        **{"attribute": path.attribute, "encoding": axis.description.encoding, "n": tally.objects},
+        **settings.intervals,
+        **{"method": settings.method, "consistent": settings.consistent},
+        "groups": list(map(_convert_group, groups)),
     }
 
 
-def _json_row(row: EstimateRow) -> dict[str, Any]:
-    value, other = row.keys if len(row.keys) > 1 else (*row.keys, None)
-    numbers = row._asdict()
-    del numbers["keys"]
-    return {"value": plain_label(value), "cross_value": plain_label(other), **numbers}
+def _convert_group(group: EstimateGroup) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "group": group.name,
+        "n": group.n,
+        "levels": [{"epsilon": one, "cross_epsilon": two, "n": n} for one, two, n in group.levels],
+        "implausible": group.result.is_implausible(),
+        "estimates": list(map(_convert_row, group.rows)),
+    }
+    if group.missing:
+        found["missing"] = _convert_row(group.missing[0])
+    if group.quantiles:
+        rows = zip(group.probabilities, group.quantiles, strict=True)
+        found["quantiles"] = [{"probability": probability, **_convert_row(row)} for probability, row in rows]
+    return found
 
 
-def _json_interval(row: EstimateRow) -> dict[str, float]:
-    return {"estimate": row.estimate, "low": row.low, "high": row.high}
+def _convert_row(row: EstimateRow) -> dict[str, Any]:
+    value, other = map(results.convert_label, row.keys if len(row.keys) > 1 else (*row.keys, None))
+    return {"value": value, "cross_value": other, **dict(list(row._asdict().items())[1:])}
 
 
-def _json_quantiles(part: Block) -> list[dict[str, float]]:
-    quartiles = zip((0.25, 0.5, 0.75), part.quantiles, strict=True)
-    return [{"probability": probability, **_json_interval(row)} for probability, row in quartiles]
+def _require_independent_noise(axes: Sequence[Axis]) -> None:
+    """Reject two levels of one release: their reports share noise, so the interval of a change would be wrong."""
+    one, other = (axis.description for axis in axes)
+    if (one.path, one.key_fingerprint) == (other.path, other.key_fingerprint):
+        raise MetadataError(
+            "Both files are of the release {release!r}, and share its noise.",
+            hint="Compare two releases with different names. Estimate one release at its largest level.",
+            release=one.path.release,
+        )
+
+
+def _view_change(
+    tallies: Sequence[Tally], change: Change, shown: Change, settings: EstimateSettings
+) -> results.ResultView:
+    probabilities = _choose_quantiles(change.old, settings)
+    quantiles = [change.quantile(probabilities)] if probabilities else []
+    rows = [
+        results.TableRow((results.clean_text(text.label),), (text.old, text.new, text.change, text.low, text.high))
+        for each in (shown, *quantiles)
+        for text in describe_rows(each, **settings.intervals)
+    ]
+    records = [record for each in (shown, *quantiles) for record in _convert_change(each, settings)]
+    releases = [each.axis.description.path.release for each in tallies]
+    together = "all values at once" if settings.simultaneous or shown.is_chosen else "each value"
+    counted = " and ".join(f"{each.objects:,}" for each in tallies)
+    notes = []
+    if len(shown.labels) < len(change.labels):
+        notes.append(f"These are the {len(shown.labels):,} of {len(change.labels):,} rows that changed most.")
+    return results.ResultView(
+        f"{results.clean_text(tallies[0].axis.name)!r} from release {results.clean_text(releases[0])!r} to "
+        f"{results.clean_text(releases[1])!r}, {counted} individuals; {_describe_intervals(together, settings)}",
+        ("value",),
+        ("old", "new", "change", "low", "high"),
+        rows,
+        {
+            "column": tallies[0].axis.name,
+            "old": {"release": releases[0], "n": tallies[0].objects},
+            "new": {"release": releases[1], "n": tallies[1].objects},
+            **settings.intervals,
+            "method": settings.method,
+            "implausible": change.is_implausible(),
+            "changes": records,
+        },
+        records,
+        notes,
+        is_implausible=change.is_implausible(),
+    )
+
+
+def _convert_change(change: Change, settings: EstimateSettings) -> Iterator[dict[str, Any]]:
+    sides = (each.value.reshape(-1).tolist() for each in (change.old, change.new))
+    for old, new, row in zip(*sides, change.to_rows(**settings.intervals), strict=True):
+        numbers = {"change": row.estimate, "std_error": row.std_error, "low": row.low, "high": row.high}
+        yield {"value": results.convert_label(row.keys[0]), "old": old, "new": new, **numbers}

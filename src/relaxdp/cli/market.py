@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from relaxdp.cli import market_buy, market_list, market_operate, market_receipt, market_sell
-from relaxdp.cli.commands import Commands
+from relaxdp.cli.command_group import CommandGroup
 
-app = Commands(help="Sell and buy released data, level by level, on a market.")
+app = CommandGroup(help="Sell and buy released data, level by level, on a market.")
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "list": market_list.list_,

@@ -31,9 +31,9 @@ from relaxdp.cli.market_options import (
     say,
 )
 from relaxdp.cli.market_tables import accounts_table, credits_text, heading, levels_text, statement_table
-from relaxdp.cli.options import CaFile, JsonOption, encoding_and_options
-from relaxdp.draw.private_file import PrivateFileError, write_private
-from relaxdp.errors import OptionError, ServerAnswerError, TokenError, refusing
+from relaxdp.cli.options import CaFile, JsonOption, parse_encoding
+from relaxdp.errors import ArgumentError, ServerAnswerError, TokenError, on_error
+from relaxdp.sampling.private_file import PrivateFileError, write_private
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why: it is recorded.", show_default=False)]
 AccountName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.", show_default=False)]
@@ -62,11 +62,11 @@ def account(
 ) -> None:
     """Make an account and its token, which is shown this once (operator)."""
     if (role is None) != renew:
-        with refusing("Nothing was done."):
-            raise OptionError("a new account needs a --role, and a token is renewed without one.")
+        with on_error("Nothing was done."):
+            raise ArgumentError("a new account needs a --role, and a token is renewed without one.")
     market = open_market(server, token_file, ca_file)
     if token_out is not None:  # the place is taken before the token exists, which could not be asked for again
-        with refusing("Nothing was done."):
+        with on_error("Nothing was done."):
             _write_token(token_out, "", replace=False)
     try:
         made = market.renew_token(name) if role is None else market.create_account(name, role.value)
@@ -195,13 +195,13 @@ def _taken(made: dict[str, Any]) -> str:
     return token
 
 
-@refusing("Nothing was sent.")
+@on_error("Nothing was sent.")
 def _encoding(
     values: str | None, file: Path | None, ends: tuple[float, float] | None, written: str | None
 ) -> dict[str, Any]:
     if sum(each is not None for each in (values, file, ends)) != 1:
-        raise OptionError("say what can be answered: one of --values, --values-file and --range.")
-    name, options = encoding_and_options(written or ("categorical" if ends is None else "numeric"))
+        raise ArgumentError("say what can be answered: one of --values, --values-file and --range.")
+    name, options = parse_encoding(written or ("categorical" if ends is None else "numeric"))
     if ends is not None:
         return {"name": name, "options": options, "range": list(ends)}
     declared = read_values(file) if file is not None else str(values).split(",")

@@ -15,12 +15,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from relaxdp.cli.campaign_options import client_of
 from relaxdp.cli.campaign_options import say as print_answer
-from relaxdp.cli.talk import aside_console
+from relaxdp.cli.messages import get_stderr_console
 from relaxdp.device.address import Server
 from relaxdp.device.operator import VARIABLE, operator_token
-from relaxdp.errors import EpsilonError, OptionError, RefusedByServerError, RelaxdpError, TokenError, refusing
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.errors import ArgumentError, EpsilonError, RefusedByServerError, RelaxdpError, TokenError, on_error
 from relaxdp.market.client import MarketClient, understood
+from relaxdp.theory.epsilon import as_epsilon, epsilon_text
 
 Listing = Annotated[str, typer.Argument(metavar="LISTING", help="Name of the listing.", show_default=False)]
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the purchase.", min=1, show_default=False)]
@@ -61,22 +61,22 @@ def as_nobody(server: str, ca_file: Path | None) -> MarketClient:
     return MarketClient(Server.parse(server), None, client_of(ca_file))
 
 
-@refusing("Nothing was sent.")
+@on_error("Nothing was sent.")
 def prices_of(points: str | None, formula: str | None) -> dict[str, Any] | None:
     """Return prices as the market takes them; None where none were given."""
     if points is not None and formula is not None:
-        raise OptionError("prices are given as --prices or as a --formula, not as both.")
+        raise ArgumentError("prices are given as --prices or as a --formula, not as both.")
     if points is None:
         return None if formula is None else {"formula": formula}
     return {"points": [_point(part) for part in points.split(",")]}
 
 
-@refusing("Nothing was sent.")
+@on_error("Nothing was sent.")
 def needed_prices(points: str | None, formula: str | None) -> dict[str, Any]:
     """Return prices, or say how they are given."""
     prices = prices_of(points, formula)
     if prices is None:
-        raise OptionError("say what it costs: --prices 0.1:10,1:100 or --formula '10 + 90*epsilon'.")
+        raise ArgumentError("say what it costs: --prices 0.1:10,1:100 or --formula '10 + 90*epsilon'.")
     return prices
 
 
@@ -109,7 +109,7 @@ def afterwards(sentence: str, *, refused: str | None = None) -> Iterator[None]:
 @contextmanager
 def waiting(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """Show that something goes on, where there is a terminal; gives a function that is told how many bytes went by."""
-    console = aside_console()
+    console = get_stderr_console()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=total)
@@ -120,8 +120,8 @@ def waiting(what: str, total: int | None = None) -> Iterator[Callable[[int], Non
 def _point(part: str) -> list[Any]:
     epsilon, _, price = part.strip().partition(":")
     if not price.strip().isascii() or not price.strip().isdigit() or len(price) > 30:
-        raise OptionError(_POINTS)
+        raise ArgumentError(_POINTS)
     try:
         return [level(epsilon), int(price)]
     except EpsilonError:
-        raise OptionError(_POINTS) from None
+        raise ArgumentError(_POINTS) from None

@@ -14,7 +14,7 @@ from relaxdp.cli.campaign_options import TokenFile
 from relaxdp.cli.market_options import as_nobody, open_market, say
 from relaxdp.cli.market_tables import receipt_table
 from relaxdp.cli.options import CaFile, JsonOption
-from relaxdp.errors import OptionError, TableFileError, refusing
+from relaxdp.errors import ArgumentError, TableFileError, on_error
 from relaxdp.market.receipts import MOST_LETTERS, Receipt, SignedReceipt, check_data, read_signed, verify
 from relaxdp.tables.staging import aside, put_in_place
 
@@ -44,13 +44,13 @@ def receipt(
 
     With a --public-key that you got from the market before, a file is checked without asking anybody.
     """
-    with refusing("Nothing was checked."):
+    with on_error("Nothing was checked."):
         if (number is None) == (check is None):
-            raise OptionError("say which receipt: the NUMBER of a purchase, or --check FILE.")
+            raise ArgumentError("say which receipt: the NUMBER of a purchase, or --check FILE.")
         if number is not None and (data is not None or public_key is not None):
-            raise OptionError("--data and --public-key go with --check FILE.")
+            raise ArgumentError("--data and --public-key go with --check FILE.")
         if number is None and out is not None:
-            raise OptionError("--out goes with the NUMBER of a purchase.")
+            raise ArgumentError("--out goes with the NUMBER of a purchase.")
     if number is not None:
         signed = open_market(_needed(server), token_file, ca_file).receipt(number)
         if out is not None:
@@ -69,7 +69,7 @@ def receipt_beside(file: Path) -> Path:
     return file.with_name(f"{file.name}.receipt.json")
 
 
-@refusing("Nothing was written.")
+@on_error("Nothing was written.")
 def save_receipt(signed: SignedReceipt, target: Path) -> None:
     """Write a receipt to a file, which appears when it is whole and is never overwritten."""
     try:
@@ -82,7 +82,7 @@ def save_receipt(signed: SignedReceipt, target: Path) -> None:
         raise TableFileError("{path!r} cannot be written: {why}.", path=str(target), why=problem.strerror) from None
 
 
-@refusing("Nothing was checked.")
+@on_error("Nothing was checked.")
 def _read(file: Path) -> SignedReceipt:
     try:
         with file.open("rb") as content:
@@ -95,12 +95,12 @@ def _key(public_key: str | None, server: str | None, ca_file: Path | None) -> by
     """Return the key to check with: one that the person brought along, or the market's own; never the receipt's."""
     if public_key is None:
         if server is None:
-            with refusing("Nothing was checked."):
-                raise OptionError("to check a receipt, give the market's --public-key or its --server.")
+            with on_error("Nothing was checked."):
+                raise ArgumentError("to check a receipt, give the market's --public-key or its --server.")
         return as_nobody(server, ca_file).public_key()
     if not _HEX.fullmatch(public_key):
-        with refusing("Nothing was checked."):
-            raise OptionError("the public key of a market is 64 hexadecimal digits.")
+        with on_error("Nothing was checked."):
+            raise ArgumentError("the public key of a market is 64 hexadecimal digits.")
     return bytes.fromhex(public_key)
 
 
@@ -110,8 +110,8 @@ def _verdict(receipt: Receipt, data: Path | None, out: Path | None) -> str:
     return f"the signature is that of the market {receipt.market}{file}{written}"
 
 
-@refusing("Nothing was asked.")
+@on_error("Nothing was asked.")
 def _needed(server: str | None) -> str:
     if server is None:
-        raise OptionError("say which market: --server or RELAXDP_SERVER.")
+        raise ArgumentError("say which market: --server or RELAXDP_SERVER.")
     return server

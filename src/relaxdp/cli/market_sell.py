@@ -29,15 +29,15 @@ from relaxdp.cli.market_options import (
     waiting,
 )
 from relaxdp.cli.market_tables import credits_text, sales_tables, seller_text
-from relaxdp.cli.options import CaFile, JsonOption, KeyCommand, KeyOption, key_of
+from relaxdp.cli.options import CaFile, JsonOption, KeyCommand, KeyOption, load_key
 from relaxdp.device.client import tidy
-from relaxdp.draw.private_file import PrivateFileError, read_private
-from relaxdp.errors import OptionError, PriceError, refusing
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.errors import ArgumentError, PriceError, on_error
 from relaxdp.market.client import Content, MarketClient, understood
 from relaxdp.market.client_files import sendable
 from relaxdp.market.client_pool import Pool, remember
 from relaxdp.market.prices import prices_from_json
+from relaxdp.sampling.private_file import PrivateFileError, read_private
+from relaxdp.theory.epsilon import as_epsilon, epsilon_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,14 @@ def put_up(
             return _delivered(market, listing, place, released)
 
 
-@refusing("Nothing was sent.")
+@on_error("Nothing was sent.")
 def _check_terms(terms: Terms, epsilon: Decimal) -> None:
     """Refuse what the market would refuse after the listing was made, and leave a draft behind."""
     shown, budget = epsilon_text(epsilon), terms.budget
     if not prices_from_json(terms.prices).reaches(epsilon):
         raise PriceError("the file is at epsilon {epsilon}, and the prices do not reach it.", epsilon=shown)
     if budget is not None and epsilon > as_epsilon(budget):
-        raise OptionError(
+        raise ArgumentError(
             "the file is at epsilon {epsilon}, which is more than the budget {budget}.", epsilon=shown, budget=budget
         )
 
@@ -111,8 +111,8 @@ def deliver(
     """
     asked, more = prices_of(prices, formula), levels_of(levels)
     if more is not None and asked is None:
-        with refusing("Nothing was sent."):
-            raise OptionError("--levels goes with the prices that reach them: --prices or --formula.")
+        with on_error("Nothing was sent."):
+            raise ArgumentError("--levels goes with the prices that reach them: --prices or --formula.")
     market = open_market(server, token_file, ca_file)
     with sendable(file, column) as (place, released, _):
         if asked is not None:
@@ -184,13 +184,13 @@ def join(
     limit before you think of the answer: a limit that depends on the answer tells of it.
     """
     asked = as_epsilon(epsilon)
-    secret = key_of(key, key_command)
+    secret = load_key(key, key_command)
     market = open_market(server, token_file, ca_file)
     with understood():
         role = market.me()["role"]
     if role != "seller":
-        with refusing("Nothing was sent."):
-            raise OptionError(
+        with on_error("Nothing was sent."):
+            raise ArgumentError(
                 "a pool is joined with a seller's token, and this one is of a {role}.", role=tidy(str(role))
             )
     joined = Pool.of(market.listing(pool), pool)
@@ -207,12 +207,12 @@ def join(
     say(found, as_json, lambda: [words])
 
 
-@refusing("Nothing was sent.")
+@on_error("Nothing was sent.")
 def _read(file: Path) -> str:
     try:
         content = read_private(file, _LONGEST_ANSWER)
     except PrivateFileError as problem:
-        raise OptionError("the answer file {path!r} {why}.", path=str(file), why=problem) from None
+        raise ArgumentError("the answer file {path!r} {why}.", path=str(file), why=problem) from None
     if content is None:
-        raise OptionError("there is no answer file {path!r}.", path=str(file))
+        raise ArgumentError("there is no answer file {path!r}.", path=str(file))
     return content.decode("utf-8", "replace")

@@ -1,20 +1,21 @@
-"""Options that mean the same in every command that has them."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from relaxdp.errors import OptionError
+from relaxdp.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from relaxdp.draw.key import Key
+    from relaxdp.estimation.schedules import Schedule
+    from relaxdp.sampling.keys import Key
 
 KEY_VARIABLE, KEY_COMMAND_VARIABLE = "RELAXDP_KEY", "RELAXDP_KEY_COMMAND"
-"""Where the key of a seller may be named once for all commands. A key itself stands in no variable."""
+"""Variables that name the key of a seller for all commands. A key itself is never in a variable."""
 
 VaultOption = Annotated[
     str | None,
@@ -40,37 +41,40 @@ KeyCommand = Annotated[
     ),
 ]  # fmt: skip
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
+PlotOption = Annotated[Path | None, typer.Option("--plot", help="Plot the result into a .png, .svg or .pdf file.")]
+ConfidenceOption = Annotated[float, typer.Option("--confidence-level", help="The confidence level of the intervals.")]
 CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
 
 
-def said_key(key: str | None, command: str | None) -> tuple[str | None, str | None]:
-    """Return which of the two says where the key is: what stands in the command counts more than a variable."""
+def choose_key_source(key: str | None, command: str | None) -> tuple[str | None, str | None]:
+    """Return the option that names the key: an option of the command comes before a variable."""
     if key is None or command is None:
         return key, command
     is_variable = os.environ.get(KEY_VARIABLE) == key
     if is_variable != (os.environ.get(KEY_COMMAND_VARIABLE) == command):
         return (None, command) if is_variable else (key, None)
-    raise OptionError("--key and --key-command cannot be combined.", hint="Leave one of them out.")
+    raise ArgumentError("--key and --key-command cannot be combined.", hint="Leave one of them out.")
 
 
-def key_of(key: str | None, command: str | None) -> Key:
-    """Return the key from where the options say that it is."""
-    from relaxdp.draw.key import Key  # noqa: PLC0415 (a look at the options needs none)
+def load_key(key: str | None, command: str | None) -> Key:
+    """Return the key from the file or the command that the options name."""
+    from relaxdp.sampling.keys import Key  # noqa: PLC0415 (most commands need no key)
 
-    key, command = said_key(key, command)
+    key, command = choose_key_source(key, command)
     if command is not None:
         return Key.from_command(command)
     if key is None:
-        raise OptionError(
+        raise ArgumentError(
             "The key is missing.", hint="Name its file with --key, or a command that prints it with --key-command."
         )
     return Key.load(key)
 
 
-def encoding_and_options(written: str) -> tuple[str, dict[str, int]]:
-    """Return the name and the options of an encoding that is written like local-hash:buckets=16.
+def parse_encoding(written: str) -> tuple[str, dict[str, int]]:
+    """Return the name and the settings of a mechanism that is written like local-hash:buckets=16.
 
-    >>> encoding_and_options("wave:bins=16,window=4")
+    >>> parse_encoding("wave:bins=16,window=4")
     ('wave', {'bins': 16, 'window': 4})
     """
     name, _, rest = written.partition(":")
@@ -78,10 +82,92 @@ def encoding_and_options(written: str) -> tuple[str, dict[str, int]]:
     for each in filter(None, rest.split(",")):
         option, _, number = each.partition("=")
         if not number.strip().isdecimal() or not number.isascii():
-            raise OptionError("an encoding's options are whole numbers, written like local-hash:buckets=16.")
+            raise ArgumentError(
+                "Settings of a mechanism are whole numbers.", hint="Write them like local-hash:buckets=16."
+            )
         options[option.strip()] = int(number)
     return name, options
 
 
-MOST_ROWS = 50
-"""How many estimates a table shows: the largest ones of more."""
+MAX_ROWS = 50
+"""The number of rows of a table; of more, the largest are shown."""
+
+
+AboutOption = Annotated[
+    Literal["objects", "population"],
+    typer.Option("--about", help="The individuals in the data (objects), or the population they are a sample of."),
+]
+MethodOption = Annotated[
+    Literal["average", "precision"],
+    typer.Option("--method", help="Weigh every individual alike, or those with less noise more."),
+]
+SimultaneousOption = Annotated[
+    bool,
+    typer.Option(
+        "--simultaneous",
+        help="Intervals that hold for all values at once; always so in a table of the largest of many values.",
+    ),
+]
+QuantilesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--quantiles", metavar="NUMBERS", help="Quantiles of numbers released by the square wave, like 0.1,0.5,0.9."
+    ),
+]
+
+
+def parse_quantiles(written: str | None) -> list[float] | None:
+    """Return the probabilities of --quantiles.
+
+    >>> parse_quantiles("0.1,0.5")
+    [0.1, 0.5]
+    """
+    if written is None:
+        return None
+    try:
+        found = [float(each) for each in written.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < each < 1 for each in found):
+        raise ArgumentError(
+            "--quantiles {written!r} are not numbers between 0 and 1.",
+            hint="Separate them by commas, such as --quantiles 0.1,0.5,0.9.",
+            written=written,
+        )
+    return found
+
+
+_SCHEDULES = {"linear": "FIRST,LAST,STEPS", "geometric": "FIRST,LAST,STEPS", "noisy-sampling": "ALPHA,BETA,SAMPLES"}
+ScheduleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--schedule", metavar="SCHEDULE",
+        help="Levels like 0.1,0.5,1, or linear:FIRST,LAST,STEPS, geometric:FIRST,LAST,STEPS or "
+        "noisy-sampling:ALPHA,BETA,SAMPLES.",
+    ),
+]  # fmt: skip
+
+
+def parse_schedule(written: str) -> Schedule:
+    """Return the schedule that is written like 0.1,0.5,1 or linear:0.1,2,5.
+
+    >>> list(map(str, parse_schedule("linear:0.5,1.5,3")))
+    ['0.5', '1', '1.5']
+    """
+    from relaxdp.estimation import schedules  # noqa: PLC0415 (most commands need none)
+
+    kind, separator, rest = written.rpartition(":")
+    parts = [each.strip() for each in rest.split(",")]
+    if not separator:
+        return schedules.Explicit(parts)
+    if kind not in _SCHEDULES or len(parts) != 3 or not parts[2].isdecimal():
+        raise ArgumentError(
+            "--schedule {written!r} is not a schedule.",
+            hint="Write levels like 0.1,0.5,1, or {kinds}.",
+            written=written,
+            kinds=" or ".join(f"{name}:{settings}" for name, settings in _SCHEDULES.items()),
+        )
+    first, second, steps = parts[0], parts[1], int(parts[2])
+    if kind == "noisy-sampling":
+        return schedules.NoisySampling(first, second, steps)
+    return (schedules.Linear if kind == "linear" else schedules.Geometric)(first, second, steps)

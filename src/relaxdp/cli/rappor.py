@@ -1,54 +1,53 @@
-"""`relaxdp rappor`: parameters, maps and decoding for RAPPOR's users; encoding and relaxing are in `rappor_encode`."""
+"""`relaxdp rappor`: choose parameters, encode words into reports, relax the reports, and decode them."""
 
 from __future__ import annotations
 
-import json
 import sys
-from enum import StrEnum
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from relaxdp.cli import options, results
 from relaxdp.cli.column_options import read_values
-from relaxdp.cli.commands import Commands
-from relaxdp.cli.options import JsonOption
-from relaxdp.cli.plan import AboutChoice
-from relaxdp.cli.rappor_encode import encode, relax
-from relaxdp.errors import OptionError, TableFileError, refusing
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.counting import Taken, count_files
-from relaxdp.rappor.decode import Decoded
+from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli.messages import progress_bar
+from relaxdp.cli.release import print_release
+from relaxdp.cli.result_plots import plot_rows
+from relaxdp.cli.vault import locate_vault
+from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, on_error
+from relaxdp.estimation.schedules import NoisySampling, Schedule
+from relaxdp.ledger.rules import require_release
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.bloom_filter import bit_epsilon, compute_epsilon, whole_epsilon
+from relaxdp.rappor.candidates import CandidateMap, Parameters, map_rows, read_map
+from relaxdp.rappor.counts import CountedFile, count_files
+from relaxdp.rappor.decode import Correction, Decoded
 from relaxdp.rappor.decode import decode as decode_counts
-from relaxdp.rappor.files import Parameters, map_rows, read_map
-from relaxdp.rappor.filter import bit_epsilon
 from relaxdp.rappor.plan import POWER, RATE, Plan, advise, advise_share
+from relaxdp.tables.folder import VaultFolder
+from relaxdp.tables.metadata import ColumnDescription
+from relaxdp.tables.plan import Request
+from relaxdp.tables.source import open_source
+from relaxdp.tables.vault import Vault
+from relaxdp.theory.epsilon import as_epsilon, epsilon_text
 
-app = Commands(help="RAPPOR with relaxation instead of noisy sampling.")
+MAX_PLOTTED = 60
+
+app = CommandGroup(help="Encode, relax and decode words by RAPPOR.")
 
 
-class MethodChoice(StrEnum):
-    """How levels are weighted."""
-
-    AVERAGE = "average"
-    PRECISION = "precision"
-
-
-class CorrectionChoice(StrEnum):
-    """What the rate of false words means."""
-
-    HOLM = "holm"
-    BENJAMINI_HOCHBERG = "benjamini-hochberg"
+ParamsOption = Annotated[
+    Path, typer.Option("--params", help="Parameter file: k,h,m,f and their numbers.", show_default=False)
+]
+Output = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it must not exist.")]
 
 
 @app.command()
-@refusing("Nothing was written.")
+@on_error("Nothing was written.")
 def params(
     devices: Annotated[int, typer.Option(help="How many devices report.", show_default=False)],
     candidates: Annotated[int, typer.Option(help="How many words are looked for.", show_default=False)],
@@ -60,128 +59,202 @@ def params(
     write: Annotated[
         Path | None, typer.Option(help="Write the first row as a parameter file; it must not exist.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
-    """Choose k, h, cohorts and epsilon: the smallest share that would be found, or the epsilon that it takes."""
+    """Choose k, h, cohorts and epsilon: the smallest share that would be found, or the epsilon that it takes.
+
+    Example: relaxdp rappor params --devices 100000 --candidates 300 --epsilon 4
+    """
     if (epsilon is None) == (share is None):
-        raise OptionError("give --epsilon to learn the smallest share that is found, or --share to learn the epsilon.")
+        raise ArgumentError(
+            "Exactly one of --epsilon and --share is needed.",
+            hint="Pass --epsilon to get the smallest share that is found, or --share to get the epsilon.",
+        )
     given: dict[str, Any] = {"devices": devices, "candidates": candidates, "bits": bits, "cohorts": cohorts}
     given |= {} if hashes is None else {"hashes": (hashes,)}
     plans = advise(epsilon=epsilon, **given) if epsilon is not None else advise_share(float(share or 0), **given)
     if write is not None:
         _write_parameters(write, plans[0])
-    if as_json:
-        rows = [_plan_row(plan) for plan in plans]
-        answer = {"devices": devices, "candidates": candidates, "power": POWER, "rate": RATE, "plans": rows}
-        typer.echo(json.dumps(answer))
-        return
-    console, table = Console(), Table()
-    for heading in ("k", "h", "cohorts", "epsilon", "of a bit", "f", "smallest share found"):
-        table.add_column(heading, justify="right")
-    for plan in plans:
-        shape, level = plan.shape, plan.epsilon
-        table.add_row(
-            str(shape.bits), str(shape.hashes), str(shape.cohorts), epsilon_text(level),
-            f"{float(bit_epsilon(shape, level)):.4g}", f"{float(plan.noise):.4g}", f"{plan.smallest_share:.3%}",
-        )  # fmt: skip
-    console.print(f"{devices:,} devices, {candidates:,} candidates, the best first.")
-    console.print(table)
-    console.print(
-        f"A word with that share is found with a probability of {POWER:.0%}; the chance of finding even one word that "
-        f"nobody has is at most {RATE:.0%}."
-    )
+    records = [_convert_plan(plan) for plan in plans]
+    view = results.ResultView(
+        f"{devices:,} devices, {candidates:,} candidates, the best first.",
+        (),
+        ("k", "h", "cohorts", "epsilon", "of a bit", "f", "smallest share found"),
+        [results.TableRow((), _format_plan(plan)) for plan in plans],
+        {"devices": devices, "candidates": candidates, "power": POWER, "rate": RATE, "plans": records},
+        records,
+        [
+            f"A word with that share is found with a probability of {POWER:.0%}. The chance of finding even one word "
+            f"that no device has is at most {RATE:.0%}."
+        ],
+    )  # fmt: skip
+    results.print_result(view, results.OutputOptions(as_json, False))
 
 
 @app.command("map")
-@refusing("Nothing was written.")
+@on_error("Nothing was written.")
 def candidate_map(
     candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")],
-    params: Annotated[Path, typer.Option(help="Parameter file: k,h,m,f and their numbers.", show_default=False)],
+    params: ParamsOption,
 ) -> None:
-    """Write the candidate map to standard output: a word, then its bits in every cohort."""
+    """Write the candidate map to standard output: a word, then its bits in every cohort.
+
+    Example: relaxdp rappor map words.txt --params params.csv > map.csv
+    """
     shape = Parameters.read(params).shape
     for row in map_rows(read_values(candidates), shape):
         sys.stdout.write(row)
 
 
-app.command()(encode)
-app.command()(relax)
+@app.command()
+@on_error("Nothing was released.")
+def encode(
+    source: Annotated[str, typer.Argument(metavar="IN", help="Table of clients and words: Parquet or CSV.")],
+    output: Output,
+    params: ParamsOption,
+    epsilon: Annotated[
+        str | None, typer.Option(help="The level of a whole report  [default: that of the parameters' f]")
+    ] = None,
+    id_column: Annotated[str, typer.Option("--id", help="Column that holds the clients; each once.")] = "client",
+    column: Annotated[str, typer.Option(help="Column that holds the words.")] = "value",
+    name: Annotated[str | None, typer.Option(help="Name of the release  [default: IN without its ending]")] = None,
+    dry_run: options.DryRun = False,
+    vault: options.VaultOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Make the reports of a table: client, cohort and bits. The same level again gives identical reports.
+
+    A cohort is drawn from the client alone. Only the permanent response leaves, at the level that you choose.
+
+    Example: relaxdp rappor encode clients.csv first.csv --params params.csv --epsilon 1
+    """
+    parameters = Parameters.read(params)
+    level = compute_epsilon(parameters.shape, parameters.noise) if epsilon is None else as_epsilon(epsilon)
+    opened = Vault(locate_vault(vault))
+    with open_source(source) as table, progress_bar("encoding", "rows") as progress:
+        request = Request(
+            name=name or table.default_name or "",
+            epsilon=level,
+            id=id_column,
+            columns={column: Bloom(parameters.shape)},
+            dry_run=dry_run,
+        )
+        done = opened.release_source(table, request, output, progress)
+    print_release(done, as_json)
 
 
 @app.command()
-@refusing("Nothing was decoded.")
+@on_error("Nothing was released.")
+def relax(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the release.")],
+    output: Output,
+    epsilon: Annotated[str | None, typer.Option(help="The new level of a whole report.")] = None,
+    schedule: options.ScheduleOption = None,
+    dry_run: options.DryRun = False,
+    vault: options.VaultOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Relax the reports of an earlier release; all reports together cost the largest level.
+
+    The level is --epsilon, or the next one of a schedule: linear in a whole report, or at the rate at which noisy
+    sampling would spend. No table is needed.
+
+    Example: relaxdp rappor relax clients second.csv --epsilon 2
+    """
+    if (epsilon is None) == (schedule is None):
+        raise ArgumentError(
+            "The next level is missing, or is given twice.", hint="Pass either --epsilon or --schedule."
+        )
+    place = locate_vault(vault)
+    level = (
+        as_epsilon(epsilon) if epsilon is not None else _find_level(place, name, options.parse_schedule(schedule or ""))
+    )
+    with progress_bar("relaxing", "rows") as progress:
+        done = Vault(place).relax_with(name, level, output=output, dry_run=dry_run, progress=progress)
+    print_release(done, as_json)
+
+
+@app.command()
+@on_error("Nothing was decoded.")
 def decode(
     files: Annotated[
         list[Path], typer.Argument(help="Reports; a client in several files counts once, at its highest level.")
     ],
-    params: Annotated[Path, typer.Option(help="Parameter file: k,h,m,f and their numbers.", show_default=False)],
+    params: ParamsOption,
     map_file: Annotated[Path | None, typer.Option("--map", help="Candidate map.")] = None,
     candidates: Annotated[Path | None, typer.Option(help="Candidate words, one a line, instead of a map.")] = None,
-    method: Annotated[
-        MethodChoice, typer.Option(help="Weights of levels: every device the same, or less noise more.")
-    ] = MethodChoice.AVERAGE,
+    method: options.MethodOption = "average",
     rate: Annotated[float, typer.Option(help="The rate of false words that is accepted.")] = RATE,
     correction: Annotated[
-        CorrectionChoice,
+        Correction,
         typer.Option(help="The chance of even one false word (holm), or their share among those found."),
-    ] = CorrectionChoice.HOLM,
-    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
-    simultaneous: Annotated[
-        bool,
-        typer.Option(
-            "--simultaneous", help="Intervals that hold for all candidates at once; always so for the words found."
-        ),
-    ] = False,
-    about: Annotated[
-        AboutChoice, typer.Option(help="These devices, or the population that they are a sample of.")
-    ] = AboutChoice.OBJECTS,
+    ] = "holm",
+    confidence_level: options.ConfidenceOption = 0.95,
+    simultaneous: options.SimultaneousOption = False,
+    about: options.AboutOption = "objects",
     everything: Annotated[bool, typer.Option("--all", help="Show candidates that were not found too.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the words that were found into a .png, .svg or .pdf.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs: all candidates.")] = False,
+    plot: options.PlotOption = None,
+    as_json: options.JsonOption = False,
+    as_csv: options.CsvOption = False,
 ) -> None:
-    """Find words: their shares with intervals, and which of them are really there."""
+    """Find words in reports: their shares with confidence intervals, and which of them are really there.
+
+    Example: relaxdp rappor decode second.csv --params params.csv --candidates words.txt
+    """
+    output = results.OutputOptions(as_json, as_csv, plot)
     shape = Parameters.read(params).shape
     counts, notes = count_files(files, shape)
     if map_file is not None and candidates is not None:
-        raise OptionError("give --map or --candidates, not both.")
+        raise ArgumentError("--map and --candidates cannot be combined.", hint="Leave one of them out.")
     words = None if map_file is None else read_map(map_file, shape)
     if candidates is not None:
-        words = CandidateMap.of_words(read_values(candidates), shape)
-    decoded = decode_counts(counts, words, method=method.value)
-    found = decoded.detected(rate, correction.value)
-    asked: dict[str, Any] = {"simultaneous": simultaneous, "about": about.value}
+        words = CandidateMap.from_words(read_values(candidates), shape)
+    decoded = decode_counts(counts, words, method=method)
+    found = decoded.find_detected(rate, correction)
+    intervals: dict[str, Any] = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
     order = np.argsort(-decoded.consistent(), kind="stable")
     if plot is not None:
-        _plot(decoded, order[found[order]], plot, confidence, asked)
-    if as_json:
-        answer = {"confidence": confidence, **asked} | _answer(
-            decoded, found, decoded.interval(confidence, **asked), rate, correction, notes
-        )
-        typer.echo(json.dumps(answer))
-        return
+        if not found.any():
+            raise ArgumentError("No word was found, so there is nothing to plot.", hint="Leave --plot out.")
+        plot_rows(plot, decoded.choose(order[found[order]][:MAX_PLOTTED]), **intervals)
+    records = _make_records(decoded, found, intervals)
     shown = order if everything else order[found[order]]
-    table_of = decoded if everything else decoded.choose(shown)
-    (low, high), beyond = table_of.interval(confidence, **asked), table_of.beyond(confidence, **asked)
-    rows = shown if everything else np.arange(len(shown))
-    console, table = Console(), Table()
-    for heading in ("word", "share", f"{100 * confidence:g} % interval", *(["found"] if everything else [])):
-        table.add_column(heading, justify="left" if heading == "word" else "right")
-    for place, row in zip(shown, rows, strict=True):
-        cells = [
-            escape(str(decoded.labels[place])),
-            f"{decoded.share[place]:.2%}",
-            f"{low[row]:.2%} .. {high[row]:.2%}" if not beyond[row] else f"at most {high[row]:.2%}",
-        ]
-        table.add_row(*cells, *(["yes" if found[place] else "no"] if everything else []))
-    console.print(f"{decoded.devices:,} devices: {_levels(notes)}.")
-    console.print(table)
-    console.print(_conclusion(decoded, int(found.sum()), rate, correction))
+    table = decoded.only(shown) if everything else decoded.choose(shown)
+    rows = [
+        row._replace(estimate=float(decoded.share[place]))
+        for row, place in zip(table.to_rows(**intervals), shown, strict=True)
+    ]
+    unlisted = None if decoded.unlisted is None else dict(zip(("estimate", "std_error"), decoded.unlisted, strict=True))
+    remarks = [_describe_found(decoded, int(found.sum()), rate, correction), *results.describe_stars(rows)]
     if simultaneous or not everything:
-        console.print(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
+        remarks.append(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
+    view = results.ResultView(
+        f"{decoded.devices:,} devices: {_describe_levels(notes)}; {100 * confidence_level:g} % intervals.",
+        ("word", "found"),
+        ("share", "low", "high"),
+        [
+            results.make_interval_row(row, row.estimate, after=("yes" if found[place] else "no",))
+            for row, place in zip(rows, shown, strict=True)
+        ],
+        {
+            **intervals,
+            "devices": decoded.devices,
+            "files": [each.what for each in notes],
+            "counted": [each.devices for each in notes],
+            "rate": rate,
+            "correction": correction,
+            "unlisted": unlisted,
+            "words": records,
+        },
+        records,
+        remarks,
+        max([row.estimate for row in rows], default=1.0),
+    )
+    results.print_result(view, output)
 
 
-def _levels(notes: list[Taken]) -> str:
-    """Say what the files hold, and where they differ how many devices count in each: every one counts once."""
+def _describe_levels(notes: list[CountedFile]) -> str:
+    """Describe the levels of the files and, if they differ, the number of devices that count at each."""
     counted: dict[str, int] = {}
     for note in notes:
         counted[note.what] = counted.get(note.what, 0) + note.devices
@@ -190,56 +263,51 @@ def _levels(notes: list[Taken]) -> str:
     return "; ".join(f"{devices:,} by their {what}" for what, devices in counted.items())
 
 
-def _conclusion(decoded: Decoded, found: int, rate: float, correction: CorrectionChoice) -> str:
-    what = (
+def _describe_found(decoded: Decoded, found: int, rate: float, correction: Correction) -> str:
+    chance = (
         f"the chance that even one of them is false is at most {rate:.3g}"
-        if correction is CorrectionChoice.HOLM
+        if correction == "holm"
         else f"on average at most a share of {rate:.3g} of them is false"
     )
-    strange = ""
+    others = ""
     if decoded.unlisted is not None:
         share, error = decoded.unlisted
         low, high = (min(1.0, max(0.0, share + reach * error)) for reach in (-1.96, 1.96))
-        strange = f" Words that were not listed: {low:.0%} to {high:.0%} of the devices (95 %)."
-    return f"{found:,} of {len(decoded.labels):,} candidates found; {what}.{strange}"
+        others = f" Words that were not listed: {low:.0%} to {high:.0%} of the devices (95 %)."
+    return f"{found:,} of {len(decoded.labels):,} candidates found; {chance}.{others}"
 
 
-def _answer(
-    decoded: Decoded, found: Any, ends: Any, rate: float, correction: CorrectionChoice, notes: list[Taken]
-) -> dict[str, Any]:
-    low, high = ends
-    rows = zip(
-        decoded.labels, decoded.share.tolist(), decoded.value.tolist(), decoded.std_error.tolist(), low.tolist(),
-        high.tolist(), decoded.p_value.tolist(), found.tolist(), strict=True,
-    )  # fmt: skip
+def _make_records(decoded: Decoded, found: Any, intervals: dict[str, Any]) -> list[dict[str, Any]]:
+    low, high = decoded.interval(**intervals)
+    columns = (decoded.share, decoded.value, decoded.std_error, low, high, decoded.p_value, found)
     names = ("word", "share", "estimate", "std_error", "low", "high", "p_value", "found")
-    words = [dict(zip(names, row, strict=True)) for row in rows]
-    for word in words:
-        if word["std_error"] == float("inf"):
-            word["std_error"] = None
-    return {
-        "devices": decoded.devices,
-        "files": [each.what for each in notes],
-        "counted": [each.devices for each in notes],
-        "rate": rate,
-        "correction": correction.value,
-        "unlisted": None
-        if decoded.unlisted is None
-        else {"estimate": decoded.unlisted[0], "std_error": decoded.unlisted[1]},
-        "words": words,
-    }
+    rows = zip(decoded.labels, *(column.tolist() for column in columns), strict=True)
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    return [{name: None if value == float("inf") else value for name, value in each.items()} for each in records]
 
 
-def _plot(decoded: Decoded, places: Any, target: Path, confidence: float, asked: dict[str, Any]) -> None:
-    if not len(places):
-        raise OptionError("no word was found, so there is nothing to draw.")
-    axes = decoded.choose(places[:60]).plot(confidence_level=confidence, **asked)
-    try:
-        axes.figure.savefig(target, dpi=120)
-    except (OSError, ValueError):
-        raise TableFileError(
-            "the plot {path!r} cannot be written: check its folder and its ending.", path=str(target)
-        ) from None
+def _find_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
+    """Return the first level of a schedule above the largest one of a release."""
+    columns = require_release(VaultFolder(vault).read_account(), name).columns.values()
+    encodings: list[Any] = [ColumnDescription.from_json(each.description).mechanism() for each in columns]
+    if any(each.domain != "words" for each in encodings):
+        raise RapporError(
+            "The release {name!r} holds no RAPPOR reports.", hint="Relax it with `relaxdp relax`.", name=name
+        )
+    levels = list(schedule)
+    if isinstance(schedule, NoisySampling):
+        levels = [whole_epsilon(encodings[0].shape, each) for each in levels]
+    last = max(each.largest for each in columns)
+    found = next((level for level in levels if level > last), None)
+    if found is None:
+        raise PlanError(
+            "The release {name!r} is at epsilon {last}, and the schedule ends at {end}.",
+            hint="Pass a longer schedule, or --epsilon.",
+            name=name,
+            last=epsilon_text(last),
+            end=epsilon_text(levels[-1]),
+        )
+    return found
 
 
 def _write_parameters(target: Path, plan: Plan) -> None:
@@ -252,7 +320,13 @@ def _write_parameters(target: Path, plan: Plan) -> None:
         raise TableFileError("{path!r} cannot be written: {why}.", why=problem.strerror, path=str(target)) from None
 
 
-def _plan_row(plan: Plan) -> dict[str, Any]:
+def _format_plan(plan: Plan) -> list[str]:
+    shape, bit = plan.shape, float(bit_epsilon(plan.shape, plan.epsilon))
+    levels = [epsilon_text(plan.epsilon), f"{bit:.4g}", f"{float(plan.noise):.4g}", f"{plan.smallest_share:.3%}"]
+    return [str(shape.bits), str(shape.hashes), str(shape.cohorts), *levels]
+
+
+def _convert_plan(plan: Plan) -> dict[str, Any]:
     return {
         "k": plan.shape.bits,
         "h": plan.shape.hashes,

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from relaxdp.cli.talk import aside_console
+from relaxdp.cli.messages import get_stderr_console
 
 if TYPE_CHECKING:
     from relaxdp.paper.runner import Run
@@ -39,7 +39,7 @@ def reproduce(
     claims = runner.chosen(only or [])
     report.refuse_foreign(out)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=aside_console(), transient=True) as progress:
+    with Progress(*columns, console=get_stderr_console(), transient=True) as progress:
         task = progress.add_task("", total=len(claims) + 1)
         lab = Lab(Settings(seed=seed), say=lambda text: progress.update(task, description=text))
         run = runner.judge_all(claims, lab, done=lambda: progress.advance(task))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from relaxdp.cli.admin import DEFAULT, DatabaseOption, say_token
-from relaxdp.errors import MissingPartError, OptionError, refusing
+from relaxdp.errors import ArgumentError, MissingDependencyError, on_error
 from relaxdp.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from relaxdp.service.observe import MetricsServer
 
 
-@refusing("Nothing was started.")
+@on_error("Nothing was started.")
 def serve(
     db: DatabaseOption = DEFAULT,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -76,9 +76,9 @@ def serve(
         from relaxdp.service import maintenance, observe, pages, run  # noqa: PLC0415
         from relaxdp.storage.database import Database  # noqa: PLC0415
     except ImportError:
-        raise MissingPartError("the service needs more packages: pip install 'relaxdp[server]'.") from None
+        raise MissingDependencyError("the service needs more packages: pip install 'relaxdp[server]'.") from None
     if (certificate is None) != (certificate_key is None):
-        raise OptionError("TLS needs both --certificate and --certificate-key.")
+        raise ArgumentError("TLS needs both --certificate and --certificate-key.")
     settings = Settings(
         database=db, host=host, port=port, rate=rate, burst=burst, body_limit=body_limit,
         trusted_proxies=tuple(trusted_proxy or ()), request_log=request_log, certificate=certificate,

@@ -22,11 +22,11 @@ from relaxdp.cli.campaign_options import (
 )
 from relaxdp.cli.campaign_request import described_in
 from relaxdp.cli.campaign_tables import expected, overview, overview_table, questions_table, text, two_way_table
-from relaxdp.cli.commands import Commands
-from relaxdp.cli.options import MOST_ROWS, CaFile, JsonOption
+from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli.options import MAX_ROWS, CaFile, JsonOption
 from relaxdp.device.address import Server
 
-app = Commands(help="Ask many devices several questions: create and steer surveys of a collector.")
+app = CommandGroup(help="Ask many devices several questions: create and steer surveys of a collector.")
 
 Survey = Annotated[str, typer.Argument(metavar="SURVEY", help="Name of the survey.")]
 
@@ -81,7 +81,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what all devices say to each question, and the two-way tables of those that are counted together."""
-    shown = {} if as_json else {"largest": MOST_ROWS}
+    shown = {} if as_json else {"largest": MAX_ROWS}
     options = {"method": method, "confidence_level": confidence, "about": about, **shown}
     found = operator_of(server, token_file, ca_file).survey(survey, **options)
     say(found, as_json, lambda: [questions_table(found), *(two_way_table(found, each) for each in found["tables"])])

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from relaxdp.cli.talk import aside_console
+from relaxdp.cli.messages import get_stderr_console
 from relaxdp.device.operator import Operator
 from relaxdp.device.server import own_server
 from relaxdp.device.tour import OWN, SEVERAL, campaigns, run, several_questions
@@ -61,7 +61,7 @@ def tour(
 
 def _watch(operator: Any, **options: Any) -> None:
     typer.echo(f"{options['devices']:,} simulated devices answer “How did you get to work today?”")
-    console = aside_console()
+    console = get_stderr_console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     last = None
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

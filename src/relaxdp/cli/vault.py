@@ -7,24 +7,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from relaxdp.cli.commands import Commands
-from relaxdp.cli.options import JsonOption, VaultOption
-from relaxdp.cli.render import show_json
-from relaxdp.cli.talk import closing, talking
-from relaxdp.errors import OptionError
-from relaxdp.law.epsilon import epsilon_text
+from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli.messages import add_verbosity, print_done
+from relaxdp.cli.options import CsvOption, JsonOption, VaultOption
+from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_json, print_result
+from relaxdp.errors import ArgumentError
 from relaxdp.tables.folder import VaultFolder, find_vault
 from relaxdp.tables.outlook import get_mechanism_name
 from relaxdp.tables.vault import Vault
+from relaxdp.theory.epsilon import epsilon_text
 
 
 def locate_vault(given: str | None) -> Path:
     """Return the vault that is named, or the only one in the current folder."""
     if given == "":  # as an unset variable of a shell gives it: another vault must not be charged
-        raise OptionError("--vault is empty.", hint="Name the folder, such as --vault study.vault.")
+        raise ArgumentError("--vault is empty.", hint="Name the folder, such as --vault study.vault.")
     return find_vault(given)
 
 
@@ -52,33 +50,39 @@ def init(
     ] = None,
     reason: Reason = "",
 ) -> None:
-    """Create a vault: a folder with the key, the ledger and the snapshots of all releases about a group of people."""
+    """Create a vault: the key, the ledger and the snapshots about a group of people.
+
+    Example: relaxdp init study.vault --budget 2
+    """
     places: Any = {"key_file": key_file, "key_command": key_command, "worker_key_file": worker_key_file}
     made = Vault.create(path, budget=budget, ledger=ledger, reason=reason, **places)
     place = "in the vault" if key_file is None else f"in {key_file}"
-    closing(
+    print_done(
         f"created the vault {str(path)!r} with a budget of {epsilon_text(made.budget)}; its key {made.key_fingerprint} "
         + ("comes from the command" if key_command is not None else f"is {place}")
     )
-    closing(
+    print_done(
         "The folder with its key is the data: it holds all true values. Keep it private, and back it up after each "
         "release (`relaxdp backup FOLDER`).\n"
         "Costs add up within this vault only. Use one vault for everything about the same people."
     )
 
 
-budget = Commands(
-    help="Show the budget of a vault, what was spent, and on which columns.",
+budget = CommandGroup(
+    help="Show the budget of a vault, what was spent, and on which columns.\n\n"
+    "Example: relaxdp budget\nrelaxdp budget raise 3 --reason 'board decision of March'",
     no_args_is_help=False,
     invoke_without_command=True,
 )
 
 
-def show_budget(ctx: typer.Context, vault: VaultOption = None, as_json: JsonOption = False) -> None:
+def show_budget(
+    ctx: typer.Context, vault: VaultOption = None, as_json: JsonOption = False, as_csv: CsvOption = False
+) -> None:
     """Show the budget of a vault, what was spent, and on which columns."""
     if ctx.invoked_subcommand is not None:
-        if as_json or ctx.get_parameter_source("vault").name == "COMMANDLINE":  # type: ignore[union-attr]
-            raise OptionError(
+        if as_json or as_csv or ctx.get_parameter_source("vault").name == "COMMANDLINE":  # type: ignore[union-attr]
+            raise ArgumentError(
                 "Options of `relaxdp budget {command}` belong after it.",
                 hint="For example: relaxdp budget {command} --vault study.vault.",
                 command=ctx.invoked_subcommand,
@@ -86,29 +90,31 @@ def show_budget(ctx: typer.Context, vault: VaultOption = None, as_json: JsonOpti
         return
     folder = VaultFolder(locate_vault(vault))
     account = folder.read_account()
-    rows = [
-        (each.name, column.column, get_mechanism_name(column.mechanism), epsilon_text(column.largest), each.retired)
-        for each in account.releases.values()
-        for column in each.columns.values()
-    ]
     totals = {name: epsilon_text(getattr(account, name)) for name in ("budget", "spent", "remaining")}
-    if as_json:
-        names = ("name", "column", "mechanism", "epsilon", "retired")
-        releases = [dict(zip(names, row, strict=True)) for row in rows]
-        show_json({"vault": str(folder.path), **totals, "releases": releases})
-        return
-    table = Table(title=f"Budget of {folder.path.name}: {totals['budget']}")
-    for heading in ("release", "column", "mechanism", "largest epsilon"):
-        table.add_column(heading, justify="right" if heading == "largest epsilon" else "left")
-    for name, column, mechanism, largest, retired in rows:
-        table.add_row(f"{name} (retired)" if retired else name, column, mechanism, largest)
-    table.add_section()
-    table.add_row("spent", "", "", totals["spent"])
-    table.add_row("remaining", "", "", totals["remaining"])
-    Console().print(table)
+    records: list[dict[str, Any]] = [
+        {
+            "name": release.name, "column": column.column, "mechanism": get_mechanism_name(column.mechanism),
+            "epsilon": epsilon_text(column.largest), "retired": release.retired,
+        }
+        for release in account.releases.values()
+        for column in release.columns.values()
+    ]  # fmt: skip
+    rows = [
+        TableRow((each["name"] + " (retired)" * each["retired"], each["column"], each["mechanism"]), (each["epsilon"],))
+        for each in records
+    ]
+    view = ResultView(
+        f"Budget of {folder.path.name}: {totals['budget']}; spent: {totals['spent']}; remaining: {totals['remaining']}",
+        ("release", "column", "mechanism"),
+        ("largest epsilon",),
+        rows,
+        {"vault": str(folder.path), **totals, "releases": records},
+        records,
+    )
+    print_result(view, OutputOptions(as_json, as_csv))
 
 
-budget.callback()(talking(show_budget))
+budget.callback()(add_verbosity(show_budget))
 
 
 @budget.command("raise")
@@ -121,7 +127,7 @@ def raise_budget(
     opened = Vault(locate_vault(vault))
     opened.raise_budget(budget, reason=reason)
     now, left = epsilon_text(opened.budget), epsilon_text(opened.remaining)
-    closing(f"the budget of {opened.path.name!r} is now {now}, {left} of it remaining")
+    print_done(f"the budget of {opened.path.name!r} is now {now}, {left} of it remaining")
 
 
 @budget.command("history")
@@ -131,7 +137,7 @@ def show_history(vault: VaultOption = None, as_json: JsonOption = False) -> None
     events = opened.events()
     if as_json:
         shown = [json.loads(event.to_json(), object_hook=_hide_changes) for event in events]
-        show_json({"vault": str(opened.path), "events": shown})
+        print_json({"vault": str(opened.path), "events": shown})
         return
     typer.echo("\n".join([f"Vault {opened.path.name}:", *map(str, events)]))
 
@@ -146,10 +152,15 @@ def retire(
     reason: Reason,
     vault: VaultOption = None,
 ) -> None:
-    """Erase the snapshots of a release. Its name is never released or relaxed again, and its cost stays."""
+    """Erase the snapshots of a release, which can never be relaxed again.
+
+    Its name cannot be used again, and its cost stays.
+
+    Example: relaxdp retire patients --reason 'end of the study'
+    """
     opened = Vault(locate_vault(vault))
     opened.retire(name, reason=reason)
-    closing(f"retired the release {name!r} of {opened.path.name!r}; its cost stays")
+    print_done(f"retired the release {name!r} of {opened.path.name!r}; its cost stays")
 
 
 def check(
@@ -163,18 +174,21 @@ def check(
     vault: VaultOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Verify a vault: its chain of events, snapshots, file modes, and released files.
+    """Verify a vault: its events, snapshots, file modes, and released files.
 
     The exit status is 1 if there is a problem.
+
+    Example: relaxdp check out.parquet better.parquet
     """
     opened = Vault(locate_vault(vault))
     if adopt is not None:
         opened.adopt(reason=adopt)
     found = opened.check(files or [])
     if as_json:
-        show_json({"vault": str(opened.path), "verified": found.lines, "problems": found.problems})
+        print_json({"vault": str(opened.path), "verified": found.lines, "problems": found.problems})
     else:
-        closing("\n".join([f"Vault {opened.path.name}:", *found.lines]))
+        for line in (f"Vault {opened.path.name}:", *found.lines):
+            print_done(line)
         for problem in found.problems:
             typer.echo(f"Problem: {problem}")
     if found.problems:
@@ -191,8 +205,10 @@ def backup(
     """Copy a vault into a new folder, without its key.
 
     Releases may run meanwhile. Make a copy after each release: an older one does not contain what was spent since.
+
+    Example: relaxdp backup /mnt/backup/study-2026-03
     """
     opened = Vault(locate_vault(vault))
     made = opened.backup(folder, with_key=with_key)
     key: Any = "with its key: keep the copy private" if with_key else "without its key: keep a copy of that elsewhere"
-    closing(f"copied the vault {opened.path.name!r} to {str(made)!r}, {key}")
+    print_done(f"copied the vault {opened.path.name!r} to {str(made)!r}, {key}")

@@ -12,13 +12,13 @@ from relaxdp.collector import campaigns
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, PublicEncoding
-from relaxdp.encodings.protocol import Domain
-from relaxdp.encodings.registry import offered
 from relaxdp.errors import CampaignError
+from relaxdp.mechanisms.base import Domain
+from relaxdp.mechanisms.registry import BUILT_IN
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 from relaxdp.service.precision import MOST_DEVICES
-from relaxdp.service.wire import EncodingRequest, Target
+from relaxdp.service.wire import ONLY_IN_TABLES, EncodingRequest, Target
 
 
 class AdviceRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,10 +116,10 @@ def offered_encodings() -> OfferedEncodings:
                 each.name,
                 each.meaning,
                 each.domain,
-                [OfferedOption(one.name, one.meaning, one.least, one.most, one.is_planned) for one in each.takes],
+                [OfferedOption(one.name, one.meaning, one.least, one.most, one.is_planned) for one in each.options],
             )
-            for each in offered()
-            if each.is_asked
+            for each in BUILT_IN
+            if each.name not in ONLY_IN_TABLES
         ]
     )
 

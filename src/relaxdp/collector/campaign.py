@@ -8,11 +8,10 @@ from functools import cached_property
 from relaxdp.collector.definition import seconds
 from relaxdp.collector.introduction import Learning
 from relaxdp.collector.wire import CampaignRequest, PublicEncoding
-from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import CampaignError
-from relaxdp.mechanisms import Mechanism, mechanism_of
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.filter import BloomShape
 from relaxdp.service.codecs import Codec
 from relaxdp.service.precision import DEFAULT, Precision
 from relaxdp.service.wire import WireLevel, encoding_of
@@ -27,7 +26,7 @@ class Partner:
 
     id: str
     number: int
-    encoding: Encoding
+    encoding: Mechanism
     codec: Codec
     is_rows: bool
     """Whether the other question makes the rows of the table."""
@@ -49,7 +48,7 @@ class Campaign:
         self.number, self.definition, self.member = number, definition, member
         self.partners = () if member is None else member.partners
         self.id = str(definition.id)
-        self.encoding: Encoding = encoding_of(definition.encoding)
+        self.encoding: Mechanism = encoding_of(definition.encoding)
         self.codec = Codec(self.encoding)
         self.levels = [WireLevel(**self.encoding.level(each.epsilon).to_json()) for each in definition.levels]
         self.places = {(level.epsilon, level.threshold): place for place, level in enumerate(self.levels)}
@@ -72,13 +71,13 @@ class Campaign:
     @cached_property
     def mechanism(self) -> Mechanism:
         """What estimates the answer, unless words are looked for."""
-        return mechanism_of(self.encoding)
+        return self.encoding
 
     @cached_property
     def words(self) -> CandidateMap | None:
         """The bits of the candidates, where words are looked for."""
         shape = BloomShape(**self.definition.encoding.options) if self.encoding.domain == "words" else None
-        return None if shape is None else CandidateMap.of_words(self.definition.encoding.candidates or [], shape)
+        return None if shape is None else CandidateMap.from_words(self.definition.encoding.candidates or [], shape)
 
     @cached_property
     def public_encoding(self) -> PublicEncoding:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from relaxdp.collector.introduction import completed as introduced
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.service.wire import encoding_of, resolved
+from relaxdp.theory.epsilon import as_epsilon, epsilon_text
 
 
 def complete(request: CampaignRequest) -> CampaignRequest:

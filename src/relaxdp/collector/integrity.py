@@ -9,15 +9,15 @@ from relaxdp.collector.estimate_wire import EstimateOptions, Integrity, MadeUp, 
 from relaxdp.collector.pairs import Kept
 from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState
-from relaxdp.estimation.integrity import Integrity as Found
-from relaxdp.estimation.integrity import integrity
+from relaxdp.estimation.poisoning import Integrity as Found
+from relaxdp.estimation.poisoning import integrity
 from relaxdp.estimation.result import Places
 from relaxdp.estimation.transitions import Transitions
 
 
 def inspected(campaign: Campaign, state: CampaignState, kept: Kept) -> Found:
     """Return what the pairs say."""
-    pairs = Transitions(campaign)
+    pairs = Transitions(campaign.mechanism)
     levels = [campaign.encoding.level(each.epsilon) for each in campaign.levels]
     for place, numbers in kept.items():
         pairs.add_numbers(numbers, (levels[place.older], levels[place.newer]), moved=place.moved)

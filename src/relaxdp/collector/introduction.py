@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 
 from relaxdp.errors import CampaignError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.service.wire import WHOLE_TEXT, EpsilonText
+from relaxdp.theory.epsilon import as_epsilon, epsilon_text
 
 MOST_LOGO = 16_384
 """Bytes of a picture: it travels with the campaign's description."""

@@ -17,9 +17,9 @@ from relaxdp.collector.counts import pack, unpack
 from relaxdp.collector.schema import CAMPAIGNS, SURVEYS, WITHDRAWN
 from relaxdp.collector.survey_wire import SurveyDefinition
 from relaxdp.collector.wire import CampaignRequest
-from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import UnknownCampaignError
 from relaxdp.estimation.cross import JointCounts
+from relaxdp.mechanisms.base import Mechanism
 from relaxdp.service.codecs import Codec, Integers
 from relaxdp.service.wire import encoding_of
 from relaxdp.storage.database import Statement
@@ -113,7 +113,7 @@ def counted(campaign: Campaign, partner: Partner, pairs: Iterable[tuple[Newest, 
         others.append(their)
     found = {}
     for levels, (mine, others) in groups.items():
-        sides: list[tuple[Encoding, Any]] = [
+        sides: list[tuple[Mechanism, Any]] = [
             (campaign.encoding, campaign.codec.codes(mine)),
             (partner.encoding, partner.codec.codes(others)),
         ]

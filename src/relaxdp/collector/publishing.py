@@ -23,10 +23,10 @@ from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.schema import CAMPAIGNS, PUBLICATIONS
 from relaxdp.collector.wire import PublicEncoding
 from relaxdp.errors import CampaignError, NotPublishedError
-from relaxdp.estimation.shuffled import Shuffled, default_delta, shuffled
-from relaxdp.law.epsilon import epsilon_text
+from relaxdp.estimation.shuffling import Shuffled, default_delta, shuffled
 from relaxdp.service.codecs import Counted
 from relaxdp.service.wire import WireLevel
+from relaxdp.theory.epsilon import epsilon_text
 
 Stage = Literal["never", "later", "soon", "done"]
 
@@ -168,7 +168,7 @@ def published(campaign: Campaign, levels: Levels) -> Publication:
             epsilon_text(bounds[place].epsilon),
             level_rows(campaign, levels, place, _OPTIONS),
             [
-                Counts(part if campaign.encoding.cohorts else None, int(numbers[0]), numbers[1:].tolist())
+                Counts(part if campaign.encoding.domain == "words" else None, int(numbers[0]), numbers[1:].tolist())
                 for part, numbers in sorted(levels[place].items())
             ],
         )
@@ -195,4 +195,4 @@ def _size(level: Counted) -> int:
 
 
 def _bound(campaign: Campaign, epsilon: str, devices: int, delta: float) -> Shuffled:
-    return shuffled(epsilon, objects=devices, delta=delta, values=campaign)
+    return shuffled(epsilon, objects=devices, delta=delta, values=campaign.mechanism)

@@ -19,12 +19,12 @@ def rows_of(found: Result, options: EstimateOptions, chosen: Places | None) -> l
     low, high = shown.interval(options.confidence_level, simultaneous=options.simultaneous, about=about)
     sides = shown.beyond(options.confidence_level, simultaneous=options.simultaneous, about=about).tolist()
     columns: list[Any] = [
-        np.atleast_1d(column).tolist() for column in (shown.value, shown.standard_error(about), low, high)
+        np.atleast_1d(column).tolist() for column in (shown.value, shown.compute_std_error(about), low, high)
     ]
     more: list[dict[str, Any]] = [{"beyond": BEYOND[side]} if side else {} for side in sides]
     if isinstance(found, Decoded):
         places = slice(None) if chosen is None else chosen
-        flags = found.detected()[places].tolist()
+        flags = found.find_detected()[places].tolist()
         chances = np.nan_to_num(found.p_value, nan=1.0)[places].tolist()
         for each, share, chance, flag in zip(more, found.share[places].tolist(), chances, flags, strict=True):
             each.update(share=share, p_value=chance, found=flag)

@@ -44,10 +44,10 @@ from relaxdp.collector.wire import InvitationRequest, Invitations
 from relaxdp.errors import CampaignError, CampaignExistsError, CampaignStateError, UnknownCampaignError
 from relaxdp.estimation.cross import JointCounts, pooled
 from relaxdp.estimation.result import Chosen
-from relaxdp.law.support import Support
 from relaxdp.service.codecs import Integers
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, read_queries
+from relaxdp.theory.response import Support
 
 _SURVEY, _INVITATION = decoder_of(SurveyRequest), decoder_of(InvitationRequest)
 _JSON = "application/json"
@@ -206,7 +206,7 @@ class SurveyRoutes:
             Operation("GET", f"{path}/estimate", self.show_survey_estimate,
                       "Estimate each question, and the tables of those that are counted together.",
                       answer=SurveyEstimate, queries=QUERIES, also=(304,), nothing="Nothing was estimated.",
-                      problems=(*unknown, errors.MissingPartError), **operator),
+                      problems=(*unknown, errors.MissingDependencyError), **operator),
         ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from relaxdp.collector.introduction import completed, introduction_of
 from relaxdp.collector.schema import SURVEYS
 from relaxdp.collector.survey_wire import MOST_CELLS, SurveyDefinition, SurveyRequest
 from relaxdp.errors import CampaignError, CampaignExistsError, CampaignStateError
-from relaxdp.ledger.account import from_text, total
+from relaxdp.ledger.account import add_amounts, parse_amount
 from relaxdp.service.wire import WireLevel
 from relaxdp.storage.database import hold_creation
 
@@ -50,7 +50,7 @@ def limits(questions: Sequence[Sequence[WireLevel]]) -> list[Decimal]:
     A question with fewer levels than others stays at its last.
     """
     return [
-        total(from_text(levels[min(place, len(levels) - 1)].epsilon) for levels in questions)
+        add_amounts(parse_amount(levels[min(place, len(levels) - 1)].epsilon) for levels in questions)
         for place in range(max(map(len, questions)))
     ]
 

@@ -28,7 +28,7 @@ from relaxdp.errors import (
     ServerAnswerError,
     TableFileError,
     UnreachableError,
-    refusing,
+    on_error,
 )
 
 MOST_BYTES = 4 << 20
@@ -40,7 +40,7 @@ _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 _SHOWN = 200
 _PART = 1 << 18
 _CHANCE = random.SystemRandom()
-_unless_sent = refusing("Nothing was sent.")
+_unless_sent = on_error("Nothing was sent.")
 
 
 class Answer(NamedTuple):
@@ -190,7 +190,7 @@ class Client:
         return http.client.HTTPSConnection(server.host, server.port, timeout=self.timeout, context=context)
 
 
-@refusing("Nothing was sent after it.")
+@on_error("Nothing was sent after it.")
 def parsed(body: bytes) -> Any:
     """Return JSON, or refuse what is none; numbers that JSON does not have are none either."""
     try:

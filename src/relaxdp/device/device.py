@@ -16,12 +16,12 @@ from relaxdp.device.rules import check_same, consent_to
 from relaxdp.device.state import Joined, Record, Sent, State
 from relaxdp.device.store import DeviceFile, DeviceStore
 from relaxdp.device.survey import Division, Survey, SurveyOffer, ask_survey, check_some, divided
-from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, refusing
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, on_error
 from relaxdp.ledger.account import as_budget
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 
 _INVITATION = 200
-_unless_changed = refusing("Nothing was changed.")
+_unless_changed = on_error("Nothing was changed.")
 
 
 class Outcome(NamedTuple):
@@ -210,7 +210,7 @@ class Device:
 
 def _checked(upto: Epsilon | None, invitation: str | None) -> Decimal | None:
     """Return what is agreed to, or refuse what is no epsilon or no invitation."""
-    with refusing("Nothing was sent."):
+    with on_error("Nothing was sent."):
         if invitation is not None and not (isinstance(invitation, str) and 0 < len(invitation) <= _INVITATION):
             raise ParticipationError("an invitation is text of at most {most} letters.", most=_INVITATION)
         return None if upto is None else as_epsilon(upto)

@@ -10,12 +10,12 @@ from typing import Any
 from unicodedata import is_normalized
 
 from relaxdp.device.address import CampaignAddress
-from relaxdp.encodings.protocol import Encoding
-from relaxdp.encodings.registry import encoding_named, made
-from relaxdp.errors import EpsilonError, LevelError, LevelMismatchError, OfferError, RelaxdpError, refusing
-from relaxdp.law.epsilon import ONE, as_epsilon, epsilon_text
-from relaxdp.law.level import Level
+from relaxdp.errors import EpsilonError, LevelError, OfferError, RelaxdpError, on_error
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.registry import create_mechanism, get_kind
 from relaxdp.tables.metadata import untyped
+from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
+from relaxdp.theory.level import Level
 
 ATTRIBUTE = "answer"
 """The attribute of every campaign's path."""
@@ -33,7 +33,7 @@ class Offer:
 
     address: CampaignAddress
     question: str
-    encoding: Encoding
+    encoding: Mechanism
     levels: tuple[Level, ...]
     open: tuple[Level, ...]
     """The levels that take reports now, the lowest first: the one that the campaign is at, and those below it."""
@@ -43,7 +43,7 @@ class Offer:
     needs_invitation: bool
 
     @classmethod
-    @refusing("Nothing was sent.")
+    @on_error("Nothing was sent.")
     def from_json(cls, address: CampaignAddress, content: Any) -> Offer:
         """Read a description, or refuse it in one sentence."""
         if not isinstance(content, dict) or content.get("id") != address.id:
@@ -79,7 +79,7 @@ class Offer:
         return self.encoding.declared.get("values")
 
 
-def encoding_of(content: Any) -> Encoding:
+def encoding_of(content: Any) -> Mechanism:
     """Return the encoding that a description names; for a Bloom filter, that of all cohorts together."""
     if isinstance(content, dict) and isinstance(content.get("name"), str):
         found = _made(content["name"], content)
@@ -88,18 +88,18 @@ def encoding_of(content: Any) -> Encoding:
     raise OfferError("the campaign's encoding or its values cannot be used by this version.")
 
 
-def _made(name: str, content: dict[str, Any]) -> Encoding | None:
+def _made(name: str, content: dict[str, Any]) -> Mechanism | None:
     try:
         declared: dict[str, Any] = {}
-        if encoding_named(name).domain == "values":
+        if get_kind(name).domain == "values":
             declared["values"] = values = [untyped(value) for value in content["values"]]
             # Two spellings of one letter look alike to the person and are different values. None is for tables: the
             # record of a device has no answer before it is given, and that is None.
             if None in values or any(isinstance(value, str) and not is_normalized("NFC", value) for value in values):
                 return None
-        elif encoding_named(name).domain == "range":
+        elif get_kind(name).domain == "range":
             declared["range"] = tuple(_number(end) for end in content["range"])
-        return made(name, **declared, options=content.get("options") or {})
+        return create_mechanism(name, **declared, options=content.get("options") or {})
     except (RelaxdpError, TypeError, ValueError, KeyError, AttributeError, OverflowError):
         return None
 
@@ -110,7 +110,7 @@ def _number(end: Any) -> float:
     return float(end)
 
 
-def _levels(content: Any, encoding: Encoding) -> tuple[Level, ...]:
+def _levels(content: Any, encoding: Mechanism) -> tuple[Level, ...]:
     if not isinstance(content, list) or not 0 < len(content) <= MOST_LEVELS:
         raise OfferError("the campaign must have from 1 to {most:,} levels.", most=MOST_LEVELS)
     levels = tuple(_level(level, encoding) for level in content)
@@ -119,7 +119,7 @@ def _levels(content: Any, encoding: Encoding) -> tuple[Level, ...]:
     return levels
 
 
-def _level(content: Any, encoding: Encoding) -> Level:
+def _level(content: Any, encoding: Mechanism) -> Level:
     """Read a level in its one spelling: two spellings of one level would be two levels for the server.
 
     A threshold that reveals more than its epsilon is refused. A smaller one is more private, and fine.
@@ -135,7 +135,7 @@ def _level(content: Any, encoding: Encoding) -> Level:
         raise OfferError("a level of the campaign has a threshold that is none.")
     try:
         return encoding.level(epsilon, int(whole))
-    except (EpsilonError, LevelMismatchError):
+    except (EpsilonError, LevelError):
         raise LevelError(
             "the threshold of epsilon {epsilon} is larger than that epsilon allows: reports would tell more "
             "than what was agreed to.",

@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 
 from relaxdp.device.address import Server, check_campaign_id
 from relaxdp.device.client import Client
-from relaxdp.draw.private_file import PrivateFileError, read_private
-from relaxdp.errors import ServerAnswerError, TableFileError, TokenError, refusing
+from relaxdp.errors import ServerAnswerError, TableFileError, TokenError, on_error
+from relaxdp.sampling.private_file import PrivateFileError, read_private
 from relaxdp.tables.staging import aside, put_in_place
 
 VARIABLE = "RELAXDP_TOKEN"
@@ -21,7 +21,7 @@ _CAMPAIGNS, _SURVEYS = "/v1/campaigns", "/v1/surveys"
 _LONGEST_EXPORT = 3600.0
 _LONGEST_TOKEN = 500
 _PARQUET_ENDS = b"PAR1"
-_unless_written = refusing("Nothing was written.")
+_unless_written = on_error("Nothing was written.")
 
 
 class Operator:
@@ -118,7 +118,7 @@ class Operator:
 
     def _check(self, answer: Any) -> Any:
         if answer.status == 401:
-            with refusing("Nothing was done."):
+            with on_error("Nothing was done."):
                 raise TokenError("{server} does not accept the operator token.", server=self.server.host_and_port)
         return self._client.checked(answer, self.server) if answer.body or answer.status != 200 else {}
 

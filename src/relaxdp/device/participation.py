@@ -14,11 +14,11 @@ from relaxdp.device.report import draw, kept_answer
 from relaxdp.device.rules import check_active, check_same, next_level, written
 from relaxdp.device.state import Record, Sent, State
 from relaxdp.device.store import DeviceFile
-from relaxdp.errors import AnswerChangedError, ParticipationError, RefusedByServerError, ServerAnswerError, refusing
-from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.level import Level
+from relaxdp.errors import AnswerChangedError, ParticipationError, RefusedByServerError, ServerAnswerError, on_error
+from relaxdp.theory.epsilon import as_epsilon
+from relaxdp.theory.level import Level
 
-_unless_sent = refusing("Nothing was sent.")
+_unless_sent = on_error("Nothing was sent.")
 
 
 class Participation:
@@ -67,7 +67,7 @@ class Participation:
     def answer(self, value: Any) -> None:
         """Keep the answer on the device. The first one counts: that it changed would show, so another stays out."""
         offer = self.offer
-        with refusing("Nothing was kept, and nothing was sent."):
+        with on_error("Nothing was kept, and nothing was sent."):
             kept = kept_answer(offer.encoding, value)
 
         def answer(state: State) -> State:
@@ -77,7 +77,7 @@ class Participation:
             if record.answered is None:
                 return state.with_record(replace(record, answer=kept, answered=now()))
             if record.answer != kept:
-                with refusing("The first answer was kept; a new answer needs a new campaign."):
+                with on_error("The first answer was kept; a new answer needs a new campaign."):
                     raise AnswerChangedError(
                         "this campaign has an answer already, and another one stays out: that it changed would show."
                     )
@@ -135,7 +135,7 @@ class Participation:
             raise
         self._end("withdrawn")
 
-    @refusing("Nothing was forgotten.")
+    @on_error("Nothing was forgotten.")
     def forget(self) -> None:
         """Erase answer and key after the last report that the person wants to give. What was sent stays known."""
         self._end("forgotten", unless=("finished", "withdrawing", "withdrawn", "forgotten"))

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from base64 import b64encode
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 
 from relaxdp.device.offer import ATTRIBUTE
 from relaxdp.device.state import Record
-from relaxdp.draw.key import Key
-from relaxdp.draw.stream import PathId
-from relaxdp.encodings.path import ReportPath
-from relaxdp.encodings.protocol import Encoding, code_dtype
-from relaxdp.law.level import Level
+from relaxdp.errors import RelaxdpError, UndeclaredValueError
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom, read_words
+from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.keyed_reports import ReportPath
+from relaxdp.mechanisms.numeric import RangeMechanism
+from relaxdp.mechanisms.packed import code_dtype
+from relaxdp.sampling.canonical import get_value_kind
+from relaxdp.sampling.keys import Key
+from relaxdp.sampling.stream import PathId
 from relaxdp.tables.metadata import typed, untyped
+from relaxdp.theory.level import Level
 
 
 class WireReport(NamedTuple):
@@ -24,20 +31,81 @@ class WireReport(NamedTuple):
     cohort: int | None = None
 
 
-def kept_answer(encoding: Encoding, answer: Any) -> Any:
+def kept_answer(encoding: Mechanism, answer: Any) -> Any:
     """Return an answer in the one form in which it is kept, or refuse what is none."""
-    return typed(encoding.answer(answer))
+    return typed(read_answer(encoding, answer))
 
 
-def draw(encoding: Encoding, record: Record, release: str, level: Level) -> WireReport:
+def read_answer(mechanism: Mechanism, given: Any) -> Any:
+    """Return an answer in the one form in which it is stored, or reject it without showing it."""
+    try:
+        return _read_answer(mechanism, given)
+    except (RelaxdpError, TypeError, ValueError, OverflowError, UnicodeError):
+        pass  # an exception's context would carry the answer along
+    raise _explain(mechanism)
+
+
+def read_typed_answer(mechanism: Mechanism, text: str) -> Any:
+    """Return the answer that a person typed. Two spellings of a letter are one."""
+    if isinstance(mechanism, DeclaredMechanism):
+        wanted = normalize("NFC", text.strip())
+        same = [value for value in mechanism.values if value is not None and str(value).strip() == wanted]
+        if len(same) != 1:
+            raise _explain(mechanism)
+        return same[0]
+    if isinstance(mechanism, RangeMechanism):
+        return read_answer(mechanism, _to_number(text))
+    return read_answer(mechanism, text)
+
+
+def _read_answer(mechanism: Mechanism, given: Any) -> Any:
+    if isinstance(mechanism, Bloom):
+        text = normalize("NFC", given) if isinstance(given, str) else given
+        return str(read_words(mechanism.shape, [text])[0].as_py())
+    truths = mechanism.truths([given])
+    if isinstance(mechanism, DeclaredMechanism):
+        return mechanism.values[int(truths.index[0])]
+    if isinstance(mechanism, RangeMechanism):
+        return float(given) + 0.0
+    if get_value_kind(given) is None:
+        raise TypeError
+    return given
+
+
+def _to_number(text: str) -> float | None:
+    try:
+        return float(text.strip())
+    except ValueError:
+        return None
+
+
+def _explain(mechanism: Mechanism) -> UndeclaredValueError:
+    if isinstance(mechanism, DeclaredMechanism):
+        return UndeclaredValueError(
+            "the answer is not one of the {values:,} values that can be chosen.", values=len(mechanism.values)
+        )
+    if isinstance(mechanism, RangeMechanism):
+        return UndeclaredValueError(
+            "the answer is not a number from {low:g} to {high:g}.", low=mechanism.low, high=mechanism.high
+        )
+    if isinstance(mechanism, Bloom):
+        expected = "false or true" if mechanism.shape.is_boolean else "text"
+        return UndeclaredValueError("the answer is not {expected}.", expected=expected)
+    return UndeclaredValueError("the answer cannot be given here.")
+
+
+def draw(encoding: Mechanism, record: Record, release: str, level: Level) -> WireReport:
     """Return the report at a level: a pure function of what the record holds, the same at every call."""
     assert record.key is not None  # noqa: S101 (the rules refuse a record without one)
     key = Key.from_bytes(bytes.fromhex(record.key))
     where: Any = {"key": key, "path": PathId(release, ATTRIBUTE)}
-    encoding = encoding.for_object(record.device, **where)
+    cohort = None
+    if isinstance(encoding, Bloom):
+        encoding = encoding.in_cohort(record.device, **where)
+        cohort = encoding.cohort
     path = ReportPath(encoding, untyped(record.answer), object_id=record.device, **where)
     codes = np.array([path.codes_at(level)], dtype=code_dtype(encoding.alphabet))
-    return WireReport(written_report(encoding.reports(codes, path.seeds)[0]), encoding.cohort)
+    return WireReport(written_report(encoding.reports(codes, path.seeds)[0]), cohort)
 
 
 def written_report(report: Any) -> Any:

@@ -19,9 +19,9 @@ from relaxdp.errors import (
     RelaxdpError,
     ValuesChangedError,
 )
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.level import Level
-from relaxdp.ledger.account import difference, from_text, total
+from relaxdp.ledger.account import add_amounts, parse_amount, subtract_amounts
+from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.level import Level
 
 
 def next_level(state: State, record: Record, offer: Offer) -> Level | None:
@@ -40,8 +40,8 @@ def next_level(state: State, record: Record, offer: Offer) -> Level | None:
     if not offer.open:
         return None
     _check_growth(record, offer.open[-1])
-    most = total((record.spent, state.left))
-    allowed = [level for level in offer.open if level.epsilon <= min(most, from_text(record.consent))]
+    most = add_amounts((record.spent, state.left))
+    allowed = [level for level in offer.open if level.epsilon <= min(most, parse_amount(record.consent))]
     if not allowed:
         raise _too_much(state, record, offer.open[0])
     if allowed[-1].epsilon < record.spent:  # what this device has reported is more than what it may report now
@@ -52,14 +52,14 @@ def next_level(state: State, record: Record, offer: Offer) -> Level | None:
 
 def _too_much(state: State, record: Record, lowest: Level) -> RelaxdpError:
     """Return why not even the lowest open level can be reported at."""
-    if lowest.epsilon > from_text(record.consent):
+    if lowest.epsilon > parse_amount(record.consent):
         return ConsentError(
             "you agreed to an epsilon of at most {consent} in this campaign, and {epsilon} was asked for.",
             consent=record.consent,
             epsilon=epsilon_text(lowest.epsilon),
         )
     left, limit = epsilon_text(state.left), epsilon_text(state.limit)
-    needed = epsilon_text(difference(max(lowest.epsilon, record.spent), record.spent))
+    needed = epsilon_text(subtract_amounts(max(lowest.epsilon, record.spent), record.spent))
     return BudgetExceededError(
         "limit exceeded: {left} left of {limit}, this report needs {needed}.",
         left=left,
@@ -117,7 +117,7 @@ def _check_growth(record: Record, level: Level) -> None:
     if not record.sent:
         return
     last = record.sent[-1]
-    last_epsilon, last_threshold = from_text(last.epsilon), int(last.threshold)
+    last_epsilon, last_threshold = parse_amount(last.epsilon), int(last.threshold)
     if level.epsilon < last_epsilon:
         raise LevelError(
             "epsilon may only grow: this device is at {last_epsilon} and {epsilon} was asked for. A report "

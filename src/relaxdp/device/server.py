@@ -14,7 +14,7 @@ from pathlib import Path
 from relaxdp.device.address import Server
 from relaxdp.device.client import Client
 from relaxdp.device.operator import operator_token
-from relaxdp.errors import SimulationError, refusing
+from relaxdp.errors import SimulationError, on_error
 
 _LISTENING = re.compile(r"listening on (http://[0-9.]+:[0-9]+)\s*")
 _PATIENCE = 30
@@ -34,7 +34,7 @@ def own_server(folder: Path) -> Iterator[Running]:
     token_file = folder / "operator-token"
     database = (folder / "collector.db").resolve()
     if database.exists() or token_file.exists():
-        with refusing("Nothing was started."):
+        with on_error("Nothing was started."):
             raise SimulationError("the folder {path!r} holds a collector already.", path=str(folder))
     words = ["serve", "--db", f"sqlite:///{database}", "--port", "0", "--rate", "0"]
     process = subprocess.Popen(  # noqa: S603 (our own program)

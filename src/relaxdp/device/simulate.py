@@ -27,13 +27,13 @@ from relaxdp.device.offer import ATTRIBUTE, Offer
 from relaxdp.device.operator import Operator
 from relaxdp.device.participation import ask_offer
 from relaxdp.device.report import written_report
-from relaxdp.draw.key import Key
-from relaxdp.draw.stream import PathId
-from relaxdp.encodings.release import release_reports
-from relaxdp.errors import ScheduleError, SimulationError, UnreachableError, refusing
+from relaxdp.errors import PlanError, SimulationError, UnreachableError, on_error
 from relaxdp.estimation.schedules import Explicit, UntilPrecise
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.level import Level
+from relaxdp.mechanisms.keyed_reports import release_reports
+from relaxdp.sampling.keys import Key
+from relaxdp.sampling.stream import PathId
+from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.level import Level
 
 Progress = Callable[[int], None]
 _ATTEMPTS = 8
@@ -139,7 +139,7 @@ class Fleet:
         """Return what the campaign is to find out: the share of each value among these devices."""
         return np.bincount(self.truths, minlength=values) / len(self.truths)
 
-    @refusing("Nothing was sent.")
+    @on_error("Nothing was sent.")
     def reports(self, offer: Offer, level: Level) -> list[dict[str, Any]]:
         """Return the report of every device at a level, as it travels."""
         encoding, values = offer.encoding, offer.values
@@ -202,9 +202,7 @@ class Simulation:
 
     def planned_stop(self) -> Decimal | None:
         """Return the smallest level that suffices, by the planner alone; None where none does."""
-        until = UntilPrecise(
-            Explicit(self.levels), half_width=self.half_width, objects=self.devices, values=self.values
-        )
+        until = UntilPrecise(Explicit(self.levels), margin=self.half_width, n=self.devices, values=self.values)
         return list(until)[-1] if until.reached else None
 
 
@@ -235,7 +233,7 @@ class Outcome:
 def simulate(simulation: Simulation, operator: Operator, client: Client, progress: Progress) -> Outcome:
     """Create a campaign, let all devices report at every level that opens, and return how it ended."""
     if len(set(simulation.levels)) != len(simulation.levels):
-        raise ScheduleError("the levels of a campaign must all be different.")
+        raise PlanError("the levels of a campaign must all be different.")
     fleet = Fleet(simulation.devices, simulation.values, simulation.seed)
     made = operator.create(simulation.request())
     address = CampaignAddress(operator.server, str(made.get("id")))

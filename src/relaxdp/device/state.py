@@ -10,8 +10,8 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import ZERO, difference, from_text, total
+from relaxdp.ledger.account import ZERO, add_amounts, parse_amount, subtract_amounts
+from relaxdp.theory.epsilon import epsilon_text
 
 _FORMAT = "relaxdp device 1"
 _HEX_32, _HEX_64 = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{64}")
@@ -27,7 +27,7 @@ class Joined:
     limit: str
 
     def __post_init__(self) -> None:
-        from_text(self.limit)
+        parse_amount(self.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class Record:
     @property
     def spent(self) -> Decimal:
         """What this campaign has cost: its largest level, from the moment when a report was written down."""
-        return max((from_text(sent.epsilon) for sent in self.sent), default=ZERO)
+        return max((parse_amount(sent.epsilon) for sent in self.sent), default=ZERO)
 
     @property
     def most(self) -> Decimal:
         """What this campaign can still come to cost: what was agreed to, or what it has cost if it is over."""
-        return from_text(self.consent) if self.ended is None else self.spent
+        return parse_amount(self.consent) if self.ended is None else self.spent
 
     @property
     def acknowledged(self) -> bool:
@@ -110,12 +110,12 @@ class State:
     @property
     def spent(self) -> Decimal:
         """What all campaigns together have cost: they are different paths, so they add up."""
-        return total(record.spent for record in self.records.values())
+        return add_amounts(record.spent for record in self.records.values())
 
     @property
     def left(self) -> Decimal:
         """What may still be spent."""
-        return difference(self.limit, self.spent)
+        return subtract_amounts(self.limit, self.spent)
 
     def with_record(self, record: Record) -> State:
         """Return the state in which one campaign is as given."""
@@ -141,7 +141,7 @@ class State:
                 return None
             records = [_record(entry) for entry in content["campaigns"]]
             state = cls(
-                from_text(content["limit"]), {record.address: record for record in records}, int(content["revision"])
+                parse_amount(content["limit"]), {record.address: record for record in records}, int(content["revision"])
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
@@ -158,7 +158,7 @@ def _record(entry: dict[str, Any]) -> Record:
             "survey": None if survey is None else Joined(**survey),
         }
     )
-    from_text(record.consent)
+    parse_amount(record.consent)
     sound = (
         _HEX_32.fullmatch(record.device)
         and (record.key is None or _HEX_64.fullmatch(record.key))

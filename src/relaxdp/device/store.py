@@ -11,8 +11,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from relaxdp.device.state import State
-from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
 from relaxdp.errors import BudgetMissingError, DeviceFileError
+from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private, write_private
 
 MOST_BYTES = 64 << 20
 _LEFT_OVER = re.compile(r"[a-z0-9_]{8}", re.ASCII)
@@ -28,9 +28,9 @@ class DeviceStore:
             raise DeviceFileError("the device file {path!r} is a folder.", path=str(self.path))
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the device against other processes and threads."""
-        holder = locked_folder(self.path.parent)
+        holder = lock_folder(self.path.parent)
         try:
             holder.__enter__()
         except PrivateFileError as problem:
@@ -81,7 +81,7 @@ class DeviceFile:
 
     def begin(self, limit: Decimal | None) -> State:
         """Return the state; where there is no file yet, that of a new device, for which a limit is needed."""
-        with self._store.locked():
+        with self._store.lock():
             self._store.sweep()
             content = self._store.read()
             if content is not None:
@@ -95,12 +95,12 @@ class DeviceFile:
 
     def state(self) -> State:
         """Return the state as it is now."""
-        with self._store.locked():
+        with self._store.lock():
             return self._checked(self._store.read())
 
     def change(self, change: Callable[[State], State]) -> State:
         """Return the state after a change, which is on disk. One that returns what it was given writes nothing."""
-        with self._store.locked():
+        with self._store.lock():
             state = self._checked(self._store.read())
             changed = change(state)
             return state if changed is state else self._write(changed)

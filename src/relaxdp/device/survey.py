@@ -13,9 +13,9 @@ from relaxdp.device.offer import Offer
 from relaxdp.device.participation import Participation
 from relaxdp.device.state import State
 from relaxdp.device.store import DeviceFile
-from relaxdp.errors import BudgetExceededError, ConsentError, OfferError, refusing
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import ZERO, difference, from_text, total
+from relaxdp.errors import BudgetExceededError, ConsentError, OfferError, on_error
+from relaxdp.ledger.account import ZERO, add_amounts, parse_amount, subtract_amounts
+from relaxdp.theory.epsilon import epsilon_text
 
 MOST_QUESTIONS = 100
 
@@ -30,7 +30,7 @@ class SurveyOffer:
     """The questions that are counted together, by their ids: the server learns which reports are one device's."""
 
     @classmethod
-    @refusing("Nothing was sent.")
+    @on_error("Nothing was sent.")
     def from_json(cls, address: SurveyAddress, content: Any) -> SurveyOffer:
         """Read a description, or refuse it in one sentence."""
         if not isinstance(content, dict) or content.get("id") != address.id:
@@ -94,18 +94,20 @@ def divided(state: State, offer: SurveyOffer, agreed: Decimal | None) -> Divisio
     """
     records = {each.address.id: state.records.get(str(each.address)) for each in offer.questions}
     known = {name: record for name, record in records.items() if record is not None}
-    all_levels = total(each.levels[-1].epsilon for each in offer.questions)
+    all_levels = add_amounts(each.levels[-1].epsilon for each in offer.questions)
     limit = all_levels if agreed is None else min(agreed, all_levels)
     # Also of questions that the server does not name any more: what was agreed to was for the survey, once.
     before = [record.survey for record in state.records.values() if record.survey is not None]
-    joined = next((from_text(each.limit) for each in before if each.address == str(offer.address)), None)
-    taken = total(record.most for record in known.values())
+    joined = next((parse_amount(each.limit) for each in before if each.address == str(offer.address)), None)
+    taken = add_amounts(record.most for record in known.values())
     if joined is None and any(record.survey is not None for record in known.values()):
         raise ConsentError("a question of this survey was joined with another survey already.")
     if joined is None and taken <= limit:
         # What was joined by itself keeps what it has; the device's own limit holds over everything.
-        free = difference(total((state.left, total(record.spent for record in known.values()))), taken)
-        room = max(ZERO, min(difference(limit, taken), free))
+        free = subtract_amounts(
+            add_amounts((state.left, add_amounts(record.spent for record in known.values()))), taken
+        )
+        room = max(ZERO, min(subtract_amounts(limit, taken), free))
         levels = {
             each.address.id: [level.epsilon for level in each.levels]
             for each in offer.questions
@@ -134,9 +136,9 @@ def divide(levels: Mapping[str, Sequence[Decimal]], limit: Decimal) -> dict[str,
     for place in range(max((len(each) for each in levels.values()), default=0)):
         for name, epsilons in levels.items():
             if place < len(epsilons) and (place == 0 or given.get(name) == epsilons[place - 1]):
-                more = difference(epsilons[place], given.get(name, ZERO))
+                more = subtract_amounts(epsilons[place], given.get(name, ZERO))
                 if more <= left:
-                    given[name], left = epsilons[place], difference(left, more)
+                    given[name], left = epsilons[place], subtract_amounts(left, more)
     return given
 
 
@@ -172,7 +174,7 @@ class Survey:
     @property
     def spent(self) -> Decimal:
         """What they have cost together so far: they are different paths, so they add up."""
-        return total(each.spent for each in self.questions)
+        return add_amounts(each.spent for each in self.questions)
 
     def withdraw(self) -> None:
         """Leave all questions. What was spent does not come back."""

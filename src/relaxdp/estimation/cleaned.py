@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from relaxdp.encodings.protocol import Encoding, Joint, Measure
 from relaxdp.estimation import special
 from relaxdp.estimation.evidence import chances
 from relaxdp.estimation.frequency import Frequency, report_variance
 from relaxdp.estimation.mean import answer
-from relaxdp.estimation.result import About, Floats, Result, check_about, questions_of
+from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, questions_of
 from relaxdp.estimation.transitions import Pairs
-from relaxdp.law.support import Support
+from relaxdp.mechanisms.base import Joint, Measure, Mechanism
+from relaxdp.theory.response import Support
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,9 +35,9 @@ class Honest:
     spread_of_objects: float
 
     @classmethod
-    def of(cls, table: Pairs, encoding: Encoding, repeated: Collection[int], changed: Collection[int]) -> Honest:
+    def of(cls, table: Pairs, mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]) -> Honest:
         """Leave out what was made up of the named values."""
-        stay, _ = chances(table, encoding)
+        stay, _ = chances(table, mechanism)
         counts, spread = table.news.astype(float), np.zeros(table.labels)
         for place in repeated:
             counts[place] = (table.news[place] - table.both[place]) / (1 - stay)
@@ -45,8 +45,8 @@ class Honest:
         for place in changed:
             counts[place] = table.both[place] / stay
             spread[place] = counts[place] * (1 - stay) / stay
-        support = encoding.support(table.newer.retention)
-        if encoding.joint == "exclusive":
+        support = mechanism.support(table.newer.retention)
+        if mechanism.joint == "exclusive":
             return cls(support, counts, float(counts.sum()), spread, 0.0)
         gone = table.news - counts  # one made-up row may push many bits
         most = int(np.argmax(gone))
@@ -98,6 +98,11 @@ class Cleaned(Result):
         """How many honest objects there are, as estimated."""
         return sum(part.objects for part in self.parts)
 
+    @property
+    def levels(self) -> dict[str, int]:
+        """The estimated number of honest individuals."""
+        return {UNKNOWN: round(self.objects)}
+
     @cached_property
     def shares(self) -> Floats:
         """The shares of the values."""
@@ -110,7 +115,7 @@ class Cleaned(Result):
             return self.shares
         return np.asarray(self.shares @ np.array(self.measure.weights) / self._present)
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard errors, to first order."""
         check_about(about)
         variance: Any = 0.0
@@ -121,7 +126,7 @@ class Cleaned(Result):
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at what is possible."""
-        reach = -float(special.ndtri(tail)) * self.standard_error(about)
+        reach = -float(special.ndtri(tail)) * self.compute_std_error(about)
         return np.asarray(self.value - reach), np.asarray(self.value + reach)
 
     def _variance(self, part: Honest, about: About) -> Any:
@@ -156,19 +161,19 @@ class Cleaned(Result):
 
 
 def cleaned(
-    tables: Sequence[Pairs], encoding: Encoding, repeated: Collection[int], changed: Collection[int]
+    tables: Sequence[Pairs], mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
 ) -> Result | None:
     """Return shares without the made-up reports of the named values; None where nobody would be left."""
     tables = [table for table in tables if table.objects and table.labels]
     parts: dict[Any, Honest] = {}
     for table in tables:
-        found = Honest.of(table, encoding, repeated, changed)
+        found = Honest.of(table, mechanism, repeated, changed)
         parts[table.newer] = parts[table.newer].plus(found) if table.newer in parts else found
     left = [part for _, part in sorted(parts.items()) if part.objects >= 1]
-    return Cleaned(encoding.labels, left, encoding.joint, encoding.measure) if left else None
+    return Cleaned(mechanism.labels, left, mechanism.joint, mechanism.measure) if left else None
 
 
-def among(tables: Sequence[Pairs], encoding: Encoding, *, stayed: bool) -> Result | None:
+def among(tables: Sequence[Pairs], mechanism: Mechanism, *, stayed: bool) -> Result | None:
     """Return the shares among objects whose report stayed, or changed, which an honest truth has no part in.
 
     For a made-up hash, which supports many values, and where no single value is named.
@@ -179,10 +184,10 @@ def among(tables: Sequence[Pairs], encoding: Encoding, *, stayed: bool) -> Resul
         if not stayed:
             counts, objects = table.news - table.both, table.objects - table.equal
         if objects:
-            support = encoding.support(table.newer.retention)
-            parts.append(Frequency(encoding.labels, counts, objects, support, table.newer.epsilon, encoding.joint))
+            support = mechanism.support(table.newer.retention)
+            parts.append(Frequency(mechanism.labels, counts, objects, support, table.newer.epsilon, mechanism.joint))
     objects = sum(part.objects for part in parts)
-    return answer(encoding.measure, parts, [part.objects / objects for part in parts]) if parts else None
+    return answer(mechanism.measure, parts, [part.objects / objects for part in parts]) if parts else None
 
 
 def _debiased(part: Honest) -> Floats:

@@ -9,13 +9,14 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.errors import CountsError
-from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, Floats, Result, label_text
+from relaxdp.errors import EstimationError
+from relaxdp.estimation.display import draw_line, format_html
+from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, Derived, Floats, Result, label_text
 from relaxdp.estimation.wave import Distribution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Change(Result):
+class Change(Derived):
     """The new estimate minus the old one, row by row.
 
     The noises of the two results are independent, so squared distances to the ends are added.
@@ -28,24 +29,9 @@ class Change(Result):
     is_chosen: bool = False
 
     @property
-    def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """The labels, which both results share."""
-        return self.old.labels
-
-    @property
-    def is_share(self) -> bool:  # type: ignore[override]
-        """As in each result."""
-        return self.old.is_share
-
-    @property
-    def most_shown(self) -> int:  # type: ignore[override]
-        """As many rows as each result shows."""
-        return self.old.most_shown
-
-    @property
-    def keys(self) -> dict[str, list[Any]]:
-        """The columns that tell the rows apart."""
-        return self.old.keys
+    def sources(self) -> Sequence[Result]:
+        """The two results."""
+        return (self.old, self.new)
 
     @property
     def least(self) -> float:  # type: ignore[override]
@@ -58,11 +44,6 @@ class Change(Result):
         return self.new.most - self.old.least
 
     @property
-    def questions(self) -> int:
-        """As many as the result with more questions has."""
-        return max(self.old.questions, self.new.questions)
-
-    @property
     def value(self) -> Floats:
         """The unbiased estimate of every change."""
         return np.asarray(self.new.value - self.old.value)
@@ -72,9 +53,9 @@ class Change(Result):
         """A change is large whether it goes up or down."""
         return np.abs(np.atleast_1d(self.value))
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard errors of the changes."""
-        return np.sqrt(self.old.standard_error(about) ** 2 + self.new.standard_error(about) ** 2)
+        return np.sqrt(self.old.compute_std_error(about) ** 2 + self.new.compute_std_error(about) ** 2)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut, from the distances of both results to their own ends."""
@@ -101,12 +82,15 @@ class Change(Result):
 
     def _distributions(self) -> tuple[Distribution, Distribution]:
         if not isinstance(self.old, Distribution) or not isinstance(self.new, Distribution):
-            raise CountsError("quantiles and shares of a range are told by numbers that were released as waves.")
+            raise EstimationError(
+                "The reports contain neither quantiles nor shares of a range.",
+                hint="Release the numbers with rx.SquareWave(0, 120, epsilon=2).",
+            )
         return self.old, self.new
 
     def consistent(self) -> Floats:
         """Raise an error: a change has no consistent shares."""
-        raise CountsError("a difference may be negative: there are no consistent shares of it.")
+        raise EstimationError("A change may be negative, so it has no consistent shares.", hint="Use change.value.")
 
     def largest(self, number: int) -> Change:
         """Return the rows that changed most, up or down, with intervals that hold although they were chosen."""
@@ -139,13 +123,25 @@ class Change(Result):
         lines = [*map(str, describe_rows(shown)), *map(str, quartiles)]
         if shown is not self:
             lines.append(f"... and {len(self.labels) - len(shown.labels):,} more, none of which changed more")
-        lines.append(f"(95 % intervals about these objects{TOGETHER if shown.is_chosen else ''})")
-        return "\n".join([*lines, IMPLAUSIBLE] if self.is_implausible() else lines)
+        return "\n".join([*lines, *self._describe_notes(shown)])
+
+    def _describe_notes(self, shown: Result) -> list[str]:
+        levels = f"{self.old.describe_source()} -> {self.new.describe_source()}"
+        notes = [f"95 % confidence intervals about these individuals{TOGETHER if shown.is_chosen else ''}; {levels}."]
+        return [*notes, IMPLAUSIBLE] if self.is_implausible() else notes
 
     def _repr_html_(self) -> str:
-        from relaxdp.estimation.html import html_of_change  # noqa: PLC0415
-
-        return html_of_change(self)
+        shown = self.largest(self.most_shown)
+        low, high = map(np.atleast_1d, shown.interval())
+        reach = max(float(np.abs([low, high]).max()), 1e-9)
+        rows = [
+            [each.label, each.old, each.new, each.change, f"{each.low} to {each.high}"] for each in describe_rows(shown)
+        ]
+        pictures = [draw_line((a / reach + 1) / 2, (b / reach + 1) / 2) for a, b in zip(low, high, strict=True)]
+        notes = self._describe_notes(shown)
+        if shown is not self:
+            notes.insert(0, f"the {len(shown.labels):,} of {len(self.labels):,} that changed most")
+        return format_html(["value", "old", "new", "change", "95 % confidence interval"], rows, notes, pictures)
 
 
 def compare(old: Result, new: Result) -> Change:
@@ -156,33 +152,45 @@ def compare(old: Result, new: Result) -> Change:
     are in both results. An interval about the population is for two samples without a common individual.
 
     Args:
-        old: An estimate.
-        new: An estimate of the same values, in the same order.
+        old: A result.
+        new: A result of the same values, in the same order.
 
     Returns:
-        The change of every value with its interval, as a `Result`.
+        The change of every value with its interval, as a result: `change["yes"]`, `.largest(10)`, `.to_frame()`.
 
     Raises:
-        CountsError: If the two results are of different values or ranges.
+        EstimationError: The two results are of different values or ranges.
 
-    >>> from relaxdp import Categorical
-    >>> answers = Categorical(["yes", "no"])
-    >>> old, new = (answers.estimate(["yes"] * n + ["no"] * (1000 - n), epsilon=8) for n in (412, 440))
-    >>> print(compare(old, new))
-    yes: 41.19 % -> 44.00 %, +2.80 points (+2.56 to +3.04)
-    no: 58.81 % -> 56.00 %, -2.80 points (-3.04 to -2.56)
-    (95 % intervals about these objects)
+    Example:
+        >>> from relaxdp import Categorical
+        >>> answers = Categorical(["yes", "no"])
+        >>> old, new = (answers.estimate(["yes"] * n + ["no"] * (1000 - n), epsilon=8) for n in (412, 440))
+        >>> print(compare(old, new))
+        yes: 41.19 % -> 44.00 %, +2.80 points (+2.56 to +3.04)
+        no: 58.81 % -> 56.00 %, -2.80 points (-3.04 to -2.56)
+        95 % confidence intervals about these individuals; n = 1,000, epsilon = 8 -> n = 1,000, epsilon = 8.
     """
     for each in (old, new):
         if not isinstance(each, Result):
-            raise CountsError(
-                "Expected two estimates, got {type}. Estimate each side first: rx.compare(rx.estimate(old), "
-                "rx.estimate(new)).",
+            raise EstimationError(
+                "Expected two results, got {type}.",
+                hint="Estimate each side first: rx.compare(rx.estimate(old), rx.estimate(new)).",
                 type=type(each).__name__,
             )
     if list(old.labels) != list(new.labels) or (old.least, old.most) != (new.least, new.most):
-        raise CountsError("a difference needs two estimates of the same values, in the same order.")
+        raise EstimationError(
+            "The two results are of different values: {old} and {new}.",
+            hint="Compare results of one column whose values are declared in the same order.",
+            old=_describe_labels(old),
+            new=_describe_labels(new),
+        )
     return Change(old, new)
+
+
+def _describe_labels(result: Result) -> str:
+    if not result.is_share:
+        return f"{result.labels[0]} of {result.least:g} to {result.most:g}"
+    return ", ".join(map(label_text, result.labels[:3])) + (" ..." if len(result.labels) > 3 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +215,7 @@ def describe_rows(
     low, high = change.interval(confidence_level, simultaneous=simultaneous, about=about)
     numbers = [np.atleast_1d(each) for each in (change.old.value, change.new.value, change.value, low, high)]
     scale, unit, points, least = (100, " %", " points", 1) if change.is_share else (1, "", "", 0)
-    errors = np.atleast_1d(change.standard_error(about)) * scale
+    errors = np.atleast_1d(change.compute_std_error(about)) * scale
     finest = float(np.min(errors, initial=np.inf, where=errors > 0))
     digits = least
     if np.isfinite(finest):

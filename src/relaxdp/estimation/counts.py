@@ -12,14 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encodings.protocol import Encoding, Measure
-from relaxdp.errors import CountsError, refusing
-from relaxdp.estimation.frequency import Frequency, check_counts
+from relaxdp.errors import ColumnError, EstimationError, on_error
+from relaxdp.estimation.frequency import Frequency, check_counts, order_counts
 from relaxdp.estimation.mean import answer
-from relaxdp.estimation.result import Result
+from relaxdp.estimation.result import Result, get_library
 from relaxdp.estimation.simplex import likelihood_shares
-from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.law.level import Level
+from relaxdp.mechanisms.base import Measure, Mechanism
+from relaxdp.theory.epsilon import Epsilon, as_epsilon
+from relaxdp.theory.level import Level
 
 _FORMAT = "relaxdp counts 1"
 Method = Literal["average", "precision"]
@@ -32,76 +32,139 @@ class _Tally:
     objects: int
 
 
+def check_mechanism(mechanism: Any) -> None:
+    """Reject anything but a mechanism."""
+    if not isinstance(mechanism, Mechanism):
+        raise EstimationError(
+            "Expected a mechanism, got {type}.",
+            hint="Pass a mechanism such as rx.Categorical(['flu', 'covid', 'none']) or rx.Numeric(0, 120).",
+            type=mechanism.__name__ if isinstance(mechanism, type) else type(mechanism).__name__,
+        )
+
+
 class Counts:
-    """How many objects support each value, at each level. Every object counts once, at its highest level.
+    """Counts of reports at each level, for one estimate from data that is larger than memory or was counted elsewhere.
 
-    Counts of disjoint objects may be merged, so data larger than memory and many machines work.
+    Every individual counts once, at the highest level. Counts of disjoint individuals may be merged.
 
-    >>> from relaxdp import Categorical
-    >>> counts = Counts(Categorical(["no", "yes"]))
-    >>> counts.add(["no", "yes", "yes"], epsilon=1)
-    >>> counts.add_counts([10, 20], epsilon=2)
-    >>> counts.objects
-    33
+    Args:
+        mechanism: The mechanism of the reports, such as `rx.Categorical(["no", "yes"])`.
+
+    Raises:
+        EstimationError: `mechanism` is not a mechanism.
+
+    Example:
+        >>> from relaxdp import Categorical
+        >>> counts = Counts(Categorical(["no", "yes"]))
+        >>> counts.add(["no", "yes", "yes"], epsilon=1)
+        >>> counts.add_counts({"yes": 20, "no": 10}, epsilon=2)
+        >>> counts.objects, counts.levels
+        (33, {'1': 3, '2': 30})
+        >>> print(counts.estimate())
+        value  estimate  95 % confidence interval
+        no       0.2683  [0.0550, 0.4724]
+        yes      0.7317  [0.5276, 0.9450]
+        n = 33, epsilon = 1 (3), 2 (30). Intervals are about these individuals.
     """
 
     def __init__(self, mechanism: Any) -> None:
-        """Start with nothing; `mechanism` says which values there are."""
-        self._encoding: Encoding = mechanism.encoding
+        check_mechanism(mechanism)
+        self._mechanism: Mechanism = mechanism
         self._levels: dict[Level, _Tally] = {}
+        self._library = "pyarrow"
 
     @property
     def objects(self) -> int:
-        """How many objects were counted."""
+        """How many individuals were counted."""
         return sum(tally.objects for tally in self._levels.values())
 
     @property
     def levels(self) -> dict[str, int]:
-        """How many objects stand at each epsilon, ascending."""
+        """How many individuals were counted at each epsilon, ascending."""
         return {str(tally.level): tally.objects for tally in self._ascending()}
 
     def add(self, reports: Any, *, epsilon: Epsilon) -> None:
-        """Count a column of reports that were released at `epsilon`."""
-        counts, objects = self._encoding.count_reports(reports)
-        self._add(counts, objects, self._encoding.level(epsilon))
+        """Count a column of reports that were released at one level.
+
+        Args:
+            reports: A list, an array or a series of reports.
+            epsilon: Their level.
+
+        Raises:
+            EstimationError: A report is not one of the declared values.
+            ColumnError: `reports` is not a column.
+        """
+        counts, objects = self._mechanism.count_reports(reports)
+        self._library = get_library(reports)
+        self._add(counts, objects, self._mechanism.level(epsilon))
 
     def add_counts(self, counts: Any, *, epsilon: Epsilon, objects: int | None = None) -> None:
-        """Add counts that were made elsewhere; `objects` where a report may support several values, or none."""
-        if objects is None and self._encoding.joint != "exclusive":
-            raise CountsError("where a report may support several values, the number of objects must be said.")
-        checked = check_counts(counts, len(self._encoding.labels), objects)
+        """Add counts that were made elsewhere.
+
+        Args:
+            counts: How many reports are each declared value, in the order of the declared values. A mapping from
+                values to counts, or a pandas series as `value_counts()` returns it, may have any order.
+            epsilon: The level of the reports.
+            objects: How many individuals reported, where a report may support several values or none.
+
+        Raises:
+            EstimationError: The counts do not fit the declared values or the number of individuals.
+        """
+        if objects is None and self._mechanism.joint != "exclusive":
+            raise EstimationError(
+                "The number of individuals is missing. A report of this mechanism may support several values.",
+                hint="Pass objects=, the number of reports.",
+            )
+        checked = check_counts(order_counts(counts, self._mechanism.labels), len(self._mechanism.labels), objects)
         total = int(checked.sum())
-        if objects is not None and self._encoding.joint == "exclusive" and total != objects:
-            raise CountsError(
-                "every report is one value, but {objects:,} objects have {total:,} reports.",
+        if objects is not None and self._mechanism.joint == "exclusive" and total != objects:
+            raise EstimationError(
+                "The counts sum to {total:,}, but `objects` is {objects:,}. Each report is one value.",
+                hint="Leave objects= out.",
                 objects=objects,
                 total=total,
             )
-        self._add(checked, total if objects is None else int(objects), self._encoding.level(epsilon))
+        self._add(checked, total if objects is None else int(objects), self._mechanism.level(epsilon))
 
     def merge(self, other: Counts) -> None:
-        """Add the counts of other objects."""
-        if self._description() != other._description():
-            raise CountsError("counts of other values or of another encoding cannot be merged.")
+        """Add the counts of other individuals.
+
+        Args:
+            other: Counts of the same mechanism.
+
+        Raises:
+            EstimationError: `other` has a different mechanism or other values.
+        """
+        if not isinstance(other, Counts) or self._description() != other._description():
+            raise EstimationError(
+                "Only counts of the same mechanism and values can be merged.",
+                hint="Create both with the same mechanism: rx.Counts(mechanism).",
+            )
         for tally in other._levels.values():
             self._add(tally.counts, tally.objects, tally.level)
 
     def _add(self, counts: NDArray[np.int64], objects: int, level: Level) -> None:
-        kept = self._levels.setdefault(level, _Tally(level, np.zeros(len(self._encoding.labels), np.int64), 0))
+        kept = self._levels.setdefault(level, _Tally(level, np.zeros(len(self._mechanism.labels), np.int64), 0))
         kept.counts = kept.counts + counts
         kept.objects += objects
 
     def estimate(self, method: Method = "average") -> Result:
         """Return one estimate from all levels.
 
-        "average": the mean of every object's own debiased report. Unbiased whatever an object's level depends on (its
-        truth, its group, *other* objects' reports), except on its own earlier reports. A few objects at a very low
-        level can make it noisy.
-        "precision": levels weighted by how little noise they have. Less noise, but unbiased only if objects at all
-        levels have the same shares, that is if the level does not depend on the truth.
-        The likeliest shares under that same assumption: `likelihood`.
+        Args:
+            method: "average" is the mean of the debiased reports of all individuals. It is unbiased unless a level
+                depends on the individual's own earlier reports, and noisy if a few have a very low level. "precision"
+                gives less noisy levels more weight. It is unbiased only if levels do not depend on the true values.
+
+        Returns:
+            The shares of the values, or the mean of numbers.
+
+        Raises:
+            EstimationError: Nothing was counted, or there is no such method.
         """
-        return answer(self._encoding.measure, *self.weighted(method))
+        found = answer(self._mechanism.measure, *self.weighted(method))
+        found.set_library(self._library)
+        return found
 
     def weighted(self, method: Method = "average") -> tuple[list[Frequency], list[float]]:
         """Return the shares at each level, and what each level counts for in the estimate."""
@@ -115,13 +178,17 @@ class Counts:
                 for part in parts
             ]
         else:
-            raise CountsError("the method is 'average' or 'precision', not {method!r}.", method=method)
+            raise EstimationError(
+                "Unknown method {method!r}: expected 'average' or 'precision'.",
+                hint="Pass method='average'.",
+                method=method,
+            )
         return parts, [weight / sum(weights) for weight in weights]
 
     @property
     def measure(self) -> Measure | None:
         """What the labels count for where the answer is a mean; None where it is their shares."""
-        return self._encoding.measure
+        return self._mechanism.measure
 
     def likelihood(self) -> NDArray[np.float64]:
         """Return the likeliest shares: not negative, summing to 1, at all levels together.
@@ -129,13 +196,13 @@ class Counts:
         The least error, some bias, no interval; like "precision" it assumes levels that do not depend on the truth.
         """
         parts = self._parts()
-        silent = None if self._encoding.joint == "exclusive" else [part.objects - part.counts for part in parts]
+        silent = None if self._mechanism.joint == "exclusive" else [part.objects - part.counts for part in parts]
         return likelihood_shares([part.counts for part in parts], [part.support for part in parts], silent)
 
     def _parts(self) -> list[Frequency]:
         parts = [self._frequency(tally) for tally in self._ascending() if tally.objects]
         if not parts:
-            raise CountsError("there are no reports to estimate from.")
+            raise EstimationError("There are no reports.", hint="Count some with add(reports, epsilon=1).")
         return parts
 
     def _ascending(self) -> list[_Tally]:
@@ -143,18 +210,18 @@ class Counts:
 
     def _frequency(self, tally: _Tally) -> Frequency:
         return Frequency(
-            labels=self._encoding.labels,
+            labels=self._mechanism.labels,
             counts=tally.counts,
             objects=tally.objects,
-            support=self._encoding.support(tally.level.retention),
+            support=self._mechanism.support(tally.level.retention),
             epsilon=tally.level.epsilon,
-            joint=self._encoding.joint,
+            joint=self._mechanism.joint,
         )
 
     def _description(self) -> dict[str, str]:
-        return {"encoding": self._encoding.name, "params": self._encoding.params.hex()}
+        return {"encoding": self._mechanism.name, "params": self._mechanism.params.hex()}
 
-    @refusing("Nothing was written.")
+    @on_error("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts as JSON. They are as public as the reports."""
         levels = [
@@ -172,27 +239,55 @@ class Counts:
             found = {name: content[name] for name in ("format", *result._description())}
             levels = [(level["counts"], level["objects"], level["epsilon"]) for level in content["levels"]]
         except OSError as problem:
-            raise CountsError(
-                "the counts file {path!r} cannot be read: {why}.", path=str(path), why=problem.strerror
+            raise EstimationError(
+                "The counts file {path!r} cannot be read: {why}.",
+                hint="Check the name and the folder.",
+                path=str(path),
+                why=problem.strerror,
             ) from None
         except (ValueError, KeyError, TypeError):
-            raise CountsError("{path!r} is not a file of relaxdp counts, or it is damaged.", path=str(path)) from None
+            raise EstimationError(
+                "{path!r} is not a file of counts, or it is damaged.",
+                hint="Write one with counts.save({path!r}).",
+                path=str(path),
+            ) from None
         if found != {"format": _FORMAT, **result._description()}:
-            raise CountsError("the counts in {path!r} are of other values or of another encoding.", path=str(path))
+            raise EstimationError(
+                "The counts in {path!r} are of another mechanism or of other values.",
+                hint="Pass the mechanism that they were counted with.",
+                path=str(path),
+            )
         for counts, objects, epsilon in levels:
             result.add_counts(counts, epsilon=epsilon, objects=objects)
         return result
 
 
 def highest_only(object_ids: Any, epsilons: Any, reports: Any) -> tuple[list[Any], list[Any]]:
-    """Return (epsilons, reports) with each object once, at its highest level: the others add nothing to it.
+    """Keep the report of each individual at its highest level: the others add nothing to it.
 
-    `object_ids`, `epsilons` and `reports` belong together row by row. A report at a lower level that was made later, by
-    blurring, is newer and worse: it is the level that counts.
+    Args:
+        object_ids: The ids, row by row.
+        epsilons: The level of each row. The level counts, not the date: a lower level may have been made later.
+        reports: The report of each row.
 
-    >>> highest_only(["a", "b", "a"], ["0.5", "0.5", 2], ["no", "no", "yes"])
-    ([2, '0.5'], ['yes', 'no'])
+    Returns:
+        The epsilons and the reports, with each individual once.
+
+    Raises:
+        ColumnError: The three columns have different lengths.
+
+    Example:
+        >>> highest_only(["a", "b", "a"], ["0.5", "0.5", 2], ["no", "no", "yes"])
+        ([2, '0.5'], ['yes', 'no'])
     """
+    if not len(object_ids) == len(epsilons) == len(reports):
+        raise ColumnError(
+            "There are {ids:,} ids, {epsilons:,} epsilons and {reports:,} reports. They belong together row by row.",
+            hint="Pass three columns of the same rows.",
+            ids=len(object_ids),
+            epsilons=len(epsilons),
+            reports=len(reports),
+        )
     best: dict[Any, tuple[Decimal, Any, Any]] = {}
     for object_id, epsilon, report in zip(object_ids, epsilons, reports, strict=True):
         exact = as_epsilon(epsilon)

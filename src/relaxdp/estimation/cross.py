@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.draw.columns import column_slice
-from relaxdp.draw.stream import Words
-from relaxdp.encodings.bits import histogram
-from relaxdp.encodings.protocol import BATCH, Codes, Encoding
-from relaxdp.errors import CountsError, LengthError
-from relaxdp.estimation.combined import Combined
+from relaxdp.errors import ColumnError, EstimationError
+from relaxdp.estimation.counts import check_mechanism
+from relaxdp.estimation.frequency import Combined
 from relaxdp.estimation.products import ProductLaw
-from relaxdp.estimation.result import About, Floats, Result, check_about, label_text
+from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, get_library, label_text
 from relaxdp.estimation.shrinkage import expected_shares
-from relaxdp.law.epsilon import Epsilon
-from relaxdp.law.support import Support
+from relaxdp.mechanisms.base import BATCH, Mechanism
+from relaxdp.mechanisms.packed import Codes, histogram, slice_reports
+from relaxdp.sampling.stream import Words
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.response import Support
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +46,8 @@ class CrossTable(Result):
     all_objects: int | None = None
     names: tuple[str, str] = ("row", "column")
     """What the two sides are called."""
+    epsilons: tuple[Decimal, Decimal] | None = None
+    """The epsilon of each side."""
     most_shown = 200
 
     @property
@@ -62,6 +65,11 @@ class CrossTable(Result):
     def objects(self) -> int:
         """How many objects were counted."""
         return int(self.counts.sum()) if self.all_objects is None else self.all_objects
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """The levels of the two sides, with all individuals."""
+        return {UNKNOWN if self.epsilons is None else " and ".join(map(epsilon_text, self.epsilons)): self.objects}
 
     @property
     def table(self) -> Floats:
@@ -83,7 +91,7 @@ class CrossTable(Result):
         """The estimated shares, row by row."""
         return self.table.reshape(-1)
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard errors."""
         check_about(about)
         return self.law(about).moments(np.clip(self.value, 0, 1))[0]
@@ -108,40 +116,77 @@ class CrossTable(Result):
 def cross(
     rows: Any, row_reports: Any, columns: Any, column_reports: Any, *, row_epsilon: Epsilon, column_epsilon: Epsilon
 ) -> CrossTable:
-    """Return the two-way table of two released columns of the same objects, in the same order.
+    """Estimate the crosstab of two released columns.
 
-    `rows` and `columns` are the mechanisms that the columns were released with, `row_reports` and `column_reports` the
-    columns, and `row_epsilon` and `column_epsilon` their levels.
+    Args:
+        rows: The mechanism of the first column.
+        row_reports: The reports of the first column.
+        columns: The mechanism of the second column.
+        column_reports: The reports of the second column, of the same individuals in the same order.
+        row_epsilon: The level of the first column.
+        column_epsilon: The level of the second column.
+
+    Returns:
+        The shares of all pairs of values. `table["flu", "yes"]` is one pair.
+
+    Raises:
+        ColumnError: The columns have different lengths.
+        EstimationError: There are no reports, or `rows` or `columns` is not a mechanism.
+
+    Example:
+        >>> from relaxdp import Categorical
+        >>> sick, smokes = Categorical(["flu", "none"]), Categorical(["yes", "no"])
+        >>> reports = ["flu"] * 30 + ["none"] * 70, ["yes"] * 40 + ["no"] * 60
+        >>> table = cross(sick, reports[0], smokes, reports[1], row_epsilon=4, column_epsilon=4)
+        >>> round(float(table["flu", "yes"]), 3), table.n
+        (0.31, 100)
     """
+    for each in (rows, columns):
+        check_mechanism(each)
+    for reports in (row_reports, column_reports):
+        if isinstance(reports, str) or not hasattr(reports, "__len__"):
+            raise EstimationError(
+                "Expected a column of reports, got {type}.",
+                hint="Pass a list, an array or a series.",
+                type=type(reports).__name__,
+            )
     if len(row_reports) != len(column_reports):
-        raise LengthError(
-            "the two columns must be of the same objects; they have {row_reports:,} and {column_reports:,}.",
+        raise ColumnError(
+            "The two columns have {row_reports:,} and {column_reports:,} reports. They belong together row by row.",
+            hint="Pass two columns of the same individuals, in the same order.",
             row_reports=len(row_reports),
             column_reports=len(column_reports),
         )
     if not len(row_reports):
-        raise CountsError("there are no reports to estimate from.")
+        raise EstimationError("There are no reports.", hint="Pass columns with at least one report.")
     supports = (_support(rows, row_epsilon), _support(columns, column_epsilon))
-    labels = (rows.encoding.labels, columns.encoding.labels)
-    if rows.encoding.joint == columns.encoding.joint == "exclusive":
-        pairs = rows.encoding.codes(row_reports)[:, 0].astype(np.int64) * len(labels[1])
-        pairs += columns.encoding.codes(column_reports)[:, 0]
+    epsilons = (as_epsilon(row_epsilon), as_epsilon(column_epsilon))
+    labels = (rows.labels, columns.labels)
+    if rows.joint == columns.joint == "exclusive":
+        pairs = rows.read_labels(row_reports)[:, 0].astype(np.int64) * len(labels[1])
+        pairs += columns.read_labels(column_reports)[:, 0]
         shape = len(labels[0]), len(labels[1])
-        return CrossTable(*labels, histogram(pairs, shape[0] * shape[1]).reshape(shape), *supports)
-    counted = JointCounts(rows.encoding, columns.encoding)
+        counts = histogram(pairs, shape[0] * shape[1]).reshape(shape)
+        found = CrossTable(*labels, counts, *supports, epsilons=epsilons)
+        found.set_library(get_library(row_reports))
+        return found
+    counted, library = JointCounts(rows, columns), get_library(row_reports)
+    row_reports, column_reports = slice_reports(rows, row_reports), slice_reports(columns, column_reports)
     for start in range(0, len(row_reports), counted.step):
         part = slice(start, start + counted.step)
         counted.add(
-            rows.encoding.read(column_slice(row_reports, part.start, part.stop)),
-            columns.encoding.read(column_slice(column_reports, part.start, part.stop)),
+            rows.read(row_reports[part]),
+            columns.read(column_reports[part]),
         )
-    return counted.table(*supports)
+    found = counted.table(*supports, epsilons=epsilons)
+    found.set_library(library)
+    return found
 
 
 class JointCounts:
     """How many objects support each pair of values, and each value, where a report may support several."""
 
-    def __init__(self, rows: Encoding, columns: Encoding) -> None:
+    def __init__(self, rows: Mechanism, columns: Mechanism) -> None:
         self._sides = (rows, columns)
         sizes = len(rows.labels), len(columns.labels)
         self.step = max(1, BATCH // max(sizes))
@@ -174,13 +219,17 @@ class JointCounts:
         self._cells += kept[3].reshape(rows, columns)
 
     def table(
-        self, row_support: Support, column_support: Support, names: tuple[str, str] = ("row", "column")
+        self,
+        row_support: Support,
+        column_support: Support,
+        names: tuple[str, str] = ("row", "column"),
+        epsilons: tuple[Decimal, Decimal] | None = None,
     ) -> CrossTable:
         """Return the table of what was counted."""
         rows, columns = self._sides
         cells, (in_rows, in_columns) = self._cells.astype(np.int64), self._margins
-        supports = (row_support, column_support)
-        return CrossTable(rows.labels, columns.labels, cells, *supports, in_rows, in_columns, self._objects, names)
+        counted = (cells, row_support, column_support, in_rows, in_columns, self._objects)
+        return CrossTable(rows.labels, columns.labels, *counted, names, epsilons)
 
 
 def pooled(tables: Sequence[CrossTable], method: Literal["average", "precision"] = "average") -> Result:
@@ -199,5 +248,5 @@ def _noise(table: CrossTable) -> float:
 
 
 def _support(mechanism: Any, epsilon: Epsilon) -> Support:
-    support: Support = mechanism.encoding.support(mechanism.encoding.level(epsilon).retention)
+    support: Support = mechanism.support(mechanism.level(epsilon).retention)
     return support

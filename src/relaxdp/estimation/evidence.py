@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encodings.protocol import Encoding
 from relaxdp.estimation import special
 from relaxdp.estimation.transitions import Pairs
-from relaxdp.law.level import Level
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.theory.level import Level
 
 Floats = NDArray[np.float64]
 
@@ -33,28 +33,28 @@ KINDS = (REPEATED, CHANGED, OLDER)
 """What is wrong with a value: it is repeated too often, or too seldom, or reported too often before another one."""
 
 
-def single_look(tables: Sequence[Pairs], encoding: Encoding) -> float:
+def single_look(tables: Sequence[Pairs], mechanism: Mechanism) -> float:
     """Return the p-value of honest objects at one look that was planned before: uniform where reports are many."""
     tables = [table for table in tables if table.objects]
     if not tables:
         return 1.0
-    if all(table.labels for table in tables) and (encoding.joint == "exclusive" or encoding.symbols > 1):
+    if all(table.labels for table in tables) and (mechanism.joint == "exclusive" or mechanism.symbols > 1):
         distance, freedom = 0.0, 0
         for table in tables:
-            for more, terms in _squares(table, encoding):
+            for more, terms in _squares(table, mechanism):
                 distance, freedom = distance + more, freedom + terms
         return float(special.chdtrc(freedom, distance)) if freedom else 1.0
     # Hashed values share their reports in unknown ways: the rarest of all that was seen, times their number.
-    least = min(_rarest(table, encoding) for table in tables)
+    least = min(_rarest(table, mechanism) for table in tables)
     return min(1.0, len(tables) * least)
 
 
-def _squares(table: Pairs, encoding: Encoding) -> list[tuple[float, int]]:
+def _squares(table: Pairs, mechanism: Mechanism) -> list[tuple[float, int]]:
     """Return squared distances and their degrees of freedom; each is independent of the next ones, given these."""
-    stay, leave = chances(table, encoding)
+    stay, leave = chances(table, mechanism)
     first = _binomials(table.news, table.both, stay)
     away = table.olds - table.both
-    if encoding.symbols > 1:
+    if mechanism.symbols > 1:
         return [first, _binomials(table.objects - table.news, away, leave)]
     return [first, _arrivals(table.news - table.both, away)]
 
@@ -99,10 +99,10 @@ def _arrivals(left: NDArray[np.int64], arrived: NDArray[np.int64]) -> tuple[floa
     return float(away @ (away / diagonal) + reach @ np.linalg.solve(inner, reach)), len(away)
 
 
-def _rarest(table: Pairs, encoding: Encoding) -> float:
+def _rarest(table: Pairs, mechanism: Mechanism) -> float:
     """Return the p-value of equal reports and of all values, each with its exact binomial law."""
-    stay, leave = chances(table, encoding)
-    over_all = _two_sided(np.array([table.objects * encoding.symbols]), np.array([table.equal]), stay).min()
+    stay, leave = chances(table, mechanism)
+    over_all = _two_sided(np.array([table.objects * mechanism.symbols]), np.array([table.equal]), stay).min()
     if not table.labels:
         return float(over_all)
     single = min(
@@ -118,12 +118,12 @@ def _two_sided(trials: NDArray[np.int64], hits: NDArray[np.int64], chance: float
     return np.where(trials > 0, np.minimum(1.0, 2 * np.minimum(lower, upper)), 1.0)
 
 
-def chances(table: Pairs, encoding: Encoding) -> tuple[float, float]:
+def chances(table: Pairs, mechanism: Mechanism) -> tuple[float, float]:
     """Return with which probability an older symbol is the newer one, and is one certain other one.
 
     Of levels so close that a float does not tell them apart the second is not 0: what is unlikely is not impossible.
     """
-    leave = max((1 - table.kept) / encoding.alphabet, _TINY)
+    leave = max((1 - table.kept) / mechanism.alphabet, _TINY)
     return min(table.kept + leave, 1 - _TINY), leave
 
 
@@ -142,7 +142,7 @@ class Evidence:
         return float(np.exp(-max([0.0, *self.stakes])))
 
 
-def every_look(tables: Sequence[Pairs], encoding: Encoding, levels: Sequence[Level] = ()) -> Evidence:
+def every_look(tables: Sequence[Pairs], mechanism: Mechanism, levels: Sequence[Level] = ()) -> Evidence:
     """Return what bets against honest objects have made. Of the `levels` of a schedule neighbours are bet on most.
 
     Whoever looks more than once names all levels of the schedule each time: stakes must not depend on what came.
@@ -156,8 +156,8 @@ def every_look(tables: Sequence[Pairs], encoding: Encoding, levels: Sequence[Lev
     places = {level: place for place, level in enumerate(sorted(used.union(levels)))}
     for table in tables:
         stake = np.log(_stake(places[table.newer] - places[table.older], len(places)))
-        stay, leave = chances(table, encoding)
-        symbols = np.array([table.objects * encoding.symbols])
+        stay, leave = chances(table, mechanism)
+        symbols = np.array([table.objects * mechanism.symbols])
         equal = np.array([table.equal])
         sides = np.array([_capital(symbols, equal, stay, up=up)[0] for up in (True, False)]) - np.log(2)
         single = np.log(_SINGLE / (len(KINDS) * max(1, table.labels)))

@@ -1,8 +1,8 @@
-"""Shares of values from counts at one level: estimate, errors, intervals."""
+"""Shares of values from counts: estimates, errors and intervals at one level, and combined over several levels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -11,14 +11,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encodings.protocol import Joint
-from relaxdp.errors import CountsError
+from relaxdp.errors import EstimationError
 from relaxdp.estimation import special
-from relaxdp.estimation.result import About, Floats, Result, check_about, questions_of
+from relaxdp.estimation.result import UNKNOWN, About, Derived, Floats, Result, check_about, questions_of
 from relaxdp.estimation.shrinkage import expected_shares
 from relaxdp.estimation.simplex import likelihood_shares, nearest_shares
 from relaxdp.estimation.tails import binomial_interval, truths_interval
-from relaxdp.law.support import Support
+from relaxdp.mechanisms.base import Joint
+from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.response import Support
 
 _ROUNDING = 1e-12
 """How near to 0 or 1 bisection leaves an end that lies there."""
@@ -41,6 +42,11 @@ class Frequency(Result):
     """How the supports of two values go together, given the truths: a matter of the encoding."""
 
     @property
+    def levels(self) -> dict[str, int]:
+        """The one level, with all individuals."""
+        return {UNKNOWN if self.epsilon is None else epsilon_text(self.epsilon): self.objects}
+
+    @property
     def questions(self) -> int:
         """One for each value, except that two categorical shares are one question."""
         return questions_of(len(self.labels), exclusive=self.joint == "exclusive")
@@ -50,7 +56,7 @@ class Frequency(Result):
         """The unbiased estimate of every share: P^-1 H of the paper, in closed form."""
         return np.asarray(self.support.debias(self.counts / self.objects))
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard errors.
 
         About "objects": how far the estimate is from the share among *these* objects; only the noise is random (the
@@ -70,14 +76,14 @@ class Frequency(Result):
         correlated at all.
 
         Claim: equals P^-1 Cov(H) P^-1; tests/exact/estimation/test_estimators.py. Bits and hashes:
-        tests/exact/encodings/test_encodings.py.
+        tests/exact/mechanisms/test_mechanisms.py.
         """
         chosen = slice(None) if places is None else np.asarray(places)
         if self.joint == "exclusive":
             return categorical_covariance(self.objects * self._pulled[chosen], self.objects, self.support)
         if self.joint == "independent":
-            return np.diag(self.standard_error()[chosen] ** 2)
-        raise CountsError("how the estimates of two values go together is not known for this encoding.")
+            return np.diag(self.compute_std_error()[chosen] ** 2)
+        raise EstimationError("The covariance is unknown for this mechanism.", hint="Use std_error of each value.")
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the intervals before they are cut at 0 and 1, around the estimate on both sides.
@@ -120,7 +126,11 @@ class Frequency(Result):
         if method == "nearest":
             return nearest_shares(self.value)
         if method != "likelihood":
-            raise CountsError("the method is 'expected', 'nearest' or 'likelihood', not {method!r}.", method=method)
+            raise EstimationError(
+                "Unknown method {method!r}: expected 'expected', 'nearest' or 'likelihood'.",
+                hint="Pass method='expected'.",
+                method=method,
+            )
         silent = None if self.joint == "exclusive" else [self.objects - self.counts]
         return likelihood_shares([self.counts], [self.support], silent)
 
@@ -141,6 +151,55 @@ class Frequency(Result):
         return np.clip(self.value, 0, 1)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Combined(Derived):
+    """A weighted sum of independent estimates, row by row.
+
+    Its interval adds the squared distances from each part's estimate to the end of its interval (the method of
+    variance estimates recovery). It keeps the asymmetry of the parts, and one part keeps its own interval.
+    """
+
+    parts: Sequence[Result]
+    weights: Sequence[float]
+    least: float = 0.0
+    most: float = 1.0
+
+    @property
+    def sources(self) -> Sequence[Result]:
+        """The parts."""
+        return self.parts
+
+    @property
+    def value(self) -> Floats:
+        """The weighted sum of the parts' estimates."""
+        return np.asarray(sum(weight * part.value for weight, part in self._pairs))
+
+    def compute_std_error(self, about: About = "objects") -> Floats:
+        """Return the standard errors of independent parts, added in squares."""
+        check_about(about)
+        return np.asarray(np.sqrt(sum((weight * part.compute_std_error(about)) ** 2 for weight, part in self._pairs)))
+
+    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends before they are cut."""
+        below: Any = 0.0
+        above: Any = 0.0
+        for weight, part in self._pairs:
+            low, high = part.ends(tail, about)
+            below = below + (weight * (part.value - low)) ** 2
+            above = above + (weight * (high - part.value)) ** 2
+        return self.value - np.sqrt(below), self.value + np.sqrt(above)
+
+    def consistent(self) -> Floats:
+        """Return shares that are not negative and sum to 1: less error, at the price of some bias."""
+        if not self.is_share:
+            return super().consistent()
+        return expected_shares(self.value, self.std_error**2)
+
+    @property
+    def _pairs(self) -> list[tuple[float, Result]]:
+        return list(zip(self.weights, self.parts, strict=True))
+
+
 def report_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
     """Return the variance of one object's support of a value that a `share` of objects have, exact or as floats."""
     if about == "population":
@@ -158,20 +217,47 @@ def categorical_covariance(truths: Floats, objects: int, support: Support) -> Fl
     return matrix / (objects * gain) ** 2
 
 
+def order_counts(counts: Any, labels: Sequence[Any]) -> Any:
+    """Return counts in the order of the labels, where they state theirs: a mapping, or a pandas series with an index.
+
+    >>> order_counts({"yes": 2}, ["no", "yes"])
+    [0, 2]
+    """
+    index = getattr(counts, "index", None) if type(counts).__module__.startswith("pandas") else None
+    if index is not None and (type(index).__name__ != "RangeIndex" or set(index) <= set(labels)):
+        counts = counts.to_dict()
+    if not isinstance(counts, Mapping):
+        return counts
+    if set(counts) - set(labels):
+        raise EstimationError(
+            "The counts have {unknown:,} values that are not declared.",
+            hint="Count only declared values: {listed}.",
+            unknown=len(set(counts) - set(labels)),
+            listed=", ".join(map(repr, list(labels)[:12])),
+        )
+    return [counts.get(label, 0) for label in labels]
+
+
 def check_counts(counts: Any, size: int, objects: int | None = None) -> NDArray[np.int64]:
-    """Return counts as integers, or refuse what cannot be counts of reports, of `objects` if that is known."""
+    """Return counts as integers, or reject what cannot be counts of reports, of `objects` if that is known."""
     array = np.asarray(counts)
     if array.ndim != 1 or len(array) != size:
-        raise CountsError(
-            "there must be {values} counts, one for each declared value, not {counts}.", values=size, counts=array.size
+        raise EstimationError(
+            "Expected {values:,} counts, one for each declared value, got {counts:,}.",
+            hint="Pass a list in the order of the declared values, or a mapping such as {{'flu': 10, 'none': 20}}.",
+            values=size,
+            counts=array.size,
         )
     whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool(np.all(array == np.rint(array))))
-    if not whole or not np.all(np.isfinite(array)):
-        raise CountsError("counts must be whole numbers.")
-    if np.any(array < 0):
-        raise CountsError("counts must not be negative.")
+    if not whole or not np.all(np.isfinite(array)) or np.any(array < 0):
+        raise EstimationError("Counts must be whole numbers, at least 0.", hint="Pass a list such as [10, 20].")
     if objects is None and array.sum() == 0:
-        raise CountsError("there are no reports to estimate from.")
+        raise EstimationError(
+            "All counts are 0, so there is nothing to estimate.", hint="Add the counts of some reports."
+        )
     if objects is not None and (not isinstance(objects, int | np.integer) or objects < 1 or np.any(array > objects)):
-        raise CountsError("a value is supported by at most as many reports as there are.")
+        raise EstimationError(
+            "A count is larger than `objects`, or `objects` is not a whole number.",
+            hint="Pass the number of all reports as objects=.",
+        )
     return array.astype(np.int64)

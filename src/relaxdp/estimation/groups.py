@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from relaxdp.errors import MissingPartError
+from relaxdp.errors import EstimationError, MissingDependencyError
 from relaxdp.estimation.plot import MOST_DRAWN, plot_result
-from relaxdp.estimation.result import About, Result, as_pandas
+from relaxdp.estimation.result import About, Result, convert_frame
 
 
 class Groups(dict[str | None, Result]):
@@ -19,7 +19,16 @@ class Groups(dict[str | None, Result]):
         super().__init__(found)
         self.by = by
 
-    def to_arrow(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
+    def __missing__(self, group: object) -> Result:
+        raise EstimationError(
+            "The column {by!r} has no such group.",
+            hint="list(groups) shows the groups. Their names are text, as in groups['north'].",
+            by=self.by,
+        )
+
+    def to_arrow(
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+    ) -> pa.Table:
         """Return one pyarrow table with the group in its first column."""
         tables = []
         for group, result in self.items():
@@ -28,8 +37,9 @@ class Groups(dict[str | None, Result]):
         return pa.concat_tables(tables)
 
     def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
-        """Return the same as a pandas data frame."""
-        return as_pandas(self.to_arrow(confidence_level, simultaneous=simultaneous, about=about))
+        """Return the same in the library of the data: a pandas or polars data frame, else a pyarrow table."""
+        table = self.to_arrow(confidence_level, simultaneous=simultaneous, about=about)
+        return convert_frame(table, next(iter(self.values())).library)
 
     def __repr__(self) -> str:
         return "\n".join(
@@ -47,7 +57,7 @@ class Groups(dict[str | None, Result]):
         try:
             import matplotlib.pyplot as plt  # noqa: PLC0415
         except ImportError:
-            raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
+            raise MissingDependencyError("Plots need matplotlib.", hint="Run pip install 'relaxdp[plot]'.") from None
         shown = [result.largest(top or MOST_DRAWN) for result in self.values()]
         heights = [0.9 + 0.32 * len(each.labels) for each in shown]
         _, axes = plt.subplots(

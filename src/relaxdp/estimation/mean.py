@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from relaxdp.encodings.protocol import Measure
+from relaxdp.errors import EstimationError
 from relaxdp.estimation import special
-from relaxdp.estimation.combined import Combined
-from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.frequency import Combined, Frequency
 from relaxdp.estimation.result import About, Floats, Measured, Result, check_about
 from relaxdp.estimation.wave import Distribution
+from relaxdp.mechanisms.base import Measure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,14 +33,19 @@ class Mean(Result):
     most: float
 
     @property
+    def sources(self) -> Sequence[Result]:
+        """The shares of both ends."""
+        return (self.shares,)
+
+    @property
     def value(self) -> Floats:
         """The unbiased estimate, a single number."""
         return self._number(self.shares.value)
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard error, rounding included; an upper bound about these objects."""
         check_about(about)
-        return np.asarray((self.most - self.least) * self.shares.standard_error("population")[1])
+        return np.asarray((self.most - self.least) * self.shares.compute_std_error("population")[1])
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
@@ -68,6 +73,11 @@ class PresentMean(Measured):
     measure: Measure
 
     @property
+    def sources(self) -> Sequence[Result]:
+        """The shares at each level."""
+        return self.parts
+
+    @property
     def shares(self) -> Result:
         """The shares of missing numbers, and of those that were rounded down and up."""
         return self.parts[0] if len(self.parts) == 1 else Combined(self.parts, self.weights)
@@ -83,7 +93,7 @@ class PresentMean(Measured):
         _, low, high = self.shares.value
         return self._number(high / (low + high) if low + high > 0 else 0.5)
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard error, rounding included; an upper bound about these objects."""
         check_about(about)
         _, low, high = self.shares.value
@@ -165,14 +175,19 @@ class Variance(Result):
     most: float = np.inf
 
     @property
+    def sources(self) -> Sequence[Result]:
+        """The mean of x, from the same individuals as that of the squares."""
+        return (self.mean,)
+
+    @property
     def value(self) -> Floats:
         """The mean of the squares minus the square of the mean, corrected for that mean's own error."""
-        return np.asarray(self.mean_of_square.value - self.mean.value**2 + self.mean.standard_error() ** 2)
+        return np.asarray(self.mean_of_square.value - self.mean.value**2 + self.mean.compute_std_error() ** 2)
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard error, to first order."""
-        slope = 2 * self.mean.value * self.mean.standard_error(about)
-        return np.asarray(np.hypot(self.mean_of_square.standard_error(about), slope))
+        slope = 2 * self.mean.value * self.mean.compute_std_error(about)
+        return np.asarray(np.hypot(self.mean_of_square.compute_std_error(about), slope))
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return ends that hold whenever both means lie in their intervals, each with half of the error."""
@@ -183,12 +198,31 @@ class Variance(Result):
 
 
 def variance(mean: Mean, mean_of_square: Mean) -> Variance:
-    """Return the variance of x from the estimated `mean` of x and `mean_of_square`, that of x^2.
+    """Estimate the variance of x from the means of x and of x^2, which were released as two columns.
 
-    >>> from relaxdp import Numeric
-    >>> ages, squares = Numeric(0, 10), Numeric(0, 100)  # of a column x, and of a column that holds x * x
-    >>> mean = ages.estimate([0.0] * 500 + [10.0] * 500, epsilon=2)
-    >>> float(variance(mean, squares.estimate([0.0] * 600 + [100.0] * 400, epsilon=2)).value.round(2))
-    11.91
+    Args:
+        mean: The estimated mean of x.
+        mean_of_square: The estimated mean of x^2.
+
+    Returns:
+        The variance, with an interval.
+
+    Raises:
+        EstimationError: One of the two is not a mean.
+
+    Example:
+        >>> from relaxdp import Numeric
+        >>> ages, squares = Numeric(0, 10), Numeric(0, 100)  # of a column x, and of a column that holds x * x
+        >>> mean = ages.estimate([0.0] * 500 + [10.0] * 500, epsilon=2)
+        >>> mean_of_square = squares.estimate([0.0] * 600 + [100.0] * 400, epsilon=2)
+        >>> round(float(variance(mean, mean_of_square)), 2)
+        11.91
     """
+    for each in (mean, mean_of_square):
+        if not isinstance(each, Result) or tuple(each.labels) != ("mean",):
+            raise EstimationError(
+                "Expected two estimated means, got {type}.",
+                hint="Release x and x * x as columns with rx.Numeric, and estimate each: rx.estimate(release, 'x').",
+                type="shares" if isinstance(each, Result) else type(each).__name__,
+            )
     return Variance(mean, mean_of_square)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaxdp.errors import MissingPartError
+from relaxdp.errors import MissingDependencyError
 from relaxdp.estimation.compare import Change, describe_rows
 from relaxdp.estimation.result import TOGETHER, About, Floats, Result, label_text
 
@@ -78,7 +78,7 @@ def _new_axes(size: tuple[float, float]) -> Any:
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415
     except ImportError:
-        raise MissingPartError("plots need matplotlib: pip install 'relaxdp[plot]'.") from None
+        raise MissingDependencyError("Plots need matplotlib.", hint="Run pip install 'relaxdp[plot]'.") from None
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 

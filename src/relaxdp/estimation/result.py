@@ -1,18 +1,24 @@
-"""What every estimate can be asked for: value, error, interval, a frame, a readable text, a plot."""
+"""Results: estimates with standard errors and confidence intervals, as numbers, data frames, text and plots."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.encodings.protocol import Measure
-from relaxdp.errors import CountsError, MissingPartError
+from relaxdp.errors import EstimationError
+from relaxdp.estimation.display import draw_bar, format_html, format_table
+from relaxdp.lazy import polars
+from relaxdp.mechanisms.base import Measure
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -25,6 +31,8 @@ _SHOWN = 20
 BEYOND = {-1: "below", 1: "above"}
 TOGETHER = ", all values at once"
 """What is said of intervals that are simultaneous."""
+UNKNOWN = "unknown"
+"""The level of reports whose epsilon nobody stated."""
 IMPLAUSIBLE = (
     "The reports do not look like reports at this level: an estimate lies farther outside what is possible than noise "
     "takes it once in a billion times. Were rows chosen by their reports, or is the level mistaken?"
@@ -54,16 +62,21 @@ def label_text(label: Any) -> str:
 
 
 def check_about(about: str) -> None:
-    """Refuse a meaning of an interval that is not offered."""
+    """Reject a meaning of an interval that is not offered."""
     if about not in ("objects", "population"):
-        raise CountsError("an interval is about 'objects' (these ones) or 'population', not {about!r}.", about=about)
+        raise EstimationError(
+            "Unknown `about` {about!r}: expected 'objects' (these individuals) or 'population'.",
+            hint="Pass about='objects'.",
+            about=about,
+        )
 
 
 def tail_of(confidence_level: float, questions: int) -> float:
-    """Return the error on each side of each interval so that all of so many independent questions hold at once."""
-    if not 0 < confidence_level < 1:
-        raise CountsError(
-            "a confidence level lies between 0 and 1, like 0.95; not {confidence_level}.",
+    """Return the error on each side of each interval so that the intervals of this many questions hold at once."""
+    if not isinstance(confidence_level, Real) or not 0 < confidence_level < 1:
+        raise EstimationError(
+            "The confidence level must be a number between 0 and 1, not {confidence_level!r}.",
+            hint="Pass a number such as 0.95.",
             confidence_level=confidence_level,
         )
     return (1 - confidence_level) / 2 / questions
@@ -74,17 +87,33 @@ def questions_of(values: int, *, exclusive: bool) -> int:
     return 1 if exclusive and values == 2 else values
 
 
-def as_pandas(table: Any) -> Any:
-    """Return a pyarrow table as a pandas data frame."""
-    try:
-        import pandas  # noqa: F401, PLC0415
-    except ImportError:
-        raise MissingPartError("to_frame() needs pandas (pip install pandas); to_arrow() does not.") from None
-    return table.to_pandas()
+def get_library(data: Any) -> str:
+    """Return the library in which results from this data are returned: "pandas", "polars", or else "pyarrow"."""
+    module = type(data).__module__.partition(".")[0]
+    return module if module in ("pandas", "polars") else "pyarrow"
+
+
+def convert_frame(table: pa.Table, library: str) -> Any:
+    """Return a pyarrow table as a data frame of a library."""
+    if library == "polars":
+        return polars.from_arrow(table)
+    return table.to_pandas() if library == "pandas" else table
 
 
 class Result(ABC):
-    """An estimate with one row per label."""
+    """An estimate with one row for each value. It prints as a table.
+
+    Example:
+        >>> from relaxdp import Categorical
+        >>> result = Categorical(["no", "yes"]).estimate(["no"] * 700 + ["yes"] * 300, epsilon=2)
+        >>> round(float(result["yes"]), 3), result.n, result.epsilon
+        (0.237, 1000, Decimal('2'))
+        >>> low, high = result["yes"].interval(0.99)
+        >>> round(float(low), 3), round(float(high), 3)
+        (0.202, 0.272)
+        >>> result.to_frame().column_names
+        ['value', 'estimate', 'std_error', 'low', 'high']
+    """
 
     labels: Sequence[Any]
     least: float = 0.0
@@ -96,6 +125,92 @@ class Result(ABC):
     """Whether a row is a share of the objects; else it is a number, like a mean."""
     is_chosen: bool = False
     """Whether these rows were chosen by what they say: then all their intervals are simultaneous over all rows."""
+
+    @property
+    def library(self) -> str:
+        """The library in which `to_frame` returns the result: "pandas", "polars" or "pyarrow"."""
+        own: str | None = self.__dict__.get("_library")
+        return own or (self.sources[0].library if self.sources else "pyarrow")
+
+    def set_library(self, library: str) -> None:
+        """State the library of the data that the result was estimated from."""
+        object.__setattr__(self, "_library", library)
+        for source in self.sources:
+            source.set_library(library)
+
+    @property
+    def sources(self) -> Sequence[Result]:
+        """The results that this one is made from."""
+        return ()
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """How many individuals were counted at each epsilon."""
+        found: Counter[str] = Counter()
+        for source in self.sources:
+            found.update(source.levels)
+        return dict(found)
+
+    @property
+    def n(self) -> int:
+        """How many individuals were counted."""
+        return sum(self.levels.values())
+
+    @property
+    def epsilon(self) -> Decimal | None:
+        """The epsilon of the reports, the largest of several; None where it is unknown, and for crosstabs."""
+        known = [level for level in self.levels if level.replace(".", "").isdecimal()]
+        return max(map(Decimal, known), default=None)
+
+    def describe_source(self) -> str:
+        """Return the number of individuals and the epsilon in words."""
+        levels = [level for level in self.levels if level != UNKNOWN]
+        if len(levels) > 1:
+            levels = [f"{level} ({n:,})" for level, n in self.levels.items()]
+        return f"n = {self.n:,}" + (f", epsilon = {', '.join(levels)}" if levels else "")
+
+    def __getitem__(self, label: Any) -> Result:
+        """Return the row of one value, such as `result["flu"]`; of a crosstab, of a pair such as `result["flu", "no"]`.
+
+        Args:
+            label: A declared value, or for a crosstab a tuple of two.
+
+        Returns:
+            A result with one row, so that `float(result["flu"])` is the estimate, and `.interval()` and `.std_error`
+            are single numbers.
+
+        Raises:
+            EstimationError: If the result has no such row.
+        """
+        names = list(zip(*self.keys.values(), strict=True))
+        wanted = label if len(self.keys) > 1 and isinstance(label, tuple) else (label,)
+        if wanted in names:
+            return self.only(names.index(wanted))
+        keys = [repr(name[0] if len(name) == 1 else name) for name in names]
+        near = get_close_matches(repr(label), keys, n=1) or keys[:1]
+        raise EstimationError(
+            "The result has no row {label}. It has {listed}.",
+            hint="Use one of these, such as result[{near}].",
+            label=repr(label),
+            listed=", ".join(keys[:12]) + (" ..." if len(keys) > 12 else ""),
+            near=near[0].strip("()"),
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (name[0] if len(name) == 1 else name for name in zip(*self.keys.values(), strict=True))
+
+    def __float__(self) -> float:
+        if len(self.labels) != 1:
+            raise EstimationError(
+                "The result has {rows:,} rows, so it is not a single number.",
+                hint="Choose a row, such as float(result[{first!r}]).",
+                rows=len(self.labels),
+                first=next(iter(self)),
+            )
+        return float(np.atleast_1d(self.value)[0])
 
     @property
     def questions(self) -> int:
@@ -113,20 +228,28 @@ class Result(ABC):
         """The unbiased estimates, in the order of the labels."""
 
     @abstractmethod
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard errors of the estimates."""
 
     def interval(
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
     ) -> tuple[Floats, Floats]:
-        """Return the lower and upper ends of the intervals, cut at what is possible.
+        """Return the confidence intervals, cut at the smallest and the largest possible number.
 
-        An estimate outside of what is possible has the interval that it would have at the edge: what a cut leaves of
-        its own would be short or nothing, and read as certainty. It still holds as often as it says, and more.
+        An estimate outside of the possible range has the interval of an estimate at its edge. A cut of its own interval
+        would be short or empty, and would look certain. The interval covers at least as often as stated.
 
-        About "objects": these very objects, so that only the noise is random. About "population": the larger one that
-        these objects are a random sample of. `simultaneous` intervals hold for all rows at once; those of chosen rows
-        always do.
+        Args:
+            confidence_level: The confidence level.
+            simultaneous: Return intervals that hold for all rows at once. Those of chosen rows always do.
+            about: By default these individuals, so that only the noise is random. "population" is the larger group
+                that they are a random sample of.
+
+        Returns:
+            The lower and the upper ends, in the order of `labels`.
+
+        Raises:
+            EstimationError: The confidence level is not between 0 and 1.
         """
         low, high = self._ends(confidence_level, simultaneous, about)
         outside = np.clip(self.value, self.least, self.most) - self.value
@@ -155,7 +278,23 @@ class Result(ABC):
 
     def consistent(self) -> Floats:
         """Return shares that are not negative and sum to 1, where the answer is made of shares."""
-        raise CountsError("this answer is not made of shares, so none of them can be made consistent.")
+        raise EstimationError(
+            "The result is not made of shares, so it has no consistent ones.",
+            hint="Use the unbiased estimates, result.value.",
+        )
+
+    def quantile(self, probabilities: float | Sequence[float]) -> Result:
+        """Return quantiles, where the distribution of numbers is known; 0.5 is the median."""
+        raise EstimationError(
+            "The reports do not contain quantiles.", hint="Release the numbers with rx.SquareWave(0, 120, epsilon=2)."
+        )
+
+    @property
+    def missing(self) -> Result:
+        """The share of missing numbers, where they may be missing."""
+        raise EstimationError(
+            "The reports do not contain missing numbers.", hint="Release them with rx.Numeric(0, 120, missing=True)."
+        )
 
     def largest(self, number: int) -> Result:
         """Return the rows with the largest estimates, largest first, or all in their own order if there are no more.
@@ -165,8 +304,12 @@ class Result(ABC):
 
         Claim: the share of intervals of chosen rows that hold; tests/statistical/estimation/test_coverage.py.
         """
-        if number < 1:
-            raise CountsError("at least one row is shown, not {number}.", number=number)
+        if not isinstance(number, Integral) or number < 1:
+            raise EstimationError(
+                "The number of rows must be a whole number, at least 1, not {number!r}.",
+                hint="Pass a number such as 20.",
+                number=number,
+            )
         if len(self.labels) <= number:
             return self
         return self.choose(np.argsort(-self.prominence, kind="stable")[:number])
@@ -182,7 +325,7 @@ class Result(ABC):
 
     def only(self, places: Any) -> Result:
         """Return some rows, by their places, that were chosen without a look at what they say."""
-        return Chosen(self, np.asarray(places, dtype=np.intp), is_chosen=False)
+        return Chosen(self, np.asarray(places, dtype=np.intp), is_chosen=self.is_chosen)
 
     def is_implausible(self) -> bool:
         """Tell whether an estimate lies so far outside what is possible that these cannot be all reports of a release.
@@ -195,38 +338,56 @@ class Result(ABC):
     @property
     def std_error(self) -> Floats:
         """The standard errors about these objects."""
-        return self.standard_error()
+        return self.compute_std_error()
 
     def to_rows(
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
     ) -> list[EstimateRow]:
         """Return the estimate of each label with its error and interval, for whatever shows them."""
         asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
-        numbers = (self.value, self.standard_error(about), *self.interval(**asked), self.beyond(**asked))
+        numbers = (self.value, self.compute_std_error(about), *self.interval(**asked), self.beyond(**asked))
         columns = (np.atleast_1d(each).tolist() for each in numbers)
         rows = zip(zip(*self.keys.values(), strict=True), *columns, strict=True)
         return [EstimateRow._make((*row[:-1], BEYOND.get(row[-1]))) for row in rows]
 
-    def to_arrow(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
-        """Return a pyarrow table: value (of a two-way table, both values), estimate, standard error and interval."""
+    def to_arrow(
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+    ) -> pa.Table:
+        """Return a pyarrow table: value (of a crosstab, both values), estimate, standard error and interval."""
         low, high = self.interval(confidence_level, simultaneous=simultaneous, about=about)
         columns = {
             **{name: pa.array(column) for name, column in self.keys.items()},
             "estimate": np.atleast_1d(self.value),
-            "std_error": np.atleast_1d(self.standard_error(about)),
+            "std_error": np.atleast_1d(self.compute_std_error(about)),
             "low": np.atleast_1d(low),
             "high": np.atleast_1d(high),
         }
         return pa.table(columns)
 
     def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
-        """Return the same as a pandas data frame."""
-        return as_pandas(self.to_arrow(confidence_level, simultaneous=simultaneous, about=about))
+        """Return the same in the library of the data: a pandas or polars data frame, else a pyarrow table."""
+        table = self.to_arrow(confidence_level, simultaneous=simultaneous, about=about)
+        return convert_frame(table, self.library)
 
     def _repr_html_(self) -> str:
-        from relaxdp.estimation.html import html_of  # noqa: PLC0415
+        shown = self.largest(self.most_shown)
+        found = shown.to_rows()
+        least, most = shown.least, max(*(row.high for row in found), shown.least + 1e-9)
+        rows, pictures = [], []
+        for row in found:
+            number = f"{row.estimate:.4f}" + (f" ({row.beyond} what can be told)" if row.beyond else "")
+            rows.append([*map(label_text, row.keys), number, f"{row.low:.4f} \N{EN DASH} {row.high:.4f}"])
+            places = [(np.clip(each, least, most) - least) / (most - least) for each in row[1:2] + row[3:5]]
+            pictures.append(draw_bar(*places))
+        headings = [*shown.keys, "estimate", "95 % confidence interval"]
+        return format_html(headings, rows, self._describe_notes(shown), pictures)
 
-        return html_of(self)
+    def _describe_notes(self, shown: Result) -> list[str]:
+        together = TOGETHER if shown.is_chosen else ""
+        notes = [f"{self.describe_source()}. Intervals are about these individuals{together}."]
+        if shown is not self:
+            notes.insert(0, f"... and {len(self.labels) - len(shown.labels):,} more, none of them larger")
+        return [*notes, IMPLAUSIBLE] if self.is_implausible() else notes
 
     def plot(
         self,
@@ -248,17 +409,51 @@ class Result(ABC):
 
     def __repr__(self) -> str:
         shown = self.largest(self.most_shown)
-        texts = list(map(label_text, shown.labels))
-        width = max([5, *map(len, texts)])
-        lines = [
-            f"{'value':<{width}}  estimate  95 % interval (about these objects{TOGETHER if shown.is_chosen else ''})"
-        ]
-        for text, row in zip(texts, shown.to_rows(), strict=True):
-            said = "" if row.beyond is None else f"  {row.beyond} what can be told at this level"
-            lines.append(f"{text:<{width}}  {row.estimate:8.4f}  [{row.low:.4f}, {row.high:.4f}]{said}")
-        if shown is not self:
-            lines.append(f"... and {len(self.labels) - self.most_shown:,} more, none of them larger")
-        return "\n".join([*lines, IMPLAUSIBLE] if self.is_implausible() else lines)
+        rows = []
+        for text, row in zip(map(label_text, shown.labels), shown.to_rows(), strict=True):
+            beyond = "" if row.beyond is None else f"  {row.beyond} what can be told at this level"
+            rows.append([text, f"{row.estimate:.4f}", f"[{row.low:.4f}, {row.high:.4f}]{beyond}"])
+        table = format_table(["value", "estimate", "95 % confidence interval"], rows, left=(0, 2))
+        return "\n".join([table, *self._describe_notes(shown)])
+
+
+class Derived(Result):
+    """A result made from others: everything that it does not define is that of the first one."""
+
+    @property
+    def labels(self) -> Sequence[Any]:  # type: ignore[override]
+        """The labels of the rows."""
+        return self.sources[0].labels
+
+    @property
+    def keys(self) -> dict[str, list[Any]]:
+        """The columns that identify the rows."""
+        return self.sources[0].keys
+
+    @property
+    def least(self) -> float:  # type: ignore[override]
+        """The smallest number that is possible."""
+        return self.sources[0].least
+
+    @property
+    def most(self) -> float:  # type: ignore[override]
+        """The largest number that is possible."""
+        return self.sources[0].most
+
+    @property
+    def most_shown(self) -> int:  # type: ignore[override]
+        """How many rows are printed."""
+        return self.sources[0].most_shown
+
+    @property
+    def is_share(self) -> bool:  # type: ignore[override]
+        """Whether a row is a share."""
+        return self.sources[0].is_share
+
+    @property
+    def questions(self) -> int:
+        """As many as the source with the most has."""
+        return max(source.questions for source in self.sources)
 
 
 class Measured(Result):
@@ -280,52 +475,39 @@ class Measured(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chosen(Result):
+class Chosen(Derived):
     """Rows of an estimate, in any order; usually chosen by what they say."""
 
     whole: Result
     places: Places
+    """Where the rows are. A single number gives one row whose estimate is a number, not an array of one."""
     is_chosen: bool = True
+
+    @property
+    def sources(self) -> Sequence[Result]:
+        """The result with all rows. Choosing some by what they say leaves as many questions."""
+        return (self.whole,)
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
         """The labels of the chosen rows."""
         labels = self.whole.labels
-        return [labels[place] for place in self.places]
+        return [labels[place] for place in np.atleast_1d(self.places)]
 
     @property
     def keys(self) -> dict[str, list[Any]]:
         """Those of the chosen rows."""
-        return {name: [column[place] for place in self.places] for name, column in self.whole.keys.items()}
-
-    @property
-    def least(self) -> float:  # type: ignore[override]
-        """As of all rows."""
-        return self.whole.least
-
-    @property
-    def most(self) -> float:  # type: ignore[override]
-        """As of all rows."""
-        return self.whole.most
-
-    @property
-    def is_share(self) -> bool:  # type: ignore[override]
-        """As all rows."""
-        return self.whole.is_share
-
-    @property
-    def questions(self) -> int:
-        """As many as all rows are: choosing some by what they say does not make the others unasked."""
-        return self.whole.questions
+        places = np.atleast_1d(self.places)
+        return {name: [column[place] for place in places] for name, column in self.whole.keys.items()}
 
     @property
     def value(self) -> Floats:
         """The estimates of the chosen rows."""
         return np.asarray(np.atleast_1d(self.whole.value)[self.places])
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard errors of the chosen rows."""
-        return np.asarray(np.atleast_1d(self.whole.standard_error(about))[self.places])
+        return np.asarray(np.atleast_1d(self.whole.compute_std_error(about))[self.places])
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the chosen rows."""
@@ -335,7 +517,7 @@ class Chosen(Result):
     @property
     def prominence(self) -> Floats:
         """That of the chosen rows."""
-        return self.whole.prominence[self.places]
+        return np.atleast_1d(self.whole.prominence[self.places])
 
     def is_implausible(self) -> bool:
         """Tell it of all rows."""

@@ -14,10 +14,10 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Dec
 from fractions import Fraction
 from itertools import pairwise
 
-from relaxdp.errors import ScheduleError
-from relaxdp.estimation.planning import Step, steps
+from relaxdp.errors import PlanError
+from relaxdp.estimation.planning import Step, compute_steps
 from relaxdp.estimation.result import About
-from relaxdp.law.epsilon import MOST_DIGITS, Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, epsilon_text
 
 DIGITS = 6
 """How many significant digits a computed level has."""
@@ -32,7 +32,7 @@ class Schedule(ABC):
 
     def __post_init__(self) -> None:
         if not tuple(self):
-            raise ScheduleError("a schedule needs at least one level.")
+            raise PlanError("The schedule has no level.", hint="Pass at least one, such as [0.5, 1, 2].")
 
     @abstractmethod
     def __iter__(self) -> Iterator[Decimal]:
@@ -50,6 +50,12 @@ class Explicit(Schedule):
     levels: Sequence[Epsilon]
 
     def __iter__(self) -> Iterator[Decimal]:
+        if isinstance(self.levels, str) or not isinstance(self.levels, Iterable):
+            raise PlanError(
+                "Expected a list of levels, got {type}.",
+                hint="Pass a list such as [0.5, 1, 2].",
+                type=type(self.levels).__name__,
+            )
         return iter(_not_falling(self.levels))
 
 
@@ -149,22 +155,22 @@ class ByDate(Schedule):
 class UntilPrecise(Schedule):
     """The levels of another schedule up to the first that is precise enough, whatever the answer turns out to be.
 
-    `confidence_level`, `about` and `simultaneous` say which interval of an estimate is to be as short as `half_width`
-    on each side. Where the `schedule` stops depends on the number of `objects`, of `values` and on epsilon only, never
-    on a report: so the interval after the stop covers as often as any other. A rule that looks at the estimate does not
-    have that.
+    `confidence_level`, `about` and `simultaneous` describe the interval whose margin of error is to be at most
+    `margin`. Where the `schedule` stops depends on the number of individuals `n`, on the number of `values` and on
+    epsilon, never on a report. So the interval after the stop covers as often as any other. A rule that looks at the
+    estimate does not have that property.
 
     Claim: the coverage after the stop is at least 94.5 %, and what looking costs;
     tests/statistical/estimation/test_stopping.py.
 
-    >>> until = UntilPrecise(Explicit([0.1, 0.5, 1, 2, 4]), half_width=0.012, objects=100_000, values=5)
+    >>> until = UntilPrecise(Explicit([0.1, 0.5, 1, 2, 4]), margin=0.012, n=100_000, values=5)
     >>> [str(level) for level in until], until.reached
     (['0.1', '0.5', '1'], True)
     """
 
     schedule: Schedule
-    half_width: float
-    objects: int
+    margin: float
+    n: int
     values: int
     confidence_level: float = 0.95
     about: About = "objects"
@@ -182,10 +188,10 @@ class UntilPrecise(Schedule):
         return any(step.met for step in self._steps())
 
     def _steps(self) -> list[Step]:
-        return steps(
+        return compute_steps(
             self.schedule,
-            half_width=self.half_width,
-            objects=self.objects,
+            margin=self.margin,
+            n=self.n,
             values=self.values,
             confidence_level=self.confidence_level,
             about=self.about,
@@ -204,7 +210,7 @@ def noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, sam
     >>> round(noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=0.5, samples=10), 5)
     Decimal('0.98433')
     """
-    wide = Context(prec=MOST_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+    wide = Context(prec=MAX_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
     kept, sampled = as_epsilon(epsilon_alpha), wide.multiply(as_epsilon(epsilon_beta), Decimal(samples))
     # The paper's (e^a e^Kb + 1) / (e^a + e^Kb), divided by the larger power so that nothing overflows.
     both = wide.exp(wide.add(kept, sampled).copy_negate())
@@ -217,9 +223,9 @@ def _not_falling(levels: Iterable[Epsilon]) -> list[Decimal]:
     exact = [as_epsilon(level) for level in levels]
     for old, new in pairwise(exact):
         if new < old:
-            raise ScheduleError(
-                "epsilon may only grow: {new_epsilon} follows {old_epsilon} in the schedule. A report cannot "
-                "be taken back.",
+            raise PlanError(
+                "The schedule falls from {old_epsilon} to {new_epsilon}. A report cannot be taken back.",
+                hint="Sort the levels: the lowest first.",
                 old_epsilon=epsilon_text(old),
                 new_epsilon=epsilon_text(new),
             )
@@ -233,8 +239,9 @@ def _ends(first: Epsilon, last: Epsilon, steps: int) -> list[Decimal]:
 
 def _check_steps(steps: int, *, least: int) -> None:
     if not isinstance(steps, int) or not least <= steps <= MOST_STEPS:
-        raise ScheduleError(
-            "the number of steps must be a whole number from {least} to {most:,}, not {steps}.",
+        raise PlanError(
+            "The number of steps must be a whole number from {least} to {most:,}, not {steps!r}.",
+            hint="Pass a number such as 4.",
             least=least,
             most=MOST_STEPS,
             steps=steps,
@@ -243,5 +250,10 @@ def _check_steps(steps: int, *, least: int) -> None:
 
 def _day(day: date) -> date:
     if not isinstance(day, date) or isinstance(day, datetime):
-        raise ScheduleError("a day is a datetime.date without a time, not {day!r}.", day=day)
+        raise PlanError(
+            "Expected a date without a time, got {type}.",
+            hint="Pass a mapping such as rx.schedules.ByDate({{date(2026, 1, 1): 0.5}}).",
+            type=type(day).__name__,
+            day=day,
+        )
     return day

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property
-from typing import Any, Protocol
 
-from relaxdp.encodings.protocol import Encoding, Measure
-from relaxdp.encodings.registry import advised, made
-from relaxdp.encodings.wave import BINS, WaveEncoding
 from relaxdp.errors import PlanError
-from relaxdp.estimation.advice import best_encoding, best_for_numbers
+from relaxdp.estimation.advice import VALUE_MECHANISMS, rank_mechanisms, rank_number_mechanisms
 from relaxdp.estimation.spreads import categorical_support
-from relaxdp.law.epsilon import MOST_VALUES
-from relaxdp.law.support import Support
+from relaxdp.mechanisms.base import Measure, Mechanism
+from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.square_wave import BINS, SquareWave
+from relaxdp.theory.epsilon import MAX_VALUES
+from relaxdp.theory.response import Support
 
 
 @dataclass(frozen=True)
@@ -30,9 +29,9 @@ class Numbers:
         self.encoded("numeric", Decimal(1))
         self.encoded("wave", Decimal(1))
 
-    def encoded(self, name: str, last: Decimal) -> Encoding:
+    def encoded(self, name: str, last: Decimal) -> Mechanism:
         """Return the encoding of this name, for a last epsilon."""
-        return _of_numbers(name, self.low, self.high, self.bins if name == WaveEncoding.name else None, last)
+        return _of_numbers(name, self.low, self.high, self.bins if name == SquareWave.name else None, last)
 
     @cached_property
     def measure(self) -> Measure | None:
@@ -41,17 +40,11 @@ class Numbers:
 
 
 @cache
-def _of_numbers(name: str, low: float, high: float, bins: int | None, last: Decimal) -> Encoding:
-    return made(name, range=(low, high), options={} if bins is None else {"bins": bins}, epsilon=last)
+def _of_numbers(name: str, low: float, high: float, bins: int | None, last: Decimal) -> Mechanism:
+    return create_mechanism(name, range=(low, high), options={} if bins is None else {"bins": bins}, epsilon=last)
 
 
-class _Encoded(Protocol):
-    """A mechanism."""
-
-    encoding: Any
-
-
-Planned = int | Numbers | _Encoded
+Planned = int | Numbers | Mechanism
 """How many values a categorical answer can have, numbers in a range, or the mechanism that will release it."""
 
 
@@ -60,12 +53,19 @@ class Side:
 
     def __init__(self, of: Planned, encoding: str | None) -> None:
         self.numbers = of if isinstance(of, Numbers) else None
-        self.encoding: Encoding | None = None if isinstance(of, int | Numbers) else of.encoding
-        self.values = of if isinstance(of, int) else 2 if isinstance(of, Numbers) else len(of.encoding.labels)
-        if not 2 <= self.values <= MOST_VALUES:
-            raise PlanError("there must be from 2 to 2**32 values, not {values}.", values=self.values)
+        self.encoding: Mechanism | None = None if isinstance(of, int | Numbers) else of
+        self.values = of if isinstance(of, int) else 2 if isinstance(of, Numbers) else len(of.labels)
+        if not 2 <= self.values <= MAX_VALUES:
+            raise PlanError(
+                "The number of values must be from 2 to 2**32, not {values}.",
+                hint="Pass the number of possible answers, such as values=3.",
+                values=self.values,
+            )
         if self.encoding is not None and encoding not in (None, "auto"):
-            raise PlanError("a mechanism has its encoding: name one for a number of values only.")
+            raise PlanError(
+                "`values` is a mechanism already, so no other one can be named.",
+                hint="Pass the number of values, such as values=3, to name a mechanism.",
+            )
         self.name = encoding or ("categorical" if self.numbers is None else "auto")
 
     @property
@@ -79,9 +79,9 @@ class Side:
         """Return the encoding that is chosen for a last epsilon; None where it was not left open."""
         if self.encoding is not None or self.name != "auto":
             return None
-        return (best_encoding(self.values, epsilon) if self.numbers is None else best_for_numbers(epsilon)).best
+        return (rank_mechanisms(self.values, epsilon) if self.numbers is None else rank_number_mechanisms(epsilon)).best
 
-    def encoded(self, last: Decimal) -> Encoding | None:
+    def encoded(self, last: Decimal) -> Mechanism | None:
         """Return the encoding for a last epsilon; None for a number of values."""
         return self.encoding if self.numbers is None else self.numbers.encoded(self.named_at(last) or self.name, last)
 
@@ -98,11 +98,11 @@ class Side:
 
 
 @cache
-def made_for(name: str, values: int, last: Decimal) -> Encoding:
+def made_for(name: str, values: int, last: Decimal) -> Mechanism:
     """Return an encoding of so many values, or of fewer that are as good."""
     # Bits and hashes support a value with the same chances however many others there are.
-    few = min(values, _FEW) if name in {each.name for each in advised()} else values
-    return made(name, values=range(few), epsilon=last)
+    few = min(values, _FEW) if name in VALUE_MECHANISMS else values
+    return create_mechanism(name, values=range(few), epsilon=last)
 
 
 _FEW = 64

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.law.support import Support
+from relaxdp.theory.response import Support
 
 Floats = NDArray[np.float64]
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaxdp.encodings.protocol import Measure
 from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.mean import present_variance
 from relaxdp.estimation.products import ProductLaw
 from relaxdp.estimation.result import About
-from relaxdp.law.epsilon import Epsilon, release_threshold
-from relaxdp.law.level import retention
-from relaxdp.law.support import Support
+from relaxdp.mechanisms.base import Measure
+from relaxdp.theory.epsilon import Epsilon, release_threshold
+from relaxdp.theory.level import retention
+from relaxdp.theory.response import Support
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def spread_of(support: Support, about: About, share: float | None = None, measur
 
 def categorical_support(epsilon: Epsilon, values: int) -> Support:
     """Return the chances of a categorical report at the retention that is really used."""
-    return Support.of_one_symbol(retention(release_threshold(epsilon, values)), values)
+    return Support.from_one_symbol(retention(release_threshold(epsilon, values)), values)
 
 
 def share_variance(support: Support, share: float, about: About = "objects") -> float:

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.encodings.packed import BitEncoding
-from relaxdp.encodings.protocol import BATCH, Encoding, Packed, code_dtype
-from relaxdp.errors import CountsError, LengthError
-from relaxdp.law.bridge import blur_ratio
-from relaxdp.law.epsilon import Epsilon
-from relaxdp.law.level import Level
+from relaxdp.errors import ColumnError, EstimationError
+from relaxdp.mechanisms.base import BATCH, Mechanism
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.packed import Packed, code_dtype, count_packed, pack_reports, packed_width
+from relaxdp.theory.epsilon import Epsilon
+from relaxdp.theory.level import Level
+from relaxdp.theory.response import blur_ratio
 
 Integers = NDArray[np.int64]
 
@@ -29,49 +30,47 @@ MOST_LABELS = 2_048
 _MOST_CODES = 1 << 24
 
 
-def told_labels(encoding: Encoding) -> int:
+def told_labels(mechanism: Mechanism) -> int:
     """Return for how many values pairs are counted one by one; 0 where only equal symbols are counted.
 
     Each value must be supported by one code of one symbol: then whether the older report supports it has a known law.
     """
-    labels = len(encoding.labels)
-    if encoding.cohorts or labels > MOST_LABELS:  # a bit means something else in every cohort
+    labels = len(mechanism.labels)
+    if isinstance(mechanism, Bloom) or labels > MOST_LABELS:  # a bit means something else in every cohort
         return 0
-    if isinstance(encoding, BitEncoding) or encoding.joint == "exclusive":
+    if mechanism.symbols > 1 or mechanism.joint == "exclusive":
         return labels
-    if encoding.symbols > 1 or labels * encoding.alphabet > _MOST_CODES:
+    if labels * mechanism.alphabet > _MOST_CODES:
         return 0
-    codes = np.arange(encoding.alphabet, dtype=code_dtype(encoding.alphabet))[:, None]
-    seeds = np.zeros(len(codes), np.uint64) if encoding.seeded else None
-    return labels if bool(np.all(np.count_nonzero(encoding.supports(codes, seeds), axis=0) == 1)) else 0
+    codes = np.arange(mechanism.alphabet, dtype=code_dtype(mechanism.alphabet))[:, None]
+    seeds = np.zeros(len(codes), np.uint64) if mechanism.seeded else None
+    return labels if bool(np.all(np.count_nonzero(mechanism.supports(codes, seeds), axis=0) == 1)) else 0
 
 
-def count_pairs(encoding: Encoding, older: Packed, newer: Packed, labels: int | None = None) -> Integers:
+def count_pairs(mechanism: Mechanism, older: Packed, newer: Packed, labels: int | None = None) -> Integers:
     """Return what is kept of packed reports of the same objects, row by row; what is kept of others may be added.
 
     The number of objects and of equal symbols, and for each value how many newer, older and both reports support it.
     """
-    labels = told_labels(encoding) if labels is None else labels
-    parts = [np.array([len(newer), equal_symbols(encoding, older, newer)], dtype=np.int64)]
+    labels = told_labels(mechanism) if labels is None else labels
+    parts = [np.array([len(newer), equal_symbols(mechanism, older, newer)], dtype=np.int64)]
     if labels:
-        parts += [encoding.count_packed(newer), encoding.count_packed(older), count_both(encoding, older, newer)]
+        parts += [count_packed(mechanism, newer), count_packed(mechanism, older), count_both(mechanism, older, newer)]
     return np.concatenate(parts)
 
 
-def equal_symbols(encoding: Encoding, older: Packed, newer: Packed) -> int:
+def equal_symbols(mechanism: Mechanism, older: Packed, newer: Packed) -> int:
     """Return how many symbols are the same in both reports of an object."""
-    if encoding.symbols == 1:
+    if mechanism.symbols == 1:
         return int(np.count_nonzero(np.all(older == newer, axis=1)))
-    if isinstance(encoding, BitEncoding):
-        return len(newer) * encoding.symbols - int(np.bitwise_count(older ^ newer).sum(dtype=np.int64))
-    return int(np.count_nonzero(encoding.unpack(older)[0] == encoding.unpack(newer)[0]))
+    return len(newer) * mechanism.symbols - int(np.bitwise_count(older ^ newer).sum(dtype=np.int64))
 
 
-def count_both(encoding: Encoding, older: Packed, newer: Packed) -> Integers:
+def count_both(mechanism: Mechanism, older: Packed, newer: Packed) -> Integers:
     """Return how many objects support each value with both reports."""
-    if isinstance(encoding, BitEncoding):
-        return encoding.count_packed(older & newer)
-    return encoding.count_packed(np.ascontiguousarray(newer[np.all(older == newer, axis=1)]))
+    if mechanism.symbols > 1:
+        return count_packed(mechanism, older & newer)
+    return count_packed(mechanism, np.ascontiguousarray(newer[np.all(older == newer, axis=1)]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,10 +133,10 @@ class Transitions:
     2
     """
 
-    def __init__(self, mechanism: Any) -> None:
+    def __init__(self, mechanism: Mechanism) -> None:
         """Start with nothing; `mechanism` says which values there are."""
-        self.encoding: Encoding = mechanism.encoding
-        self.labels = told_labels(self.encoding)
+        self.mechanism = mechanism
+        self.labels = told_labels(self.mechanism)
         self._tables: dict[tuple[Level, Level], Integers] = {}
         self._moved: dict[tuple[Level, Level], Integers] = {}
 
@@ -161,21 +160,27 @@ class Transitions:
 
     def add(self, older: Any, newer: Any, *, older_epsilon: Epsilon, newer_epsilon: Epsilon) -> None:
         """Count two columns of reports, row by row those of one object, which has no report at another level."""
-        older, newer = (self.encoding.pack(*self.encoding.read(column)) for column in (older, newer))
+        older, newer = (pack_reports(self.mechanism, *self.mechanism.read(column)) for column in (older, newer))
         if len(older) != len(newer):
-            raise LengthError(
-                "there are {older:,} older reports and {newer:,} newer ones.", older=len(older), newer=len(newer)
+            raise ColumnError(
+                "There are {older:,} older reports and {newer:,} newer ones. They belong together row by row.",
+                hint="Pass two columns of the same individuals, in the same order.",
+                older=len(older),
+                newer=len(newer),
             )
-        step = max(1, BATCH // self.encoding.packed_width)
+        step = max(1, BATCH // packed_width(self.mechanism))
         for start in range(0, len(newer), step):
             part = slice(start, start + step)
             self._count(self._levels(older_epsilon, newer_epsilon), older[part], newer[part])
 
     def add_objects(self, reports: Sequence[Any], *, epsilons: Sequence[Epsilon]) -> None:
         """Count columns of reports of the same objects at growing levels, a column for each, oldest first."""
-        packed = [self.encoding.pack(*self.encoding.read(column)) for column in reports]
+        packed = [pack_reports(self.mechanism, *self.mechanism.read(column)) for column in reports]
         if len(packed) != len(epsilons) or len({len(each) for each in packed}) != 1:
-            raise LengthError("there must be a column for each level, all of the same length.")
+            raise ColumnError(
+                "Each level needs one column, and all columns the same length.",
+                hint="Pass as many columns as epsilons, of the same individuals in the same order.",
+            )
         for place in range(len(packed) - 1):
             levels = self._levels(epsilons[place], epsilons[place + 1])
             self._count(levels, packed[place], packed[place + 1], moved=place + 2 < len(packed))
@@ -183,11 +188,18 @@ class Transitions:
     def add_table(self, table: Any, *, older_epsilon: Epsilon, newer_epsilon: Epsilon) -> None:
         """Add a table of counts, a row for each older report and a column for each newer one."""
         counts = np.asarray(table)
-        size = len(self.encoding.labels)
-        if self.encoding.joint != "exclusive":
-            raise CountsError("a table of pairs needs reports that are one value each: add the reports themselves.")
+        size = len(self.mechanism.labels)
+        if self.mechanism.joint != "exclusive":
+            raise EstimationError(
+                "A table of pairs needs reports that are one value each.",
+                hint="Add the reports with add(older, newer).",
+            )
         if counts.shape != (size, size) or counts.dtype.kind not in "iu" or np.any(counts < 0):
-            raise CountsError("a table of pairs has {values} rows and columns of whole numbers.", values=size)
+            raise EstimationError(
+                "The table of pairs must have {values} rows and {values} columns of whole numbers, at least 0.",
+                hint="Count the pairs of reports in the order of the declared values.",
+                values=size,
+            )
         equal = np.diagonal(counts).astype(np.int64)
         numbers = [np.array([counts.sum(), equal.sum()])]
         if self.labels:
@@ -204,14 +216,18 @@ class Transitions:
         where[levels] = numbers.astype(np.int64) if known is None else known + numbers
 
     def _count(self, levels: tuple[Level, Level], older: Packed, newer: Packed, *, moved: bool = False) -> None:
-        numbers = count_pairs(self.encoding, older, newer, self.labels)
+        numbers = count_pairs(self.mechanism, older, newer, self.labels)
         self.add_numbers(numbers, levels)
         if moved:
             self.add_numbers(numbers, levels, moved=True)
 
     def _levels(self, older: Epsilon, newer: Epsilon) -> tuple[Level, Level]:
-        levels = self.encoding.level(older), self.encoding.level(newer)
+        levels = self.mechanism.level(older), self.mechanism.level(newer)
         if not levels[0] < levels[1]:
-            raise CountsError("the older report stands at a lower level: {older} is not below {newer}.",
-                              older=str(levels[0]), newer=str(levels[1]))  # fmt: skip
+            raise EstimationError(
+                "The epsilon of the older reports must be lower: {older} is not below {newer}.",
+                hint="Exchange the two columns, or check their levels.",
+                older=str(levels[0]),
+                newer=str(levels[1]),
+            )
         return levels

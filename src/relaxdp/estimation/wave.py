@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from relaxdp.encodings.protocol import Measure
-from relaxdp.errors import CountsError, RangeError
+from relaxdp.errors import EstimationError, RangeError
 from relaxdp.estimation import special
 from relaxdp.estimation.bounds import Bounds
-from relaxdp.estimation.combined import Combined
-from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.frequency import Combined, Frequency
 from relaxdp.estimation.places import Places, likeliest, smoothed
 from relaxdp.estimation.result import About, Floats, Measured, Result, check_about
+from relaxdp.mechanisms.base import Measure
 
 _HALVINGS = 40
 _NORMAL = 1.959963984540054
@@ -40,11 +39,16 @@ class PlaceMean(Measured):
     window: int
 
     @property
+    def sources(self) -> Sequence[Result]:
+        """The shares of the places."""
+        return (self.shares,)
+
+    @property
     def value(self) -> Floats:
         """The unbiased estimate, a single number."""
         return self._number(self._centred)
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard error, rounding included."""
         check_about(about)
         return np.asarray(self._error(self._centred, about) * self._step)
@@ -120,6 +124,11 @@ class Distribution(Measured):
     weights: Sequence[float]
     measure: Measure
 
+    @property
+    def sources(self) -> Sequence[Result]:
+        """The shares of the places at each level."""
+        return self.parts
+
     @cached_property
     def mean(self) -> Result:
         """The mean, unbiased."""
@@ -131,9 +140,9 @@ class Distribution(Measured):
         """The unbiased estimate of the mean."""
         return self.mean.value
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard error of the mean, rounding included."""
-        return self.mean.standard_error(about)
+        return self.mean.compute_std_error(about)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the mean's interval before they are cut at the range."""
@@ -141,10 +150,12 @@ class Distribution(Measured):
 
     def quantile(self, probabilities: float | Sequence[float]) -> Quantiles:
         """Return the number below which this share of all numbers lies, or several of them; 0.5 is the median."""
-        asked = tuple(np.atleast_1d(np.asarray(probabilities, dtype=np.float64)).tolist())
-        if not asked or not all(0 < each < 1 for each in asked):
-            raise CountsError("a quantile is asked for by a share between 0 and 1, like 0.5.")
-        return Quantiles(self, asked)
+        asked = np.atleast_1d(np.asarray(probabilities))
+        if asked.dtype.kind not in "iuf" or not asked.size or not np.all((asked > 0) & (asked < 1)):
+            raise EstimationError(
+                "A quantile needs a number between 0 and 1.", hint="Pass 0.5 for the median, or [0.25, 0.5, 0.75]."
+            )
+        return Quantiles(self, tuple(asked.astype(np.float64).tolist()))
 
     @property
     def quartiles(self) -> Quantiles:
@@ -155,7 +166,8 @@ class Distribution(Measured):
         """Return the share of the numbers from `low` to `high`."""
         if not self.least <= low < high <= self.most:
             raise RangeError(
-                "a part of the range goes from a lower to a higher number within {low:g} .. {high:g}.",
+                "The part of the range must go from a lower to a higher number within {low:g} and {high:g}.",
+                hint="Pass two numbers such as share({low:g}, {high:g}).",
                 low=self.least,
                 high=self.most,
             )
@@ -224,7 +236,12 @@ class _Asked(Result):
 
     whole: Distribution
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    @property
+    def sources(self) -> Sequence[Result]:
+        """The distribution."""
+        return (self.whole,)
+
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the width of a 95 % interval in standard errors of a normal law."""
         low, high = self.ends(0.025, about)
         return np.asarray((high - low) / (2 * _NORMAL))
@@ -246,6 +263,11 @@ class Spread(Result):
     whole: Distribution
 
     @property
+    def sources(self) -> Sequence[Result]:
+        """The distribution."""
+        return (self.whole,)
+
+    @property
     def most(self) -> float:  # type: ignore[override]
         """The variance of numbers that lie half at one end of the range and half at the other."""
         return float((self.whole.most - self.whole.least) ** 2 / 4)
@@ -255,7 +277,7 @@ class Spread(Result):
         """The unbiased estimate, but for rounding."""
         return np.array([(self._moments[1] - 1 / 6) * self._square])
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard error: that in the reports, or what is to be expected where few of them show none."""
         check_about(about)
         places = self.whole.places
@@ -264,7 +286,7 @@ class Spread(Result):
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut."""
-        reach = -float(special.stdtrit(_freedom(*self._objects), tail)) * self.standard_error(about)
+        reach = -float(special.stdtrit(_freedom(*self._objects), tail)) * self.compute_std_error(about)
         middle = self._moments[1] * self._square
         return middle - self._square / 4 - reach, middle + reach
 

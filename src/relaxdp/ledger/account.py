@@ -7,11 +7,23 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from relaxdp.ledger.amounts import ZERO, as_budget, difference, from_text, total
-from relaxdp.ledger.events import BudgetRaised, ColumnCharge, Created, Event, Released, Retired
+from relaxdp.ledger.events import (
+    ZERO,
+    BudgetRaised,
+    ColumnCharge,
+    Created,
+    Event,
+    Released,
+    Retired,
+    add_amounts,
+    as_budget,
+    parse_amount,
+    subtract_amounts,
+)
 
 __all__ = [
-    "ZERO", "Account", "ColumnState", "ReleaseState", "as_budget", "compute_cost", "difference", "from_text", "total",
+    "ZERO", "Account", "ColumnState", "ReleaseState", "add_amounts", "as_budget", "compute_cost", "parse_amount",
+    "subtract_amounts",
 ]  # fmt: skip
 
 
@@ -77,8 +89,8 @@ class Account:
 
     @property
     def remaining(self) -> Decimal:
-        """What is left of the budget."""
-        return difference(self.budget, self.spent)
+        """The rest of the budget."""
+        return subtract_amounts(self.budget, self.spent)
 
     @property
     def unprotected(self) -> dict[str, str]:
@@ -90,7 +102,7 @@ class Account:
         """Every column that was ever released by a mechanism, with the name of such a release."""
         return {column: each.name for each in self.releases.values() for column in each.columns}
 
-    def after(self, event: Event, digest: str = "") -> Account:
+    def apply_event(self, event: Event, digest: str = "") -> Account:
         """Return the account after one more event; raise `ValueError` for an event that cannot have followed."""
         if event.number != self.number + 1 or isinstance(event, Created):
             raise ValueError("it has another number, or creates a vault that exists")
@@ -100,7 +112,7 @@ class Account:
                 raise ValueError("it does not raise the budget from what it was")
             return replace(after, budget=event.budget)
         if isinstance(event, Released):
-            spent = total([self.spent, *(each.cost for each in event.columns)])
+            spent = add_amounts([self.spent, *(each.cost for each in event.columns)])
             if spent > self.budget:
                 raise ValueError("it exceeds the budget")
             return replace(after, spent=spent, releases={**self.releases, event.name: self._release(event)})
@@ -132,7 +144,7 @@ class Account:
 def compute_cost(known: ColumnState | None, epsilon: Decimal) -> Decimal:
     """Return what a level adds to the cost of a column: a level up to the largest one is free (post-processing)."""
     largest = ZERO if known is None else known.largest
-    return difference(max(epsilon, largest), largest)
+    return subtract_amounts(max(epsilon, largest), largest)
 
 
 def _charge_column(known: ColumnState | None, charge: ColumnCharge, number: int) -> ColumnState:

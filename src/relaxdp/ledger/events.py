@@ -3,16 +3,64 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.amounts import from_text
+from relaxdp.errors import BudgetError, EpsilonError
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, drop_trailing_zeros, epsilon_text
+
+ZERO = Decimal(0)
+
+# An epsilon has at most 60 digits before and 160 after the point, so sums stay far below this precision. If one did
+# not, the trap would raise instead of rounding.
+_EXACT = Context(prec=1000, Emin=-999999, Emax=999999, capitals=1, clamp=0, traps=[Inexact, InvalidOperation])
+_PLAIN = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
+
+
+def add_amounts(amounts: Iterable[Decimal]) -> Decimal:
+    """Return the exact sum, without trailing zeros.
+
+    >>> add_amounts([Decimal("0.1")] * 3)
+    Decimal('0.3')
+    """
+    result = ZERO
+    for amount in amounts:
+        result = _EXACT.add(result, amount)
+    return drop_trailing_zeros(result)
+
+
+def subtract_amounts(larger: Decimal, smaller: Decimal) -> Decimal:
+    """Return the exact difference, without trailing zeros.
+
+    >>> subtract_amounts(Decimal("0.50"), Decimal("0.1")), subtract_amounts(Decimal("0.5"), Decimal("0.5"))
+    (Decimal('0.4'), Decimal('0'))
+    """
+    return drop_trailing_zeros(_EXACT.subtract(larger, smaller))
+
+
+def parse_amount(text: str) -> Decimal:
+    """Parse an amount such as '0.5', without sign or exponent; raise `ValueError` for any other text."""
+    if not _PLAIN.fullmatch(text):
+        raise ValueError("this is not an amount")
+    return Decimal(text)
+
+
+def as_budget(written: Epsilon) -> Decimal:
+    """Return a budget as an exact, positive, finite number."""
+    try:
+        return as_epsilon(written)
+    except EpsilonError as problem:
+        raise BudgetError(
+            "The budget must be a positive number.", hint="Write a number such as 2.5.", **problem.fields
+        ) from None
+
 
 Action = Literal["release", "relax"]
 
@@ -51,7 +99,7 @@ class Created(_Event):
     key_fingerprint: str
 
     def _describe(self) -> str:
-        return f"created with a budget of {epsilon_text(self.budget)}{_in_brackets(self.reason)}"
+        return f"created with a budget of {epsilon_text(self.budget)}{_format_brackets(self.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +112,7 @@ class BudgetRaised(_Event):
 
     def _describe(self) -> str:
         ends = f"from {epsilon_text(self.previous)} to {epsilon_text(self.budget)}"
-        return f"budget raised {ends}{_in_brackets(self.reason)}"
+        return f"budget raised {ends}{_format_brackets(self.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +170,7 @@ class Retired(_Event):
     reason: str
 
     def _describe(self) -> str:
-        return f"retired {self.name!r}{_in_brackets(self.reason)}"
+        return f"retired {self.name!r}{_format_brackets(self.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +182,7 @@ class Adopted(_Event):
     """In words, how this copy contradicted what the machine had seen."""
 
     def _describe(self) -> str:
-        return f"adopted a copy that {self.found}{_in_brackets(self.reason)}"
+        return f"adopted a copy that {self.found}{_format_brackets(self.reason)}"
 
 
 Event = Created | BudgetRaised | Released | Retired | Adopted
@@ -154,7 +202,7 @@ def from_json(text: str) -> Event:
     return event
 
 
-def _in_brackets(reason: str) -> str:
+def _format_brackets(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
@@ -182,7 +230,7 @@ def _decode(hint: Any, value: Any) -> Any:
     """Return the value of a field by its declared type. JSON cannot tell an amount from text."""
     origin, options = get_origin(hint), get_args(hint)
     if hint is Decimal:
-        return from_text(value)
+        return parse_amount(value)
     if hint is datetime:
         return datetime.fromisoformat(value)
     if origin is tuple and isinstance(value, list):

@@ -14,13 +14,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from relaxdp.draw.canonical import length_prefixed
-from relaxdp.draw.key import Key
-from relaxdp.errors import LedgerAccessError, LedgerDamagedError, MissingPartError
+from relaxdp.errors import LedgerError, MissingDependencyError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Event, from_json
 from relaxdp.ledger.sqlite import SqliteStore
 from relaxdp.ledger.store import Row, Rows, Store
+from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.keys import Key
 
 # Shown as a file name, these would show a password. The last one is libpq's other form of an address.
 _LIKE_A_URL = re.compile(r"\w+(\+\w*)?:/|(postgres|postgresql)(\+\w*)?:|.*\bpassword\s*=", re.IGNORECASE | re.DOTALL)
@@ -32,14 +32,14 @@ def open_store(place: str | os.PathLike[str], vault_id: str) -> Store:
     if not isinstance(place, str) or not _LIKE_A_URL.match(text):
         return SqliteStore(place)
     if text.partition("://")[0].lower() not in ("postgres", "postgresql"):
-        raise LedgerAccessError(
-            "A ledger is a SQLite file or a PostgreSQL database.",
-            hint="Name a file, or a database like postgresql://user@host/database.",
+        raise LedgerError(
+            "The ledger must be a SQLite file or a PostgreSQL database.",
+            hint="Pass a path, or a URL such as postgresql://user@host/database.",
         )
     try:
         from relaxdp.ledger.postgres import PostgresStore  # noqa: PLC0415
     except ImportError:
-        raise MissingPartError(
+        raise MissingDependencyError(
             "A ledger in PostgreSQL needs psycopg.", hint="Run: pip install 'relaxdp[postgres]'"
         ) from None
     return PostgresStore(text, vault_id)
@@ -59,7 +59,7 @@ class Ledger:
     def __init__(self, store: Store, key: Key, vault_id: str) -> None:
         # The key itself is kept as well: it cannot be pickled, and so neither can a ledger.
         self._store, self._key, self._vault = store, key, vault_id
-        self._secret = key.derive(length_prefixed(b"ledger"))
+        self._secret = key.derive(prefix_length(b"ledger"))
         self._verified: _Chain | None = None
 
     @property
@@ -69,10 +69,12 @@ class Ledger:
 
     def create(self, event: Event) -> Account:
         """Create the ledger with its first event, durably; reject a place that has events of this vault."""
-        with self._store.creating() as rows:
+        with self._store.begin_creation() as rows:
             if rows.read(1):
-                raise LedgerAccessError(
-                    "The ledger {address!r} has events of this vault already.", address=self.address
+                raise LedgerError(
+                    "The ledger {address!r} has events of this vault already.",
+                    hint="Open the vault instead of creating it.",
+                    address=self.address,
                 )
             chain = self._store_event(rows, None, event)
         self._verified = chain
@@ -97,12 +99,12 @@ class Ledger:
         No other process writes between the call of `make` and the event. An exception or None writes nothing.
         """
         known = self._verified
-        with self._store.writing() as rows:
+        with self._store.begin_write() as rows:
             found = rows.read(1 if known is None else known.account.number)
             if known is not None:
                 # Everything up to the last verified digest is settled by that digest, so only the rest is verified.
                 if [each[2] for each in found[:1]] != [known.account.digest]:
-                    raise self._went_back()
+                    raise self._make_rollback_error()
                 found = found[1:]
             chain = self._verify(found, known)[0]
             event = make(chain.account)
@@ -114,18 +116,18 @@ class Ledger:
     def copy_to(self, path: str | os.PathLike[str]) -> Account:
         """Verify the chain, write a copy to a new private SQLite file, and return what the copy adds up to."""
         chain, _, found = self._read_all()
-        with SqliteStore(path).creating() as rows:
+        with SqliteStore(path).begin_creation() as rows:
             for row in found:
                 rows.add(*row)
         return chain.account
 
     def _read_all(self) -> tuple[_Chain, list[Event], list[Row]]:
         known = self._verified  # Before the transaction: another thread may append while this one reads.
-        with self._store.reading() as rows:
+        with self._store.begin_read() as rows:
             found = rows.read(1)
         chain, events = self._verify(found, None)
         if known is not None and chain.digests[: len(known.digests)] != known.digests:
-            raise self._went_back()
+            raise self._make_rollback_error()
         self._verified = chain
         return chain, events, found
 
@@ -135,18 +137,18 @@ class Ledger:
         events: list[Event] = []
         for number, content, digest in rows:
             if number != len(digests) + 1:
-                raise self._damaged(f"event {len(digests) + 1} is missing")
+                raise self._make_damage_error(f"event {len(digests) + 1} is missing")
             if not isinstance(content, str) or digest != self._compute_digest(account, content):
-                raise self._mismatch(number)
+                raise self._make_mismatch_error(number)
             try:
                 event = from_json(content)
                 account = self._follow(account, event, digest)
             except ValueError as problem:
-                raise self._damaged(f"event {number} is invalid: {problem}") from None
+                raise self._make_damage_error(f"event {number} is invalid: {problem}") from None
             digests.append(digest)
             events.append(event)
         if account is None:
-            raise self._damaged("it has no events")
+            raise self._make_damage_error("it has no events")
         return _Chain(account, tuple(digests)), events
 
     def _store_event(self, rows: Rows, known: _Chain | None, event: Event) -> _Chain:
@@ -160,7 +162,7 @@ class Ledger:
 
     def _follow(self, account: Account | None, event: Event, digest: str) -> Account:
         if account is not None:
-            return account.after(event, digest)
+            return account.apply_event(event, digest)
         begun = Account.begin(event, digest)
         if begun.vault != self._vault:
             raise ValueError("it creates another vault")
@@ -170,19 +172,19 @@ class Ledger:
         before = self._vault if account is None else account.digest
         return hmac.digest(self._secret, f"{before}{content}".encode(), "sha256").hex()
 
-    def _mismatch(self, number: int) -> LedgerDamagedError:
+    def _make_mismatch_error(self, number: int) -> LedgerError:
         if number > 1:
-            return self._damaged(f"event {number} does not match its digest")
-        return self._damaged(
+            return self._make_damage_error(f"event {number} does not match its digest")
+        return self._make_damage_error(
             f"event 1 does not match its digest under the key {self._key.fingerprint}",
             "If that is not the key of the vault, use the right one. Otherwise restore {address!r} from a backup.",
         )
 
-    def _went_back(self) -> LedgerDamagedError:
-        return self._damaged("it went back to an earlier state, or has another history than before")
+    def _make_rollback_error(self) -> LedgerError:
+        return self._make_damage_error("it went back to an earlier state, or has another history than before")
 
-    def _damaged(self, what: str, hint: str = "") -> LedgerDamagedError:
-        return LedgerDamagedError(
+    def _make_damage_error(self, what: str, hint: str = "") -> LedgerError:
+        return LedgerError(
             "The ledger of vault {vault!r} is damaged: {what}.",
             hint=hint or "Restore {address!r} from a backup of the vault.",
             vault=self._vault,

@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from relaxdp.errors import LedgerAccessError, LedgerDamagedError, LedgerError, LedgerFullError
+from relaxdp.errors import LedgerError
 from relaxdp.ledger.store import LOCKED, UNCERTAIN, Problem, Row
 
 # The name of the table holds the version of its columns. ALWAYS fires the trigger for replication roles as well.
@@ -39,18 +39,18 @@ _AGAIN = "Run the command again."
 _URL = "Check the URL of the ledger in vault.toml, and that the server runs."
 _ADMIN = "Ask the administrator of the database."
 _LOGIN = "Check the user and the password, for example in ~/.pgpass."
-_RIGHTS = Problem(LedgerAccessError, "cannot be read or written: this user lacks the rights to its table", _ADMIN)
-_DOWN = Problem(LedgerAccessError, "cannot be used now: its server starts or shuts down", _AGAIN)
-_BUSY = Problem(LedgerAccessError, "cannot be opened: its server has no connection or no memory left", _AGAIN)
-_READ_ONLY = Problem(LedgerAccessError, "cannot be written: its server is a replica, or read-only", _URL)
-_REJECTED = Problem(LedgerAccessError, "rejects this user: the name or the password is wrong or missing", _LOGIN)
-_NO_DATABASE = Problem(LedgerAccessError, "cannot be opened: there is no such database", _URL)
-_STOPPED = Problem(LedgerAccessError, "ended the transaction: it took too long, or was stopped", _AGAIN)
-_LOST = Problem(LedgerAccessError, "cannot be used: the connection was lost", _AGAIN)
-_DAMAGED = Problem(LedgerDamagedError, "is damaged", "Restore the database from a backup.")
-_NO_SYNC = Problem(LedgerAccessError, "would forget: its server does not write to its disk (fsync is off)", _ADMIN)
+_RIGHTS = Problem(LedgerError, "cannot be read or written: this user lacks the rights to its table", _ADMIN)
+_DOWN = Problem(LedgerError, "cannot be used now: its server starts or shuts down", _AGAIN)
+_BUSY = Problem(LedgerError, "cannot be opened: its server has no connection or no memory left", _AGAIN)
+_READ_ONLY = Problem(LedgerError, "cannot be written: its server is a replica, or read-only", _URL)
+_REJECTED = Problem(LedgerError, "rejects this user: the name or the password is wrong or missing", _LOGIN)
+_NO_DATABASE = Problem(LedgerError, "cannot be opened: there is no such database", _URL)
+_STOPPED = Problem(LedgerError, "ended the transaction: it took too long, or was stopped", _AGAIN)
+_LOST = Problem(LedgerError, "cannot be used: the connection was lost", _AGAIN)
+_DAMAGED = Problem(LedgerError, "is damaged", "Restore the database from a backup.")
+_NO_SYNC = Problem(LedgerError, "is not durable: its server does not write to its disk (fsync is off)", _ADMIN)
 _NOT_UTF8 = Problem(
-    LedgerAccessError, "cannot store every name: the encoding of the database is not UTF8", "Use another database."
+    LedgerError, "cannot store every name: the character encoding of the database is not UTF8", "Use another database."
 )
 
 # By SQLSTATE: the whole code first, then its class.
@@ -60,17 +60,17 @@ _CODES = {
     "42501": _RIGHTS,
     "28": _REJECTED,
     "3D000": _NO_DATABASE,
-    "3F000": Problem(LedgerAccessError, "cannot be created: the schema of the search path does not exist", _ADMIN),
+    "3F000": Problem(LedgerError, "cannot be created: the schema of the search path does not exist", _ADMIN),
     "25006": _READ_ONLY,
     "25P03": _STOPPED,
     "25P04": _STOPPED,
     "57014": _STOPPED,
     "57P": _DOWN,
     "08": _LOST,
-    "53100": Problem(LedgerFullError, "cannot be written: the disk of its server is full", _ADMIN),
+    "53100": Problem(LedgerError, "cannot be written: the disk of its server is full", _ADMIN),
     "53": _BUSY,
-    "58": Problem(LedgerFullError, "cannot be read or written: the disk of its server is full or fails", _ADMIN),
-    "42P01": Problem(LedgerAccessError, "is missing: the database has no table of ledgers", _URL),
+    "58": Problem(LedgerError, "cannot be read or written: the disk of its server is full or fails", _ADMIN),
+    "42P01": Problem(LedgerError, "is missing: the database has no table of ledgers", _URL),
     "42703": _DAMAGED,
     "23": _DAMAGED,
     "XX": _DAMAGED,
@@ -84,11 +84,11 @@ _WORDS = (
     (("permission denied",), _RIGHTS),
     (('database "" does not exist',), _NO_DATABASE),
     (("session is read-only", "hot standby"), _READ_ONLY),
-    (("timeout", "timed out"), Problem(LedgerAccessError, "did not answer in time", _AGAIN)),
-    (("certificate", "SSL"), Problem(LedgerAccessError, "cannot be opened: the encrypted connection fails", _URL)),
-    (("refused", "No such file", "resolve", "translate host"), Problem(LedgerAccessError, "does not answer", _URL)),
+    (("timeout", "timed out"), Problem(LedgerError, "did not answer in time", _AGAIN)),
+    (("certificate", "SSL"), Problem(LedgerError, "cannot be opened: the encrypted connection fails", _URL)),
+    (("refused", "No such file", "resolve", "translate host"), Problem(LedgerError, "does not answer", _URL)),
 )
-_UNREACHABLE = Problem(LedgerAccessError, "cannot be reached, or does not accept the connection", _URL)
+_UNREACHABLE = Problem(LedgerError, "cannot be reached, or does not accept the connection", _URL)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")  # Names of hosts and users, which may contain any of these words.
 
 
@@ -106,7 +106,7 @@ class PostgresStore:
         return self._address
 
     @contextmanager
-    def creating(self) -> Iterator[_PostgresRows]:
+    def begin_creation(self) -> Iterator[_PostgresRows]:
         """Create the table, if no other vault has, and the first events of this one."""
         with self._transaction(writing=True) as connection:
             _hold(connection, "relaxdp ledger")  # Vaults that are created together wait for each other.
@@ -116,13 +116,13 @@ class PostgresStore:
             yield _PostgresRows(connection, self._vault)
 
     @contextmanager
-    def reading(self) -> Iterator[_PostgresRows]:
+    def begin_read(self) -> Iterator[_PostgresRows]:
         """Show one consistent state."""
         with self._transaction(writing=False) as connection:
             yield _PostgresRows(connection, self._vault)
 
     @contextmanager
-    def writing(self) -> Iterator[_PostgresRows]:
+    def begin_write(self) -> Iterator[_PostgresRows]:
         """Hold the vault's events before reading, so that a decision still holds when it is written."""
         with self._transaction(writing=True) as connection:
             _hold(connection, f"relaxdp ledger {self._vault}")
@@ -224,10 +224,10 @@ def _parse_url(url: str, timeout: float) -> dict[str, Any]:
     host, port, database = (str((found or {}).get(key) or "") for key in ("host", "port", "dbname"))
     is_wrong = "@" in host[1:] or "@" in database or not all(each.isdecimal() for each in port.split(",") if each)
     if found is None or is_wrong:
-        raise LedgerAccessError(
+        raise LedgerError(
             "The URL of the ledger cannot be parsed.",
-            hint="Write it like postgresql://user@host/database. In a password, encode everything but letters and "
-            "digits: %40 for @.",
+            hint="Write it like postgresql://user@host/database. In a password, percent-encode everything "
+            "but letters and digits, such as %40 for @.",
         )
     found.setdefault("connect_timeout", max(2, math.ceil(timeout)))
     found.setdefault("tcp_user_timeout", max(2000, math.ceil(timeout * 1000)))  # A silent network ends the wait, too.

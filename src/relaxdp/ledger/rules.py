@@ -10,19 +10,17 @@ from typing import Any
 from unicodedata import is_normalized
 
 from relaxdp.errors import (
+    ArgumentError,
     BudgetError,
     BudgetExceededError,
     ExposedColumnError,
-    IdTypeError,
-    PathNameError,
-    RetiredError,
+    ReleaseChangedError,
     UnknownReleaseError,
-    ValuesChangedError,
     VaultChangedError,
 )
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import Account, ReleaseState, compute_cost, total
+from relaxdp.ledger.account import Account, ReleaseState, add_amounts, compute_cost
 from relaxdp.ledger.events import Action, BudgetRaised, ColumnCharge, Released, Retired
+from relaxdp.theory.epsilon import epsilon_text
 
 MAX_LETTERS = 500
 
@@ -46,7 +44,7 @@ class ColumnRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeRequest:
-    """A release that is to be charged, and what the ledger said of it when it was planned."""
+    """A release that is to be charged, and the state of the ledger when it was planned."""
 
     name: str
     action: Action
@@ -80,7 +78,7 @@ def quote_release(account: Account, request: ChargeRequest) -> tuple[ColumnCharg
         ColumnCharge(cost=compute_cost(columns.get(each.column), each.epsilon), **asdict(each))
         for each in request.columns
     )
-    _reject_overspending(account, total(each.cost for each in charges))
+    _reject_overspending(account, add_amounts(each.cost for each in charges))
     return charges
 
 
@@ -107,7 +105,7 @@ def raise_budget(account: Account, budget: Decimal, reason: str, time: datetime)
     if budget <= account.budget:
         raise BudgetError(
             "The budget is {budget}, and {asked} does not raise it. A budget can never be lowered.",
-            hint="Choose a larger budget.",
+            hint="Choose a budget above {budget}.",
             budget=epsilon_text(account.budget),
             asked=epsilon_text(budget),
         )
@@ -128,13 +126,13 @@ def require_release(account: Account, name: str) -> ReleaseState:
     if found is None:
         names = [repr(each.name) for each in account.releases.values() if not each.retired]
         raise UnknownReleaseError(
-            "This vault has no release {name!r}.",
+            "The vault has no release {name!r}.",
             hint="Its releases are: {listed}." if names else "Nothing can be continued: release a table first.",
             name=name,
             listed=", ".join(names),
         )
     if found.retired:
-        raise RetiredError(
+        raise UnknownReleaseError(
             "The release {name!r} is retired, so its name cannot be used again. Its cost stays.",
             hint="Release the table under a new name.",
             name=name,
@@ -147,7 +145,7 @@ def check_reason(reason: object) -> None:
     if not isinstance(reason, str) or not reason.strip() or len(reason) > MAX_LETTERS or not reason.isprintable():
         raise BudgetError(
             "The reason must be one line of 1 to {most} printable characters.",
-            hint='Write it like "board decision of March".',
+            hint='Write a reason such as "board decision of March".',
             most=MAX_LETTERS,
         )
 
@@ -158,17 +156,20 @@ _USE_A_NAME = "Use a name such as 'patients-2026'."
 def check_text(text: object, what: str) -> None:
     """Reject a name that is empty or could look like another one. The name is not shown: it may be a secret."""
     if not isinstance(text, str) or not text or len(text) > MAX_LETTERS:
-        raise PathNameError(
-            "The name of a {what} must be text of 1 to {most} letters.", hint=_USE_A_NAME, what=what, most=MAX_LETTERS
+        raise ArgumentError(
+            "The name of a {what} must be text of 1 to {most} characters.",
+            hint=_USE_A_NAME,
+            what=what,
+            most=MAX_LETTERS,
         )
     if text != text.strip() or not text.isprintable():
-        raise PathNameError(
+        raise ArgumentError(
             "The name of a {what} must not begin or end with a space, or contain control characters.",
             hint=_USE_A_NAME,
             what=what,
         )
     if not is_normalized("NFC", text):
-        raise PathNameError(
+        raise ArgumentError(
             "The name of a {what} is not in Unicode's composed form (NFC).",
             hint="Normalize it with unicodedata.normalize('NFC', name).",
             what=what,
@@ -190,8 +191,8 @@ def _reject_stale(known: ReleaseState | None, request: ChargeRequest) -> None:
 
 def _reject_other_facts(known: ReleaseState, request: ChargeRequest) -> None:
     if request.id_type != known.id_type:
-        raise IdTypeError(
-            "The ids of {name!r} are of type {recorded!r}, and those of this table are of type {given!r}.",
+        raise ReleaseChangedError(
+            "The ids of {name!r} are of type {recorded!r}, and the ids of this table are of type {given!r}.",
             hint="Convert the id column to {recorded!r}, or choose a new name. A new name is charged in full.",
             name=request.name,
             recorded=known.id_type,
@@ -200,8 +201,8 @@ def _reject_other_facts(known: ReleaseState, request: ChargeRequest) -> None:
     for each in request.columns:
         state = known.columns.get(each.column)
         if state is not None and (state.mechanism, state.params) != (each.mechanism, each.params):
-            raise ValuesChangedError(
-                "Column {column!r} of {name!r} was first released by the mechanism {recorded!r}, and this is {given!r}."
+            raise ReleaseChangedError(
+                "Column {column!r} of {name!r} was first released with the mechanism {recorded!r}, not with {given!r}."
                 if state.mechanism != each.mechanism
                 else "The values or parameters of column {column!r} differ from the first release of {name!r}.",
                 hint="Declare the same mechanism, values and order of values as before, or choose a new name. A new "
@@ -221,8 +222,8 @@ def _reject_exposure(account: Account, request: ChargeRequest) -> None:
         release = unprotected.get(each.column)
         if release is not None:
             raise ExposedColumnError(
-                "Column {column!r} leaves in the clear in {release!r}, so a mechanism cannot protect it.",
-                hint="Leave it out of `columns`. If it holds other data than there, rename it.",
+                "Column {column!r} was released without protection in {release!r}, so a mechanism cannot protect it.",
+                hint="Leave it out of `columns`. If it contains other data than in {release!r}, rename it.",
                 column=each.column,
                 release=release,
             )
@@ -230,7 +231,8 @@ def _reject_exposure(account: Account, request: ChargeRequest) -> None:
         if column in protected:
             raise ExposedColumnError(
                 "Column {column!r} is protected in {release!r}, so it cannot be an id or a pass-through column.",
-                hint="Leave it out of `passthrough` and `id`. If it holds other data than there, rename it.",
+                hint="Leave it out of `passthrough` and `id`. If it contains other data than in {release!r}, "
+                "rename it.",
                 column=column,
                 release=protected[column],
             )
@@ -239,11 +241,11 @@ def _reject_exposure(account: Account, request: ChargeRequest) -> None:
 def _reject_overspending(account: Account, needed: Decimal) -> None:
     if needed > account.remaining:
         raise BudgetExceededError(
-            "The budget does not suffice: this release needs {needed}, and {left} of {budget} is left.",
+            "The budget is too small. This release needs {needed}, and {left} of {budget} is left.",
             hint="Choose a lower epsilon, or raise the budget: `relaxdp budget raise {enough} --reason WHY`, or "
             "vault.raise_budget({enough}, reason=...).",
             needed=epsilon_text(needed),
             left=epsilon_text(account.remaining),
             budget=epsilon_text(account.budget),
-            enough=epsilon_text(total([account.spent, needed])),
+            enough=epsilon_text(add_amounts([account.spent, needed])),
         )

@@ -8,15 +8,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from relaxdp.draw.private_file import sync_folder
 from relaxdp.errors import (
-    LedgerAccessError,
-    LedgerDamagedError,
     LedgerError,
-    LedgerFullError,
-    LedgerVersionError,
 )
 from relaxdp.ledger.store import LOCKED, UNCERTAIN, Problem, Row
+from relaxdp.sampling.private_file import sync_folder
 
 APPLICATION_ID = int.from_bytes(b"rxdp")
 VERSION = 1
@@ -38,15 +34,17 @@ SCHEMA = (
 
 
 _RESTORE = "Restore it from a backup of the vault."
-_RIGHTS = "Check the owner and mode of the file, and of its folder."
+_RIGHTS = "Check the owner and the mode of the file and of its folder."
 _SPACE = "Free some space, and run the command again."
-_DAMAGED = Problem(LedgerDamagedError, "is damaged", _RESTORE)
-_NO_LEDGER = Problem(LedgerDamagedError, "is damaged, or is not a ledger", _RESTORE)
+_DAMAGED = Problem(LedgerError, "is damaged", _RESTORE)
+_NO_LEDGER = Problem(LedgerError, "is damaged, or is not a ledger", _RESTORE)
 _MISSING = Problem(
-    LedgerAccessError, "is missing", "Restore it from a backup of the vault: a new one would forget what was spent."
+    LedgerError,
+    "is missing",
+    "Restore it from a backup of the vault. A new ledger would not contain the epsilon spent.",
 )
 _LINKED = Problem(
-    LedgerAccessError, "has a second name (a hard link), under which it could be changed", "Remove the other name."
+    LedgerError, "has a second name (a hard link), under which it could be changed", "Remove the other name."
 )
 _OTHER = Problem(LedgerError, "cannot be used", "Run the command again.")
 _PROBLEMS = {
@@ -55,12 +53,12 @@ _PROBLEMS = {
     sqlite3.SQLITE_CONSTRAINT: _DAMAGED,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: _NO_LEDGER,
-    sqlite3.SQLITE_READONLY: Problem(LedgerAccessError, "cannot be written: it is read-only", _RIGHTS),
-    sqlite3.SQLITE_CANTOPEN: Problem(LedgerAccessError, "cannot be opened", _RIGHTS),
-    sqlite3.SQLITE_PERM: Problem(LedgerAccessError, "cannot be opened: permission denied", _RIGHTS),
-    sqlite3.SQLITE_AUTH: Problem(LedgerAccessError, "cannot be opened: permission denied", _RIGHTS),
-    sqlite3.SQLITE_FULL: Problem(LedgerFullError, "cannot be written: the disk is full", _SPACE),
-    sqlite3.SQLITE_IOERR: Problem(LedgerFullError, "cannot be read or written: the disk is full or fails", _SPACE),
+    sqlite3.SQLITE_READONLY: Problem(LedgerError, "cannot be written: it is read-only", _RIGHTS),
+    sqlite3.SQLITE_CANTOPEN: Problem(LedgerError, "cannot be opened", _RIGHTS),
+    sqlite3.SQLITE_PERM: Problem(LedgerError, "cannot be opened: permission denied", _RIGHTS),
+    sqlite3.SQLITE_AUTH: Problem(LedgerError, "cannot be opened: permission denied", _RIGHTS),
+    sqlite3.SQLITE_FULL: Problem(LedgerError, "cannot be written: the disk is full", _SPACE),
+    sqlite3.SQLITE_IOERR: Problem(LedgerError, "cannot be read or written: the disk is full or fails", _SPACE),
 }
 
 
@@ -81,14 +79,18 @@ class SqliteStore:
         return str(self._path)
 
     @contextmanager
-    def creating(self) -> Iterator[_SqliteRows]:
+    def begin_creation(self) -> Iterator[_SqliteRows]:
         """Create the file with mode 0600, and its tables and first events in one transaction."""
         try:
             os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
-            raise LedgerAccessError("The ledger {path!r} exists already.", path=self.address) from None
+            raise LedgerError(
+                "The ledger {path!r} exists already.",
+                hint="Open the vault instead of creating it, or choose another path.",
+                path=self.address,
+            ) from None
         except OSError as problem:
-            raise LedgerAccessError(
+            raise LedgerError(
                 "The ledger {path!r} cannot be created: {why}.",
                 hint="Choose a folder that exists and that you can write to.",
                 path=self.address,
@@ -107,14 +109,14 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def reading(self) -> Iterator[_SqliteRows]:
+    def begin_read(self) -> Iterator[_SqliteRows]:
         """Show one consistent state."""
         with self._transaction("BEGIN") as connection:
             self._check(connection)
             yield _SqliteRows(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[_SqliteRows]:
+    def begin_write(self) -> Iterator[_SqliteRows]:
         """Take the write lock before reading, so that a decision still holds when it is written."""
         with self._transaction("BEGIN IMMEDIATE") as connection:
             self._check(connection)
@@ -133,7 +135,7 @@ class SqliteStore:
         if application != APPLICATION_ID:
             raise self._error(_NO_LEDGER)
         if version != VERSION:
-            raise LedgerVersionError(
+            raise LedgerError(
                 "The ledger {path!r} has version {version}, and this version of relaxdp needs {needed}.",
                 hint="Use the version of relaxdp that created it.",
                 path=self.address,

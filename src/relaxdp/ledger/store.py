@@ -28,13 +28,13 @@ class Store(Protocol):
     def address(self) -> str:
         """Where the ledger is, without a password."""
 
-    def creating(self) -> AbstractContextManager[Rows]:
+    def begin_creation(self) -> AbstractContextManager[Rows]:
         """Create the ledger in one transaction; on an exception nothing of it remains."""
 
-    def reading(self) -> AbstractContextManager[Rows]:
+    def begin_read(self) -> AbstractContextManager[Rows]:
         """Show one consistent state."""
 
-    def writing(self) -> AbstractContextManager[Rows]:
+    def begin_write(self) -> AbstractContextManager[Rows]:
         """Hold the ledger against all other writers; on a normal exit everything is on disk, otherwise nothing."""
 
 

@@ -18,7 +18,7 @@ from relaxdp.errors import (
     RelaxdpError,
     ServerAnswerError,
     UnreachableError,
-    refusing,
+    on_error,
 )
 from relaxdp.market.client_files import save
 from relaxdp.market.receipts import SignedReceipt, signed_of, verify
@@ -272,7 +272,7 @@ def understood() -> Iterator[None]:
         _unexpected()
 
 
-@refusing("Nothing was asked.")
+@on_error("Nothing was asked.")
 def _listing(name: str) -> tuple[str, str]:
     """Return the words of a listing's address, or refuse a name that would not fit into one."""
     if not _NAME.fullmatch(name):
@@ -280,7 +280,7 @@ def _listing(name: str) -> tuple[str, str]:
     return "listings", name
 
 
-@refusing("Nothing was asked.")
+@on_error("Nothing was asked.")
 def _account(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise AddressError("the name of an account has 1 to 64 letters, digits and hyphens.")

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from relaxdp.errors import DeliveryError, ServerAnswerError, TableFileError, refusing
+from relaxdp.errors import DeliveryError, ServerAnswerError, TableFileError, on_error
 from relaxdp.tables.files import Format, Kind
 from relaxdp.tables.metadata import FileDescription
 from relaxdp.tables.output import Output
@@ -37,7 +37,7 @@ def sendable(file: Path, column: str | None = None) -> Iterator[tuple[Path, str,
         yield _prepared(opened, file, column)
 
 
-@refusing("Nothing was sent.")
+@on_error("Nothing was sent.")
 def _prepared(opened: ExitStack, file: Path, column: str | None) -> tuple[Path, str, Decimal]:
     found = open_all([file])[0]
     name = found.released_name(column)
@@ -72,7 +72,7 @@ def _write(found: ReleasedFile, name: str, place: Path) -> None:
 
 Ask = Callable[[Callable[[http.client.HTTPResponse], None]], None]
 _PART = 1 << 20
-_unless_written = refusing("Nothing was written.")
+_unless_written = on_error("Nothing was written.")
 
 
 def save(ask: Ask, target: Path, digest: str, moved: Callable[[int], None] | None = None) -> None:

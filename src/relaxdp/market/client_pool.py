@@ -15,23 +15,23 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp.device.offer import encoding_of
-from relaxdp.device.report import written_report
-from relaxdp.draw.canonical import canonical, length_prefixed
-from relaxdp.draw.key import Key
-from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, write_private
-from relaxdp.draw.stream import PathId
-from relaxdp.encodings.path import ReportPath
-from relaxdp.encodings.protocol import Encoding
+from relaxdp.device.report import read_typed_answer, written_report
 from relaxdp.errors import (
     AnswerChangedError,
     DeviceFileError,
     OfferError,
     ValuesChangedError,
-    refusing,
+    on_error,
 )
-from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.levels import MOST_LEVELS, level_on
 from relaxdp.market.marks import Marks
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.keyed_reports import ReportPath
+from relaxdp.sampling.canonical import encode_canonical, prefix_length
+from relaxdp.sampling.keys import Key
+from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private, write_private
+from relaxdp.sampling.stream import PathId
+from relaxdp.theory.epsilon import as_epsilon
 
 ATTRIBUTE = "answer"
 _UNSENT = "Nothing was sent."
@@ -43,11 +43,11 @@ class Pool:
     """A pool, as its market describes it: its name, and how an answer becomes a report."""
 
     id: str
-    encoding: Encoding
+    encoding: Mechanism
     levels: tuple[Decimal, ...]
 
     @classmethod
-    @refusing(_UNSENT)
+    @on_error(_UNSENT)
     def of(cls, listing: dict[str, Any], asked: str) -> Pool:
         """Read a listing with suspicion: it must be the open pool that was asked for, of an encoding that is known."""
         if listing.get("id") != asked or listing.get("kind") != "pool":
@@ -67,12 +67,12 @@ class Pool:
         """The values to choose from, as they are written; none where the answer is a number."""
         return tuple(map(str, self.encoding.declared.get("values", ())))
 
-    @refusing("Nothing was kept, and nothing was sent.")
+    @on_error("Nothing was kept, and nothing was sent.")
     def answer(self, text: str) -> Any:
         """Return the answer that a text stands for. A refusal shows nothing of it."""
-        return self.encoding.answer_in(text)
+        return read_typed_answer(self.encoding, text)
 
-    @refusing(_UNSENT)
+    @on_error(_UNSENT)
     def report(self, answer: Any, *, key: Key, epsilon: Decimal) -> dict[str, Any]:
         """Return level and report as they travel: a pure function of key, answer and level, the same at every call.
 
@@ -83,7 +83,7 @@ class Pool:
         return {"level": level.to_json(), "report": written_report(path.at(level.epsilon))}
 
 
-@refusing(_UNSENT)
+@on_error(_UNSENT)
 def remember(pool: Pool, answer: Any, *, key: Key) -> None:
     """Write down, before anything leaves, what a key was used for; refuse what does not fit what it was used for.
 
@@ -100,7 +100,7 @@ def remember(pool: Pool, answer: Any, *, key: Key) -> None:
         "tag": _tag(pool, answer, key),
     }
     try:
-        with marks.held() as can_be_written, locked_folder(place.parent):
+        with marks.held() as can_be_written, lock_folder(place.parent):
             known = _read(place)
             if not known:
                 _refuse_second(marks, place)
@@ -173,7 +173,7 @@ def _read(place: Path) -> dict[str, Any]:
 
 
 def _tag(pool: Pool, answer: Any, key: Key) -> str:
-    info = length_prefixed(b"market pool answer") + length_prefixed(pool.id.encode()) + canonical(answer)
+    info = prefix_length(b"market pool answer") + prefix_length(pool.id.encode()) + encode_canonical(answer)
     return key.derive(info)[:16].hex()
 
 

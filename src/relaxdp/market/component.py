@@ -8,8 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp.draw.key import Key
-from relaxdp.errors import MarketClosedError, refusing
+from relaxdp.errors import MarketClosedError, on_error
 from relaxdp.market.accounts import NAME_PATTERN
 from relaxdp.market.buyer_routes import BuyerRoutes
 from relaxdp.market.context import Access, Room
@@ -20,6 +19,7 @@ from relaxdp.market.market import Market
 from relaxdp.market.operator_routes import OperatorRoutes
 from relaxdp.market.public_routes import PublicRoutes
 from relaxdp.market.seller_routes import SellerRoutes
+from relaxdp.sampling.keys import Key
 from relaxdp.service.operations import Handler, Operation
 from relaxdp.service.resources import Resources
 
@@ -58,7 +58,7 @@ class MarketComponent:
     async def start(self) -> None:
         """Check the key once more: its file may have been exchanged while the service ran."""
         if self._is_open:
-            with refusing("Nothing was started."):
+            with on_error("Nothing was started."):
                 await self._room.resources.compute(self._room.market.check_key)
 
     async def stop(self) -> None:

@@ -14,12 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pa_parquet
 from sqlalchemy import Connection
 
-from relaxdp.draw.columns import column_slice
-from relaxdp.draw.stream import CHUNK
-from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, PriceError, RelaxdpError, UnknownListingError
-from relaxdp.law.epsilon import Epsilon, epsilon_text
-from relaxdp.law.level import Level
 from relaxdp.market import listings
 from relaxdp.market.accounts import Account
 from relaxdp.market.goods import (
@@ -36,13 +31,17 @@ from relaxdp.market.goods import (
 from relaxdp.market.levels import check_delivery, check_digits, check_priced, extended, grown
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.sampling.stream import CHUNK
 from relaxdp.tables.columns import get_id_type
 from relaxdp.tables.files import Format, Input
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.sorting import IdOrder, NotAscendingError
+from relaxdp.theory.epsilon import Epsilon, epsilon_text
+from relaxdp.theory.level import Level
 
 MOST_LETTERS = 1000
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 _SMALL_BATCH = 1 << 14
 
 
@@ -80,12 +79,12 @@ def _check_names(id_column: str, described: ColumnDescription) -> None:
         raise DeliveryError("the delivery's attribute has the name of its ids.")
 
 
-def _understood(described: ColumnDescription, encoding: Encoding) -> ColumnDescription:
+def _understood(described: ColumnDescription, encoding: Mechanism) -> ColumnDescription:
     """Return a description in our own words: what it says beside what was understood would be published as it is."""
-    if described.encoding != encoding.name or len(encoding.labels) > MOST_VALUES:
+    if described.encoding != encoding.name or len(encoding.labels) > MAX_VALUES:
         raise DeliveryError(
             "the delivery cannot be sold here: its encoding is not known, or has more than {most:,} values.",
-            most=MOST_VALUES,
+            most=MAX_VALUES,
         )
     understood = {"values": None, "range": None, "clip": False, **encoding.declared}
     return replace(described, **understood, options=encoding.options, retention=None)
@@ -158,12 +157,12 @@ def _check_ids(ids: Any, described: ColumnDescription) -> None:
         raise DeliveryError("the ids are of another type than the delivery says.")
 
 
-def _checked(encoding: Encoding, reports: Any) -> Any:
+def _checked(encoding: Mechanism, reports: Any) -> Any:
     """Return reports in the encoding's own type, or refuse what is no report."""
     parts = []
     try:
         for start in range(0, len(reports), CHUNK):
-            parts.append(encoding.column(*encoding.read(column_slice(reports, start, start + CHUNK))))
+            parts.append(encoding.column(*encoding.read(reports[start : start + CHUNK])))
     except (RelaxdpError, pa.ArrowException, ValueError, TypeError):
         raise DeliveryError("the delivery holds something that is no report of its encoding.") from None
     return pa.concat_arrays(parts)

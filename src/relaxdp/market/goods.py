@@ -17,18 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 from sqlalchemy import Connection, func, insert, select
 
-from relaxdp.draw.columns import column_slice
-from relaxdp.draw.key import Key
-from relaxdp.draw.stream import CHUNK, PathName
-from relaxdp.encodings.bridges import keyed_column
-from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, RelaxdpError
-from relaxdp.law.bridge import NOISE
-from relaxdp.law.level import Level
 from relaxdp.market.schema import FILES
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bridged_columns import keyed_column
+from relaxdp.sampling.keys import Key
+from relaxdp.sampling.stream import CHUNK, PathName
 from relaxdp.tables.files import BATCH_ROWS, Input
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, parquet_metadata, parquet_writer
 from relaxdp.tables.plain import plain
+from relaxdp.theory.level import Level
+from relaxdp.theory.response import NOISE
 
 if TYPE_CHECKING:  # the auditor draws levels where nothing of a service is installed
     from relaxdp.market.listings import Listing
@@ -44,7 +43,7 @@ class Goods:
     id_column: str
     described: ColumnDescription
     """What is said of every level of the release."""
-    encoding: Encoding
+    encoding: Mechanism
     level: Level
     ids: Any
     reports: Any
@@ -87,18 +86,18 @@ def draw_level(key: Key, listing: str, level: Level, *, lower: Goods | None, upp
     reports = keyed_column(
         encoding,
         NOISE if lower is None else lower.level.retention,
-        encoding.checked(level).retention,
+        encoding.require_level(level).retention,
         upper.level.retention,
         lower=None if lower is None else lower.reports,
         upper=upper.reports,
-        object_ids=upper.ids,
+        ids=upper.ids,
         key=key,
         name=name,
     )
     return replace(upper, level=level, reports=reports)
 
 
-def bridge_name(listing: str, described: ColumnDescription, encoding: Encoding) -> PathName:
+def bridge_name(listing: str, described: ColumnDescription, encoding: Mechanism) -> PathName:
     """Return what is bound into every bridge of a listing.
 
     Two listings may hold the same ids, and two sellers may give their releases the same name: with shared noise their
@@ -108,10 +107,10 @@ def bridge_name(listing: str, described: ColumnDescription, encoding: Encoding) 
     return encoding.path_name(replace(described.path, release=release))
 
 
-def encoding_of(described: ColumnDescription) -> Encoding:
+def encoding_of(described: ColumnDescription) -> Mechanism:
     """Return the encoding that a description names, or refuse what is not sold here."""
     try:
-        encoding = described.made_encoding()
+        encoding = described.mechanism()
     except RelaxdpError as problem:
         raise DeliveryError(
             "the delivery cannot be sold here: its encoding is not known, or its values do not fit it.",
@@ -139,12 +138,12 @@ def check_fits(new: Goods, first: Goods) -> None:
         raise DeliveryError("the delivery has other seeds than the first one: it is not of one path.")
 
 
-def _same_seeds(encoding: Encoding, first: Any, new: Any) -> bool:
+def _same_seeds(encoding: Mechanism, first: Any, new: Any) -> bool:
     """Tell whether every object has the public word that it had, where an encoding has any: the bridge needs it."""
     if not encoding.seeded:
         return True
     for start in range(0, len(new), CHUNK):
-        one, two = (encoding.read(column_slice(each, start, start + CHUNK))[1] for each in (first, new))
+        one, two = (encoding.read(each[start : start + CHUNK])[1] for each in (first, new))
         if one is None or two is None or not np.array_equal(one, two):
             return False
     return True

@@ -20,11 +20,11 @@ import pyarrow as pa
 from sqlalchemy import Connection, select
 
 import relaxdp
-from relaxdp.draw.private_file import PrivateFileError, locked_folder, sync_folder
 from relaxdp.errors import ForgottenSalesError, StorageUnavailableError
 from relaxdp.market import listings
 from relaxdp.market.listings import Listing
 from relaxdp.market.schema import ACCOUNTS, PURCHASES
+from relaxdp.sampling.private_file import PrivateFileError, lock_folder, sync_folder
 from relaxdp.storage.database import unacknowledged
 
 _LINES = ".jsonl"
@@ -106,7 +106,7 @@ class Journal:
         if is_written:
             self.check(connection, listing)
             return
-        with _usable(), locked_folder(self._folder):
+        with _usable(), lock_folder(self._folder):
             self.check(connection, listing)
             with self._open(path) as file:
                 known = _lines(file)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from relaxdp.draw.key import Key
-from relaxdp.draw.private_file import PrivateFileError, read_private, write_private
-from relaxdp.errors import MarketKeyError, refusing
+from relaxdp.errors import MarketKeyError, on_error
 from relaxdp.market.market import Market
 from relaxdp.market.schema import SETUP
+from relaxdp.sampling.keys import Key
+from relaxdp.sampling.private_file import PrivateFileError, read_private, write_private
 from relaxdp.service.settings import Settings
 from relaxdp.storage.address import SqliteAddress
 from relaxdp.storage.database import Database
@@ -28,7 +28,7 @@ def key_file(settings: Settings, database: Database) -> Path | None:
     return None
 
 
-@refusing("Nothing was started.")
+@on_error("Nothing was started.")
 def open_market(settings: Settings) -> bool:
     """Open the market before the service starts: make its key at the first start, and check it at every other one.
 

@@ -15,14 +15,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import DeliveryError, EpsilonError, MarketError, NotAuthorisedError, PriceError, UnknownLevelError
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import Level
 from relaxdp.market.prices import PriceCurve
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.level import Level
 
 MOST_LEVELS = 100
-MOST_DIGITS = 17
+MAX_DIGITS = 17
 """As many as a floating-point number is written with: people read levels and type them."""
 _STEPS = 20
 _ROUND = (Decimal(1), Decimal("2.5"), Decimal(5), Decimal(10))
@@ -48,8 +48,8 @@ def stated(levels: Iterable[Epsilon], prices: PriceCurve) -> Grid:
 
 def check_digits(level: Decimal) -> None:
     """Refuse a level that nobody would type."""
-    if len(level.as_tuple().digits) > MOST_DIGITS:
-        raise EpsilonError("an epsilon on the market has at most {most} digits.", most=MOST_DIGITS)
+    if len(level.as_tuple().digits) > MAX_DIGITS:
+        raise EpsilonError("an epsilon on the market has at most {most} digits.", most=MAX_DIGITS)
 
 
 def check_priced(grid: Grid, prices: PriceCurve) -> None:
@@ -74,11 +74,11 @@ def round_levels(top: Decimal, prices: PriceCurve) -> list[Decimal]:
     least = prices.corners[0] if prices.corners else step
     steps = (as_epsilon(step * number) for number in range(1, _STEPS + 1))
     levels = {top, *(level for level in steps if least <= level < top)}
-    points = {level for level in prices.corners if level < top and len(level.as_tuple().digits) <= MOST_DIGITS}
+    points = {level for level in prices.corners if level < top and len(level.as_tuple().digits) <= MAX_DIGITS}
     return sorted(levels | points if len(levels | points) <= MOST_LEVELS else levels)
 
 
-def of_pool(levels: Iterable[Epsilon] | None, prices: PriceCurve, encoding: Encoding) -> Grid:
+def of_pool(levels: Iterable[Epsilon] | None, prices: PriceCurve, encoding: Mechanism) -> Grid:
     """Return the levels of a pool: the stated ones, or round ones up to where its prices end."""
     if levels is not None:
         return _distinct(stated(levels, prices), encoding)
@@ -87,7 +87,7 @@ def of_pool(levels: Iterable[Epsilon] | None, prices: PriceCurve, encoding: Enco
     return _distinct(round_levels(prices.corners[-1], prices), encoding)
 
 
-def grown(grid: Grid, delivered: Level, prices: PriceCurve, encoding: Encoding) -> Grid:
+def grown(grid: Grid, delivered: Level, prices: PriceCurve, encoding: Mechanism) -> Grid:
     """Return the levels of a release after a delivery above all others, which is always one of them.
 
     Where it lies above the last level, round ones come between. None is added below what was delivered before, and
@@ -103,7 +103,7 @@ def grown(grid: Grid, delivered: Level, prices: PriceCurve, encoding: Encoding) 
 
 
 def extended(
-    grid: Grid, more: Iterable[Epsilon], prices: PriceCurve, delivered: Level | None, encoding: Encoding | None
+    grid: Grid, more: Iterable[Epsilon], prices: PriceCurve, delivered: Level | None, encoding: Mechanism | None
 ) -> Grid:
     """Return a listing's levels with some that lie above everything that was delivered."""
     new = set(stated(more, prices)) - set(grid)
@@ -134,7 +134,7 @@ def better_than(offers: Sequence[tuple[int, float] | None]) -> list[int | None]:
     return found
 
 
-def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding, authorised: Level | None = None) -> Level:
+def level_on(grid: Grid, epsilon: Decimal, encoding: Mechanism, authorised: Level | None = None) -> Level:
     """Return the level that an epsilon means; refuse what is above the authorised one or none, and name the nearest.
 
     Epsilons with one threshold give the same reports: they are one level, under the name that it has here. So another
@@ -164,7 +164,7 @@ def level_on(grid: Grid, epsilon: Decimal, encoding: Encoding, authorised: Level
     )
 
 
-def _distinct(levels: Sequence[Decimal], encoding: Encoding, delivered: Level | None = None) -> Grid:
+def _distinct(levels: Sequence[Decimal], encoding: Mechanism, delivered: Level | None = None) -> Grid:
     """Return one epsilon for each threshold: the least, or the delivered one, whose file bears its name.
 
     What these values cannot tell from noise is no level. A delivery lies above all others, so a name that it replaces
@@ -182,7 +182,7 @@ def _distinct(levels: Sequence[Decimal], encoding: Encoding, delivered: Level | 
     return tuple(sorted(found.values()))
 
 
-def _level(encoding: Encoding, epsilon: Decimal) -> Level | None:
+def _level(encoding: Mechanism, epsilon: Decimal) -> Level | None:
     """Return the level of an epsilon; None where it is too small to tell anything."""
     try:
         return encoding.level(epsilon)
@@ -207,8 +207,8 @@ def neighbours(wanted: Level, out: Iterable[Level]) -> Neighbours | None:
     Claim: in every order of deliveries and sales the joint law of all levels is that of one path;
     tests/exact/market/test_market.py.
 
-    >>> from relaxdp.encodings.declared import CategoricalEncoding
-    >>> two, five, seven, nine = map(CategoricalEncoding(["no", "yes"]).level, ("0.2", "0.5", "0.7", "0.9"))
+    >>> from relaxdp.mechanisms.categorical import Categorical
+    >>> two, five, seven, nine = map(Categorical(["no", "yes"]).level, ("0.2", "0.5", "0.7", "0.9"))
     >>> neighbours(five, [two, nine, seven]) == Neighbours(lower=two, upper=seven)
     True
     >>> neighbours(two, [nine, seven]) == Neighbours(lower=None, upper=seven)

@@ -14,17 +14,17 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from relaxdp.encodings.protocol import Encoding
 from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.level import Level
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account, next_number
 from relaxdp.market.details import NOTHING_SAID, Details, details_text, read_details
 from relaxdp.market.levels import Grid, Neighbours
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
+from relaxdp.mechanisms.base import Mechanism
 from relaxdp.service.precision import DEFAULT, Precision
 from relaxdp.tables.metadata import ColumnDescription
+from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.level import Level
 
 Kind = Literal["release", "pool"]
 ID_PATTERN = NAME_PATTERN
@@ -77,10 +77,10 @@ class Listing:
         return None if text is None else ColumnDescription.from_json(json.loads(text))
 
     @cached_property
-    def encoding(self) -> Encoding:
+    def encoding(self) -> Mechanism:
         """The encoding of what is sold."""
         assert self.described is not None  # noqa: S101 (nobody asks before the first delivery)
-        return self.described.made_encoding()
+        return self.described.mechanism()
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], Level]:
@@ -107,8 +107,8 @@ class Listing:
 def level_text(level: Level) -> str:
     """Return the threshold of a level as it is kept.
 
-    >>> from relaxdp.encodings.declared import CategoricalEncoding
-    >>> level_text(CategoricalEncoding(["no", "yes"]).level("1e-18"))
+    >>> from relaxdp.mechanisms.categorical import Categorical
+    >>> level_text(Categorical(["no", "yes"]).level("1e-18"))
     '00000000000000000009'
     """
     return f"{level.threshold:020d}"

@@ -12,17 +12,14 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from relaxdp.draw.key import Key
-from relaxdp.draw.stream import PathId
 from relaxdp.errors import (
     ListingStateError,
     MarketError,
     MarketKeyError,
     ReceiptForgedError,
     UnknownListingError,
-    refusing,
+    on_error,
 )
-from relaxdp.law.epsilon import Epsilon, as_epsilon
 from relaxdp.market import accounts, deliveries, listings, pools, purchases, sales
 from relaxdp.market.accounts import OPERATOR, Account, Role, time_text
 from relaxdp.market.deliveries import read_delivery
@@ -36,10 +33,13 @@ from relaxdp.market.purchases import Purchase, receipt_of
 from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, verify
 from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
+from relaxdp.sampling.keys import Key
+from relaxdp.sampling.stream import PathId
 from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.service.wire import encoding_of as campaign_encoding
 from relaxdp.storage.database import Database
 from relaxdp.tables.metadata import ColumnDescription
+from relaxdp.theory.epsilon import Epsilon, as_epsilon
 
 _ATTEMPTS = 4
 _HOLD = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxmkt')})"
@@ -60,7 +60,7 @@ class Market:
         self.signer = Signer(key)
         self._turns = [Lock() for _ in range(64)]
 
-    @refusing("Nothing was started.")
+    @on_error("Nothing was started.")
     def open(self) -> None:
         """Open the books, or refuse a key that is not the one that this market was opened with."""
         with self.writing() as connection:
@@ -106,19 +106,19 @@ class Market:
 
     # Accounts and credits.
 
-    @refusing("Nothing was created.")
+    @on_error("Nothing was created.")
     def create_account(self, name: str, role: Role) -> str:
         """Make an account and return its token, which is not kept."""
         with self.writing() as connection:
             return accounts.create(connection, name, role)
 
-    @refusing("Nothing was done.")
+    @on_error("Nothing was done.")
     def renew_token(self, name: str) -> str:
         """Replace the token of an account; the old one ends."""
         with self.writing() as connection:
             return accounts.renew_token(connection, accounts.named(connection, name))
 
-    @refusing("Nothing was issued.")
+    @on_error("Nothing was issued.")
     def issue(self, name: str, amount: int, reason: str) -> Account:
         """Give an account new credits."""
         with self.writing() as connection:
@@ -133,7 +133,7 @@ class Market:
 
     # Sellers.
 
-    @refusing("Nothing was listed.")
+    @on_error("Nothing was listed.")
     def list_release(
         self,
         seller: str,
@@ -155,7 +155,7 @@ class Market:
             )
             return listings.find(connection, made)
 
-    @refusing("Nothing was delivered.")
+    @on_error("Nothing was delivered.")
     def deliver(self, seller: str, listing_id: str, path: Path, column: str | None = None) -> Listing:
         """Take a released file as the next level of a listing: above every level that was delivered before."""
         goods = read_delivery(path, column)
@@ -164,7 +164,7 @@ class Market:
             listing = deliveries.own(connection, listing_id, self._seller(connection, seller))
             return deliveries.deliver(connection, listing, goods, file)
 
-    @refusing("Nothing was changed.")
+    @on_error("Nothing was changed.")
     def change_listing(self, seller: str, listing_id: str, step: Callable[[Connection, Listing], Listing]) -> Listing:
         """Extend prices, raise the budget or close: a step of `deliveries` on one's own listing."""
         with self.writing() as connection:
@@ -180,7 +180,7 @@ class Market:
             lambda connection, listing: deliveries.extend_prices(connection, listing, prices, levels),
         )
 
-    @refusing("Nothing was changed.")
+    @on_error("Nothing was changed.")
     def raise_budget(self, seller: str, listing_id: str, budget: Epsilon) -> Listing:
         """Raise the largest epsilon that may ever be delivered."""
         limit = as_epsilon(budget)
@@ -192,7 +192,7 @@ class Market:
         """Sell no more of a listing."""
         return self.change_listing(seller, listing_id, self._close)
 
-    @refusing("Nothing was listed.")
+    @on_error("Nothing was listed.")
     def create_pool(
         self,
         title: str,
@@ -222,13 +222,13 @@ class Market:
             # What was bought from a pool says whose path it is of: nobody lists it here once more as a release.
             return listings.change(connection, listing, path=listings.claim_path(connection, listing, named))
 
-    @refusing("Nothing was changed.")
+    @on_error("Nothing was changed.")
     def close_any(self, listing_id: str) -> Listing:
         """Sell no more from a pool, or of whichever seller's release: the operator closes what should not be there."""
         with self.writing() as connection:
             return self._close(connection, listings.find(connection, listing_id))
 
-    @refusing("Nothing was delivered.")
+    @on_error("Nothing was delivered.")
     def join_pool(
         self, seller: str, listing_id: str, level: WireLevel, report: str | int | float, minimum: int
     ) -> Listing:
@@ -240,13 +240,13 @@ class Market:
 
     # Buyers.
 
-    @refusing("Nothing was sold.")
+    @on_error("Nothing was sold.")
     def quote(self, listing_id: str, epsilon: Epsilon, buyer: str | None = None) -> Deal:
         """Return what a level costs, and what is due for whoever asks."""
         with self.reading() as connection:
             return self.quoted(connection, listing_id, epsilon, buyer)
 
-    @refusing("Nothing was sold.")
+    @on_error("Nothing was sold.")
     def quoted(self, connection: Connection, listing_id: str, epsilon: Epsilon, buyer: str | None) -> Deal:
         """Return the same within a transaction."""
         account = NOBODY if buyer is None else accounts.named(connection, buyer)
@@ -255,7 +255,7 @@ class Market:
             return pools.pool_quote(connection, listing, account, epsilon)
         return sales.release_deal(connection, listing, account, epsilon, listings.authorised(connection, listing))
 
-    @refusing("Nothing was sold.")
+    @on_error("Nothing was sold.")
     def buy(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None, upgrade: bool = False
     ) -> tuple[Purchase, bool]:
@@ -277,7 +277,7 @@ class Market:
         """Sell a higher level of what is owned, for the difference."""
         return self.buy(buyer, listing_id, epsilon, most=most, upgrade=True)
 
-    @refusing("Nothing was refunded.")
+    @on_error("Nothing was refunded.")
     def refund(self, who: Account, number: int, reason: str) -> Purchase:
         """Give back what was paid for a purchase and what it upgraded. The privacy does not come back."""
         with self.writing() as connection:

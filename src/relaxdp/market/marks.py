@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from relaxdp.draw.private_file import PrivateFileError, locked_folder, read_private, state_folder, write_private
 from relaxdp.errors import StateFolderWarning
+from relaxdp.sampling.private_file import PrivateFileError, get_state_folder, lock_folder, read_private, write_private
 
 
 class Marks:
@@ -36,7 +36,7 @@ class Marks:
                 folder = self.folder()
                 folder.mkdir(0o700, parents=True, exist_ok=True)
                 if os.name == "posix":
-                    stack.enter_context(locked_folder(folder))
+                    stack.enter_context(lock_folder(folder))
             except OSError as found:
                 problem = f"cannot be used: {found.strerror}"
             except (PrivateFileError, RuntimeError) as found:
@@ -86,7 +86,7 @@ class Marks:
 
     def folder(self) -> Path:
         """Return the folder of the marks of the key; a `RuntimeError` where the user has no home."""
-        return state_folder() / "pools" / self._fingerprint
+        return get_state_folder() / "pools" / self._fingerprint
 
     def _warn(self, problem: object) -> None:
         try:

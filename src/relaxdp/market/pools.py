@@ -10,11 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Connection, Subquery, func, insert, select, update
 
-from relaxdp.draw.canonical import length_prefixed
-from relaxdp.draw.key import Key
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, NotAuthorisedError, ReportOutsideEncodingError
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.law.level import Level
 from relaxdp.market import purchases
 from relaxdp.market.accounts import MOST_CREDITS, Account
 from relaxdp.market.goods import Goods, draw_level, keep_file, level_file
@@ -24,8 +20,12 @@ from relaxdp.market.purchases import Purchase
 from relaxdp.market.receipts import Signer
 from relaxdp.market.sales import Deal, Offer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
+from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.keys import Key
 from relaxdp.service.codecs import Codec
 from relaxdp.service.wire import WireLevel
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.level import Level
 
 MEMBER = "member"
 ATTRIBUTE = "answer"
@@ -131,7 +131,7 @@ def pools_of(connection: Connection, account: int) -> list[int]:
 def pseudonym_of(key: Key, listing: Listing, seller: Account) -> str:
     """Return under which name a member stands in files: it tells nothing, and is the same after a restored backup."""
     parts = ("market member", listing.id, seller.name)
-    return key.derive(b"".join(length_prefixed(part.encode()) for part in parts))[:16].hex()
+    return key.derive(b"".join(prefix_length(part.encode()) for part in parts))[:16].hex()
 
 
 def join(

@@ -14,7 +14,7 @@ from math import ceil
 from typing import Any
 
 from relaxdp.errors import EpsilonError, PriceError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, epsilon_text
 
 MOST_PRICE = 10**15
 MOST_POINT = 10**12
@@ -24,7 +24,7 @@ MOST_EPSILON_LETTERS = 80
 HIGHEST_POWER = 9
 # As many digits before a number's point, and as many after it. A sum of such numbers is held to the same bound, so the
 # normal form of a formula can always be read back, and is never longer than what a person may write.
-MOST_DIGITS = 15
+MAX_DIGITS = 15
 
 _NUMBER = "([0-9]+)(?:[.]([0-9]+))?"
 _TERM = re.compile(rf"{_NUMBER}(?: *[*] *(?:(precision)|(epsilon)(?: *\^ *([0-9]+))?))?")
@@ -165,11 +165,11 @@ class PriceFormula(PriceCurve):
 
     def __post_init__(self) -> None:
         for number in (*self.powers, self.precision):
-            if not 0 <= number < 10**MOST_DIGITS or (number * 10**MOST_DIGITS).denominator != 1:
+            if not 0 <= number < 10**MAX_DIGITS or (number * 10**MAX_DIGITS).denominator != 1:
                 raise PriceError(
                     "a number of a price formula, or the sum of those before the same power, has at most "
                     "{most} digits before its point and {most} after it.",
-                    most=MOST_DIGITS,
+                    most=MAX_DIGITS,
                 )
 
     def reaches(self, epsilon: Decimal) -> bool:
@@ -304,8 +304,8 @@ def _read_term(term: str) -> tuple[int, Fraction] | str:
     if match is None:
         return _problem(term)
     whole, part, precision, epsilon, power = match.groups(default="")
-    if max(len(whole), len(part)) > MOST_DIGITS:
-        return f"has more than {MOST_DIGITS} digits before or after its point"
+    if max(len(whole), len(part)) > MAX_DIGITS:
+        return f"has more than {MAX_DIGITS} digits before or after its point"
     if power and power not in _POWERS:
         return f"has another exponent than 2 to {HIGHEST_POWER}"
     number = Fraction(int(whole + part), 10 ** len(part))
@@ -326,9 +326,9 @@ def _problem(term: str) -> str:
 
 
 def _decimal_text(number: Fraction) -> str:
-    """Return the shortest decimal text of a number that has at most `MOST_DIGITS` digits after its point."""
-    whole, part = divmod(int(number * 10**MOST_DIGITS), 10**MOST_DIGITS)
-    return f"{whole}.{part:0{MOST_DIGITS}}".rstrip("0").rstrip(".")
+    """Return the shortest decimal text of a number that has at most `MAX_DIGITS` digits after its point."""
+    whole, part = divmod(int(number * 10**MAX_DIGITS), 10**MAX_DIGITS)
+    return f"{whole}.{part:0{MAX_DIGITS}}".rstrip("0").rstrip(".")
 
 
 def _exact(epsilon: Decimal) -> Decimal:

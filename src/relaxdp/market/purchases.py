@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 
 from relaxdp.errors import UnknownPurchaseError
-from relaxdp.law.level import Level
 from relaxdp.market import listings
 from relaxdp.market.accounts import Account
 from relaxdp.market.listings import Listing, level_columns
 from relaxdp.market.receipts import Receipt
 from relaxdp.market.schema import PURCHASE_MEMBERS, PURCHASES
+from relaxdp.theory.level import Level
 
 OWNED, UPGRADED, REFUNDED = "owned", "upgraded", "refunded"
 

@@ -20,11 +20,11 @@ from typing import Any, NoReturn
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from relaxdp.draw.canonical import length_prefixed
-from relaxdp.draw.key import Key
 from relaxdp.errors import EpsilonError, MarketError, ReceiptForgedError
-from relaxdp.law.epsilon import ONE, as_epsilon, epsilon_text
-from relaxdp.law.level import retention
+from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.keys import Key
+from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
+from relaxdp.theory.level import retention
 
 VERSION = 1
 HEADER = b"relaxdp market receipt 1\n"
@@ -106,7 +106,7 @@ class Signer:
     __slots__ = ("__private", "fingerprint", "public_key")
 
     def __init__(self, key: Key) -> None:
-        self.__private = Ed25519PrivateKey.from_private_bytes(key.derive(length_prefixed(b"market receipt")))
+        self.__private = Ed25519PrivateKey.from_private_bytes(key.derive(prefix_length(b"market receipt")))
         self.public_key = self.__private.public_key().public_bytes_raw()
         self.fingerprint = fingerprint_of(self.public_key)
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from relaxdp.draw.key import Key
-from relaxdp.errors import ForgottenSalesError, MarketClosedError, RelaxdpError, refusing
+from relaxdp.errors import ForgottenSalesError, MarketClosedError, RelaxdpError, on_error
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import OPERATOR
 from relaxdp.market.journal import Forgotten, Journal, Sold
 from relaxdp.market.keys import begin_journal, check_journal, journal_folder, key_file
 from relaxdp.market.market import Market
+from relaxdp.sampling.keys import Key
 from relaxdp.service.maintenance import existing
 from relaxdp.service.settings import Settings
 from relaxdp.storage.database import Database
@@ -99,7 +99,7 @@ def _other_file(sold: Sold) -> str:
 @contextmanager
 def _market(settings: Settings, *, begin: bool) -> Iterator[Market]:
     with ExitStack() as opened:
-        with refusing("Nothing was done."):
+        with on_error("Nothing was done."):
             database = opened.enter_context(existing(settings.database))
             file = key_file(settings, database)
             if file is None:

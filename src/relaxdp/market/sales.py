@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from relaxdp.draw.key import Key
 from relaxdp.errors import (
     CreditsError,
     ListingStateError,
@@ -16,8 +15,6 @@ from relaxdp.errors import (
     OwnedAlreadyError,
     PriceChangedError,
 )
-from relaxdp.law.epsilon import Epsilon, as_epsilon
-from relaxdp.law.level import Level
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import Account, next_number, time_text
 from relaxdp.market.goods import Goods, draw_level, keep_file, level_file, read_file, read_level
@@ -26,6 +23,9 @@ from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.purchases import OWNED, Purchase, receipt_of
 from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
+from relaxdp.sampling.keys import Key
+from relaxdp.theory.epsilon import Epsilon, as_epsilon
+from relaxdp.theory.level import Level
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def told_by(connection: Connection, purchase: Purchase) -> wire.Told:
             most=MOST_READ,
         )
     assert listing.described is not None  # noqa: S101 (it was said before anything was sold)
-    counts, column = Counts(listing), listing.described.path.attribute
+    counts, column = Counts(listing.encoding), listing.described.path.attribute
     with pa_parquet.ParquetFile(pa.py_buffer(read_file(connection, purchase.digest))) as file:
         for batch in file.iter_batches(BATCH_ROWS, columns=[column]):
             counts.add(plain(batch.column(0)), epsilon=purchase.level.epsilon)

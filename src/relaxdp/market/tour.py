@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from relaxdp.device.address import Server
-from relaxdp.draw.key import Key
-from relaxdp.law.epsilon import as_epsilon
 from relaxdp.market.client import MarketClient
 from relaxdp.market.client_pool import Pool
-from relaxdp.mechanisms import Categorical
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.sampling.keys import Key
 from relaxdp.tables.vault import Vault
+from relaxdp.theory.epsilon import as_epsilon
 
 RELEASE, POOL = "heating", "night-shift"
 SELLER, BUYERS, VISITOR = "energy-office", ("anna", "ben"), "you"

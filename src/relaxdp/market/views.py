@@ -11,8 +11,6 @@ import msgspec
 from msgspec import UNSET
 from sqlalchemy import Connection
 
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.level import Level
 from relaxdp.market import accounts, listings, pools, purchases, wire
 from relaxdp.market.levels import better_than
 from relaxdp.market.listings import KeptLevel, Listing
@@ -20,6 +18,8 @@ from relaxdp.market.pools import Standing
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.sales import Deal
 from relaxdp.tables.metadata import ColumnDescription, typed
+from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.level import Level
 
 ENCODER = msgspec.json.Encoder()
 

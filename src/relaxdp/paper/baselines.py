@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.estimation.spreads import categorical_support, share_variance
-from relaxdp.law.epsilon import MOST_DIGITS, Epsilon, as_epsilon
-from relaxdp.law.support import Support
+from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon
+from relaxdp.theory.response import Support
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def split_budget(levels: Iterable[Epsilon]) -> list[Decimal]:
     [Decimal('0.1'), Decimal('0.4'), Decimal('0.5'), Decimal('1')]
     """
     exact = [Decimal(0), *map(as_epsilon, levels)]
-    down = Context(prec=MOST_DIGITS, rounding=ROUND_FLOOR)
+    down = Context(prec=MAX_DIGITS, rounding=ROUND_FLOOR)
     return [as_epsilon(down.subtract(new, old)) for old, new in pairwise(exact)]
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.law.level import log_up
-from relaxdp.law.support import Support
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.theory.level import log_up
+from relaxdp.theory.response import Support
 
 Bits = NDArray[np.uint8]
 

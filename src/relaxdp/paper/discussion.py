@@ -7,15 +7,14 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 
-from relaxdp.audit.attacks import minimum_error_rate
-from relaxdp.audit.laws import retentions
-from relaxdp.law.bridge import NOISE, report_law
-from relaxdp.law.epsilon import threshold
-from relaxdp.law.level import log_up, odds, retention
-from relaxdp.law.transcript import step_odds, transcript_probability
+from relaxdp.audit.attacks import minimum_error_rate, retentions
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
+from relaxdp.theory.epsilon import threshold
+from relaxdp.theory.level import log_up, odds, retention
+from relaxdp.theory.privacy_loss import step_odds, transcript_probability
+from relaxdp.theory.response import NOISE, report_law
 
 LEVELS = (Decimal(1), Decimal(2))
 PRIORS: dict[int, list[tuple[int, ...]]] = {

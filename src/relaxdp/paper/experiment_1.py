@@ -9,10 +9,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.laws import retentions
+from relaxdp.audit.attacks import retentions
 from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import relax_once
-from relaxdp.law.bridge import NOISE
 from relaxdp.paper import figures, judge
 from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
@@ -26,6 +25,7 @@ from relaxdp.paper.repeated import (
     estimate_data,
     measure,
 )
+from relaxdp.theory.response import NOISE
 
 ALPHA, BETA, ROUNDS = Decimal(1), Decimal("0.5"), 10
 POPULATION = Population("experiment 1", (400, 600), tuple(NoisySampling(ALPHA, BETA, ROUNDS)))

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack
 
-from relaxdp.law.relaxation import relaxation_law
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Data, Outcome
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.laws import GRID
+from relaxdp.theory.response import relaxation_law
 
 Floats = NDArray[np.float64]
 

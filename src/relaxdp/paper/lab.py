@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.laws import retentions
-from relaxdp.draw.key import KEY_BYTES, Key
-from relaxdp.encodings.bridges import truth_column
+from relaxdp.audit.attacks import retentions
 from relaxdp.hazmat import SeededEntropy, relax_once
-from relaxdp.law.bridge import NOISE
-from relaxdp.mechanisms import Categorical, Numeric
+from relaxdp.mechanisms.bridged_columns import truth_column
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.numeric import Numeric
+from relaxdp.sampling.keys import KEY_BYTES, Key
+from relaxdp.theory.response import NOISE
 
 Codes = NDArray[np.unsignedinteger]
 Levels = Sequence[Decimal]
@@ -45,8 +46,8 @@ class Sampler(ABC):
 
         This default is the paper's own way: draw the rounding, store it, relax responses to it.
         """
-        ends = truth_column(mechanism.encoding, numbers, entropy=seeded(self.seed, f"rounding {self.name} {purpose}"))
-        return self.transcripts(2, levels, mechanism.encoding.codes(ends)[:, 0], purpose=purpose)
+        ends = truth_column(mechanism, numbers, entropy=seeded(self.seed, f"rounding {self.name} {purpose}"))
+        return self.transcripts(2, levels, mechanism.read_labels(ends)[:, 0], purpose=purpose)
 
 
 class AlgorithmOne(Sampler):
@@ -81,7 +82,7 @@ class KeyedPath(Sampler):
     def numeric(self, mechanism: Numeric, levels: Levels, numbers: NDArray[np.float64], *, purpose: str) -> Codes:
         """Return the bits of numbers; the rounding is on the path too."""
         released = self._released(mechanism, levels, numbers, purpose)
-        return np.asarray(released == mechanism.encoding.high, dtype=np.uint8)
+        return np.asarray(released == mechanism.high, dtype=np.uint8)
 
     def _released(
         self, mechanism: Categorical | Numeric, levels: Levels, truth: NDArray[np.generic], name: str
@@ -90,7 +91,7 @@ class KeyedPath(Sampler):
         seeded(self.seed, "key").keystream().fill(secret)
         key, ids = Key.from_bytes(secret.tobytes()), np.arange(len(truth))
         rows = [
-            mechanism.release(truth, ids, key=key, epsilon=level, release="reproduce", attribute=name)
+            mechanism.release(truth, ids, key=key, epsilon=level, name="reproduce", column=name)
             for level in reversed(levels)
         ]
         return np.stack(rows[::-1])

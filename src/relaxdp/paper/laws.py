@@ -10,14 +10,13 @@ from math import exp
 
 import numpy as np
 
-from relaxdp.audit.laws import retentions
-from relaxdp.law.bridge import report_law
-from relaxdp.law.level import odds
-from relaxdp.law.relaxation import relaxation_law
-from relaxdp.law.transcript import transcript_probability
+from relaxdp.audit.attacks import retentions
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Check, Claim, Data, Outcome
 from relaxdp.paper.lab import Lab, Levels
+from relaxdp.theory.level import odds
+from relaxdp.theory.privacy_loss import transcript_probability
+from relaxdp.theory.response import relaxation_law, report_law
 
 LEVELS = tuple(map(Decimal, ("0.1", "0.5", "1", "2")))
 COUNTED = tuple(map(Decimal, ("0.5", "1", "2")))

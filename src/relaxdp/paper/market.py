@@ -10,15 +10,14 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.attacks import ATTACKS, Relaxed, errors, minimum_error_rate
-from relaxdp.audit.laws import retentions
+from relaxdp.audit.attacks import ATTACKS, Relaxed, errors, minimum_error_rate, retentions
 from relaxdp.hazmat import bridge_once
-from relaxdp.law.bridge import NOISE
-from relaxdp.law.level import odds
-from relaxdp.law.transcript import transcript_probability
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Check, Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
+from relaxdp.theory.level import odds
+from relaxdp.theory.privacy_loss import transcript_probability
+from relaxdp.theory.response import NOISE
 
 VALUES = 3
 LEVELS = tuple(Decimal(step) / 100 for step in range(10, 101))

@@ -6,14 +6,14 @@ from fractions import Fraction
 from itertools import combinations
 from math import exp
 
-from relaxdp.audit.laws import retentions
-from relaxdp.law.bridge import next_report_law, report_law
-from relaxdp.law.level import odds
-from relaxdp.law.transcript import transcript_probability
+from relaxdp.audit.attacks import retentions
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Outcome
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.laws import GRID, solution
+from relaxdp.theory.level import odds
+from relaxdp.theory.privacy_loss import transcript_probability
+from relaxdp.theory.response import next_report_law, report_law
 
 
 def pairs(m: int) -> list[tuple[Fraction, Fraction]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from relaxdp.errors import MissingPartError
+from relaxdp.errors import MissingDependencyError
 
 WIDTH, HEIGHT = 5.6, 3.6
 DOTS_PER_INCH = 160
@@ -93,7 +93,7 @@ def render(draw: Callable[[], Any]) -> dict[str, bytes]:
     try:
         import matplotlib as mpl  # noqa: PLC0415
     except ImportError:
-        raise MissingPartError("figures need matplotlib: pip install 'relaxdp[plot]'.") from None
+        raise MissingDependencyError("figures need matplotlib: pip install 'relaxdp[plot]'.") from None
     files = {}
     settings: Any = {**mpl.rcParamsDefault, **cast("Any", _SETTINGS), "backend": "agg"}
     with mpl.rc_context(settings):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 
-from relaxdp.law.relaxation import relaxation_law
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Data, Outcome
 from relaxdp.paper.lab import Lab
+from relaxdp.theory.response import relaxation_law
 
 LEVELS = ("0.1", "0.5", "1.0", "2.0", "10")
 

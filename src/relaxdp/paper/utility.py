@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 
-from relaxdp.law.bridge import report_law
-from relaxdp.law.support import Support
-from relaxdp.law.transcript import transcript_probability
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Outcome
 from relaxdp.paper.lab import Lab
+from relaxdp.theory.privacy_loss import transcript_probability
+from relaxdp.theory.response import Support, report_law
 
 KEEPS = tuple(Fraction(*pair) for pair in ((1, 10), (1, 4), (1, 2)))
 SHARES = [Fraction(*pair) for pair in ((1, 100), (1, 5), (1, 2), (9, 10))]
@@ -36,9 +35,9 @@ def optimal_utility(lab: Lab) -> Outcome:
     everything = [[transcript_probability(2, KEEPS, each, truth=truth) for each in outputs] for truth in (0, 1)]
     last = [report_law(2, KEEPS[-1], truth=truth) for truth in (0, 1)]
     same = all(information(everything, share) == information(last, share) for share in SHARES)
-    bit = Support.of_one_symbol(KEEPS[-1], 2)
+    bit = Support.from_one_symbol(KEEPS[-1], 2)
     least = all(variance(bit, share) == 1 / information(last, share) for share in SHARES)
-    response = Support.of_one_symbol((ODDS - 1) / (ODDS - 1 + MANY), MANY)
+    response = Support.from_one_symbol((ODDS - 1) / (ODDS - 1 + MANY), MANY)
     noise = 1 / (ODDS + 1)
     bits = Support(noise=noise, gain=Fraction(1, 2) - noise)
     ratio = variance(response, Fraction(1, MANY)) / variance(bits, Fraction(1, MANY))

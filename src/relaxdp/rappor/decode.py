@@ -9,11 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import CountsError, RapporError
+from relaxdp.errors import EstimationError, RapporError
 from relaxdp.estimation import special
-from relaxdp.estimation.combined import Combined
-from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.result import About, Result, check_about
+from relaxdp.estimation.frequency import Combined, Frequency
+from relaxdp.estimation.result import UNKNOWN, About, Result, check_about
 from relaxdp.lazy import scipy
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import Method, RapporCounts, compute_precision
@@ -40,6 +39,11 @@ class Decoded(Result):
     """The share of devices whose word was not listed, unbiased, and its standard error; None where it is not known."""
 
     @property
+    def levels(self) -> dict[str, int]:
+        """All devices, at levels that the bits state."""
+        return {UNKNOWN: self.devices}
+
+    @property
     def labels(self) -> Sequence[str]:  # type: ignore[override]
         """The candidates."""
         return self.estimate.labels
@@ -49,12 +53,12 @@ class Decoded(Result):
         """The unbiased estimates."""
         return self.estimate.value
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         """Return the standard errors."""
-        return self.estimate.standard_error(about)
+        return self.estimate.compute_std_error(about)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends of intervals; the share that people read lies inside, once they are cut at 0."""
+        """Return the ends of intervals. The displayed share is inside, once they are cut at 0."""
         low, high = self.estimate.ends(tail, about)
         return np.minimum(low, self.share), np.where(self.share > 0, np.maximum(high, self.share), high)
 
@@ -62,7 +66,7 @@ class Decoded(Result):
         """Return shares that are not negative and sum to at most 1: less error, at the price of some bias."""
         return self.share
 
-    def detected(self, rate: float = 0.05, correction: Correction = "holm") -> Flags:
+    def find_detected(self, rate: float = 0.05, correction: Correction = "holm") -> Flags:
         """Return which words are there, corrected for the number of candidates.
 
         "holm": the chance that even one word is found that no device has is at most `rate`. "benjamini-hochberg": of
@@ -71,12 +75,16 @@ class Decoded(Result):
         Claim: both rates, measured; tests/statistical/rappor/test_rappor.py.
         """
         if not 0 < rate < 1:
-            raise CountsError("a rate of false words lies between 0 and 1, like 0.05; not {rate}.", rate=rate)
+            raise EstimationError(
+                "The error rate must be between 0 and 1, not {rate}.", hint="Pass a rate such as 0.05.", rate=rate
+            )
         if correction == "benjamini-hochberg":
             return np.asarray(scipy.stats.false_discovery_control(self.p_value) <= rate)
         if correction != "holm":
-            raise CountsError(
-                "the correction is 'holm' or 'benjamini-hochberg', not {correction!r}.", correction=correction
+            raise EstimationError(
+                "Unknown correction {correction!r}. Expected 'holm' or 'benjamini-hochberg'.",
+                hint="Pass correction='holm' or correction='benjamini-hochberg'.",
+                correction=correction,
             )
         order = np.argsort(self.p_value, kind="stable")
         steps = self.p_value[order] * np.arange(len(order), 0, -1)
@@ -92,13 +100,20 @@ def decode(counts: RapporCounts, candidates: CandidateMap | None = None, *, meth
     """
     if counts.shape.is_boolean:
         if candidates is not None:
-            raise RapporError("one bit is a boolean: it is decoded without a map.")
+            raise RapporError(
+                "The reports have one bit (k = 1), which is a boolean. It is decoded without a map.",
+                hint="Leave out the map.",
+            )
         return _decode_boolean(counts, method)
     if candidates is None:
-        raise RapporError("a map of candidates is needed: only words that are looked for can be found.")
+        raise RapporError(
+            "The map of candidates is missing. Only candidates can be found.",
+            hint='Pass a map: --map map.csv, or Candidates.from_words(["flu", "covid"], shape).',
+        )
     if candidates.shape != counts.shape:
         raise RapporError(
-            "the map is for other parameters ({mapped}) than the counts ({counted}).",
+            "The map was made for other parameters ({mapped}) than the counts ({counted}).",
+            hint="Make the map again: `relaxdp rappor map --params params.csv`.",
             mapped=candidates.shape,
             counted=counts.shape,
         )
@@ -119,12 +134,12 @@ class _Words(Result):
     def value(self) -> Floats:
         return self.fit.value
 
-    def standard_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "objects") -> Floats:
         check_about(about)
         return np.sqrt(self.fit.variance if about == "objects" else self.fit.population_variance)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        reach = -float(special.ndtri(tail)) * self.standard_error(about)
+        reach = -float(special.ndtri(tail)) * self.compute_std_error(about)
         return self.value - reach, self.value + reach
 
 
@@ -137,7 +152,7 @@ def _decode_boolean(counts: RapporCounts, method: Method) -> Decoded:
             parts.append(part)
             precisions.append(part.objects * compute_precision(support))
     if not parts:
-        raise RapporError("there are no reports to decode.")
+        raise RapporError("There are no reports to decode.", hint="Add reports first, such as counts.add(...).")
     part = parts[0]
     if len(parts) == 1:
         chance = special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.objects, float(part.support.noise))

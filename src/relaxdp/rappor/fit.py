@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import MissingPartError
+from relaxdp.errors import MissingDependencyError
 from relaxdp.estimation import special
 from relaxdp.lazy import scipy
 from relaxdp.rappor.candidates import CandidateMap
@@ -51,14 +51,14 @@ class Fit:
 def fit_words(estimates: BitEstimates, candidates: CandidateMap) -> Fit:
     """Return the shares of all candidates.
 
-    Where there are too many for least squares, a non-negative LASSO picks the words that stand out, and every other
-    word is fitted beside those alone.
+    Where there are too many for least squares, a non-negative LASSO selects the most likely words. Every other
+    word is fitted together with only those.
     """
     problem = _Problem(estimates, candidates)
     everything = np.arange(len(candidates.words))
     if len(everything) <= LASSO_ABOVE * len(problem.target):
         return problem.fit(everything)
-    chosen = problem.lasso()
+    chosen = problem.select_by_lasso()
     # A LASSO shrinks strong words, and lets others in that share their bits. Once all are fitted together, those are
     # weak again and have to go: they were let in for their noise, and would bias the strong ones.
     return problem.fit(chosen[problem.fit(chosen).score[chosen] > problem.penalty])
@@ -85,7 +85,7 @@ class _Problem:
         right = self._right(design)
         inverse, known = _inverse(matrix)
         value = inverse @ right
-        share = self._constrained(design)
+        share = self._fit_constrained(design)
         residual = self.target - (design @ value - self.background * value.sum())
         fitted = np.clip(design @ share + self.background * (1 - share.sum()), 0, 1)
         sampled = fitted * (1 - fitted) / np.repeat(self.devices, self.bits)
@@ -107,13 +107,13 @@ class _Problem:
         found.variance[model] = np.maximum(dispersion * (noise + objects), seen - per_bit)
         found.population_variance[model] = np.maximum(dispersion * (noise + population), seen - per_bit + own)
         if len(model) < size:
-            self._beside(found, model, inverse, value, residual)
+            self._fit_others(found, model, inverse, value, residual)
         found.score[:] = found.value / np.sqrt(found.variance)
         if len(model) < size:
-            found.score[:] *= self._without_best_cohort(found.value, model, residual)
+            found.score[:] *= self._drop_best_cohort(found.value, model, residual)
         return found
 
-    def _beside(self, found: Fit, model: Places, inverse: Floats, value: Floats, residual: Floats) -> None:
+    def _fit_others(self, found: Fit, model: Places, inverse: Floats, value: Floats, residual: Floats) -> None:
         """Fit every word that is not in the model as if it alone were added to it."""
         others = np.setdiff1d(np.arange(len(found.value)), model)
         design = self.design[:, others]
@@ -132,7 +132,7 @@ class _Problem:
         pulled = np.clip(found.value[others], 0, 1)
         found.population_variance[others] = found.variance[others] + pulled * (1 - pulled) / self.devices.sum()
 
-    def _without_best_cohort(self, value: Floats, model: Places, residual: Floats) -> Floats:
+    def _drop_best_cohort(self, value: Floats, model: Places, residual: Floats) -> Floats:
         """Return by how much each score shrinks without the cohort that speaks most for the word; at most 1.
 
         Among very many candidates some meet strong words that nobody listed, but hardly in more than one cohort.
@@ -183,7 +183,7 @@ class _Problem:
             rest += float(moves.sum(axis=0) ** 2 @ share + strange_together) / devices, float(together**2 @ squares)
         return objects, population, seen, rest
 
-    def _constrained(self, design: Any) -> Floats:
+    def _fit_constrained(self, design: Any) -> Floats:
         """Return shares that are not negative and sum, with that of the others, to 1: scipy's NNLS.
 
         The sum is a row of the system with a weight so large that it holds to a millionth.
@@ -201,12 +201,14 @@ class _Problem:
         shares = solution[:-1]
         return np.asarray(shares / max(1.0, shares.sum()))
 
-    def lasso(self) -> Places:
+    def select_by_lasso(self) -> Places:
         """Return the words that a non-negative LASSO gives a share; the penalty lets few pass by luck."""
         try:
             from sklearn.linear_model import Lasso  # noqa: PLC0415 (slow to import)
         except ImportError:
-            raise MissingPartError("so many candidates need scikit-learn: pip install 'relaxdp[decode]'.") from None
+            raise MissingDependencyError(
+                "Decoding with more candidates than bits needs scikit-learn.", hint="Run: pip install 'relaxdp[decode]'"
+            ) from None
         roots = np.sqrt(self.weights)
         listed = self.design.multiply(roots[:, None]).tocsc()
         lengths = np.sqrt(np.asarray(listed.power(2).sum(axis=0)).ravel())

@@ -12,11 +12,11 @@ from math import exp, log, sqrt
 
 from relaxdp.errors import PlanError, RapporError
 from relaxdp.estimation import special
-from relaxdp.estimation.planning import DIGITS, MOST_OBJECTS
-from relaxdp.law.epsilon import Epsilon, as_epsilon
+from relaxdp.estimation.planning import DIGITS, MAX_N
 from relaxdp.lazy import scipy
-from relaxdp.rappor.candidates import MOST_CANDIDATES
-from relaxdp.rappor.filter import MOST_COHORTS, BloomShape, bit_support, bloom_threshold, noise_of
+from relaxdp.mechanisms.bloom_filter import MAX_COHORTS, BloomShape, bit_support, bloom_threshold, compute_noise
+from relaxdp.rappor.candidates import MAX_CANDIDATES
+from relaxdp.theory.epsilon import Epsilon, as_epsilon
 
 POWER = 0.9
 """With which probability a word with the smallest share that is promised is found."""
@@ -40,7 +40,7 @@ class Plan:
     """A word with this share is found with a probability of 90 %."""
 
 
-def word_error(shape: BloomShape, *, epsilon: Epsilon, devices: int, candidates: int) -> float:
+def compute_word_error(shape: BloomShape, *, epsilon: Epsilon, devices: int, candidates: int) -> float:
     """Return the standard error of a rare word's share.
 
     The noise of a bit, divided among the bits that a word sets; a little more because candidates share bits, and
@@ -49,11 +49,14 @@ def word_error(shape: BloomShape, *, epsilon: Epsilon, devices: int, candidates:
     Claim: within 10 % of what the decoder finds; tests/unit/rappor/test_plan.py.
 
     >>> shape = BloomShape(bits=128, hashes=2, cohorts=64)
-    >>> round(word_error(shape, epsilon="4.394449", devices=100_000, candidates=300), 5)
+    >>> round(compute_word_error(shape, epsilon="4.394449", devices=100_000, candidates=300), 5)
     0.00206
     """
     if shape.is_boolean:
-        raise RapporError("one bit is a boolean, which is planned as two values.", remedy="plan_boolean")
+        raise RapporError(
+            "The reports have one bit (k = 1), which is a boolean. It is planned as two values.",
+            hint="Plan two values: rx.plan(values=2), or `relaxdp plan --values 2`.",
+        )
     check_numbers(devices, candidates)
     support = bit_support(bloom_threshold(shape, epsilon))
     noise, gain = float(support.noise), float(support.gain)
@@ -66,7 +69,7 @@ def word_error(shape: BloomShape, *, epsilon: Epsilon, devices: int, candidates:
     return sqrt(variance * careful / (devices * own * free))
 
 
-def smallest_share(standard_error: float, candidates: int) -> float:
+def compute_smallest_share(standard_error: float, candidates: int) -> float:
     """Return the share of a word that is found with a probability of 90 %, with Holm's correction at 5 %."""
     return -float(special.ndtri(RATE / candidates) + special.ndtri(1 - POWER)) * standard_error
 
@@ -77,8 +80,8 @@ def advise(
 ) -> list[Plan]:  # fmt: skip
     """Return plans at one level, that with the smallest share first.
 
-    As many bits as it takes that who has which word matters little beside the noise, and as many cohorts as it takes
-    that candidates seldom share their bits.
+    There are enough bits that the sampling of words matters little compared with the noise, and enough cohorts that
+    candidates seldom share their bits.
     """
     check_numbers(devices, candidates)
     exact = as_epsilon(epsilon)
@@ -93,7 +96,9 @@ def advise_share(
     """Return plans that find words with this share, that with the smallest epsilon first; rounded up."""
     check_numbers(devices, candidates)
     if not 0 < share < 1:
-        raise PlanError("a share lies between 0 and 1, like 0.01; not {share}.", share=share)
+        raise PlanError(
+            "The share must be between 0 and 1, not {share}.", hint="Pass a share such as 0.01.", share=share
+        )
     plans = []
     for each in hashes:
 
@@ -113,8 +118,9 @@ def advise_share(
         plans.append(_plan(_shape(each, bits, cohorts, candidates, level), level, devices, candidates))
     if not plans:
         raise PlanError(
-            "no epsilon finds words with a share of {share:g} among {candidates:,} candidates with "
-            "{devices:,} devices. More devices are needed.",
+            "No epsilon is enough to find words with a share of {share:g} among {candidates:,} "
+            "candidates with {devices:,} devices.",
+            hint="Plan with more devices, fewer candidates or a larger share.",
             candidates=candidates,
             share=share,
             devices=devices,
@@ -123,8 +129,8 @@ def advise_share(
 
 
 def _plan(shape: BloomShape, epsilon: Decimal, devices: int, candidates: int) -> Plan:
-    error = word_error(shape, epsilon=epsilon, devices=devices, candidates=candidates)
-    return Plan(shape, epsilon, noise_of(shape, epsilon), error, smallest_share(error, candidates))
+    error = compute_word_error(shape, epsilon=epsilon, devices=devices, candidates=candidates)
+    return Plan(shape, epsilon, compute_noise(shape, epsilon), error, compute_smallest_share(error, candidates))
 
 
 def _shape(hashes: int, bits: int | None, cohorts: int | None, candidates: int, epsilon: Decimal) -> BloomShape:
@@ -134,7 +140,7 @@ def _shape(hashes: int, bits: int | None, cohorts: int | None, candidates: int, 
             bits *= 2
     if cohorts is None:
         cohorts = _LEAST_COHORTS
-        while cohorts < MOST_COHORTS and candidates > _LOAD * cohorts * bits:
+        while cohorts < MAX_COHORTS and candidates > _LOAD * cohorts * bits:
             cohorts *= 2
     return BloomShape(bits, hashes, cohorts)
 
@@ -145,15 +151,20 @@ def _noise(hashes: int, bits: int, epsilon: Decimal) -> float:
 
 
 def check_numbers(devices: int, candidates: int) -> None:
-    """Refuse numbers that are none."""
-    if not isinstance(devices, int) or not 1 <= devices <= MOST_OBJECTS:
-        raise PlanError("the number of devices must be a whole number from 1 to 10^15, not {devices}.", devices=devices)
-    if not isinstance(candidates, int) or not 1 <= candidates <= MOST_CANDIDATES:
+    """Reject numbers that are not whole or out of range."""
+    if not isinstance(devices, int) or not 1 <= devices <= MAX_N:
         raise PlanError(
-            "the number of candidates must be a whole number from 1 to {most:,}, not {candidates}.",
-            most=MOST_CANDIDATES,
+            "The number of devices must be a whole number from 1 to 10^15, not {devices}.",
+            hint="Pass a number such as 100000.",
+            devices=devices,
+        )
+    if not isinstance(candidates, int) or not 1 <= candidates <= MAX_CANDIDATES:
+        raise PlanError(
+            "The number of candidates must be a whole number from 1 to {most:,}, not {candidates}.",
+            hint="Pass a number such as 100.",
+            most=MAX_CANDIDATES,
             candidates=candidates,
         )
 
 
-__all__ = ["POWER", "RATE", "Plan", "advise", "advise_share", "smallest_share", "word_error"]
+__all__ = ["POWER", "RATE", "Plan", "advise", "advise_share", "compute_smallest_share", "compute_word_error"]

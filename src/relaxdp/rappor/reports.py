@@ -13,13 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.encodings.bits import check_padding, unpack_bits
-from relaxdp.encodings.packed import packed_matrix
-from relaxdp.errors import CountsError, DescriptionError, LevelMismatchError, RapporError, TableFileError
-from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.errors import EstimationError, LevelError, MetadataError, RapporError, TableFileError
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.packed import check_padding, packed_matrix, unpack_bits
 from relaxdp.tables.files import Format, Input, get_sidecar, open_text
 from relaxdp.tables.metadata import FileDescription
+
+_GIVE_ENCODED = "Pass a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote."
+_GIVE_PARAMS = "Pass the parameter file with which the reports were made."
 
 CLIENT, COHORT, REPORT = "client", "cohort", "report"
 
@@ -33,32 +35,36 @@ def read_description(path: Path, shape: BloomShape) -> FileDescription:
     lacking = [name for name in wanted if name not in table.schema.names]
     if lacking:
         raise RapporError(
-            "{path!r} holds no RAPPOR reports: it lacks the column {column!r}.",
-            hint="Name a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote.",
+            "The file {path!r} does not contain RAPPOR reports. It does not have the column {column!r}.",
+            hint=_GIVE_ENCODED,
             path=str(path),
             column=lacking[0],
         )
-    if description is None or stated is None or stated.encoding != BloomEncoding.name:
-        raise DescriptionError(
-            "{path!r} does not state the level of its reports.",
-            hint="Name a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote. The description of a CSV "
-            "file is in {sidecar!r}.",
+    if description is None or stated is None or stated.encoding != Bloom.name:
+        raise MetadataError(
+            "The file {path!r} does not state the epsilon of its reports.",
+            hint="Pass a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote. Keep "
+            "{sidecar!r} next to a CSV file.",
             path=str(path),
             sidecar=get_sidecar(path).name,
         )
-    encoding: Any = stated.made_encoding()
+    encoding: Any = stated.mechanism()
     if encoding.shape != shape:
         raise RapporError(
-            "The reports in {file!r} have {found}, and the parameters are {shape}.",
-            hint="Pass the parameter file with which the reports were made.",
+            "The reports in {file!r} have the parameters {found}, and the parameter file has {shape}.",
+            hint=_GIVE_PARAMS,
             file=str(path),
             found=encoding.shape,
             shape=shape,
         )
     try:
         encoding.level(stated.epsilon, stated.threshold)
-    except LevelMismatchError:
-        raise DescriptionError("{path!r} states a level and a threshold that differ.", path=str(path)) from None
+    except LevelError:
+        raise MetadataError(
+            "The file {path!r} states an epsilon and a threshold that do not belong together.",
+            hint="Write the file again: `relaxdp rappor relax`.",
+            path=str(path),
+        ) from None
     return description
 
 
@@ -66,20 +72,25 @@ def report_batches(
     path: Path, id_column: str, shape: BloomShape
 ) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.uint8]]]:
     """Return the ids, cohorts and bits (bit 0 first) of a file of reports, batch by batch."""
-    table, first_row, where = Input(path), 0, f"{str(path)!r}, "
-    with _ragged(table), closing(table.batches((id_column, COHORT, REPORT))) as batches:
+    table, first_row = Input(path), 0
+    with _explain_ragged_lines(table), closing(table.batches((id_column, COHORT, REPORT))) as batches:
         for batch in batches:
-            cohorts, ids = _cohorts(batch.column(COHORT), shape, first_row, where), batch.column(id_column)
+            cohorts, ids = _cohorts(batch.column(COHORT), shape, first_row, path), batch.column(id_column)
             if ids.null_count:
                 row = first_row + pc.index(pc.is_null(ids), True).as_py() + 1
-                raise RapporError("{where}row {row:,}: the client is missing.", where=where, row=row)
-            yield ids, cohorts, bits_of_reports(batch.column(REPORT), shape, first_row, where)
+                raise RapporError(
+                    "Row {row:,} of {path!r}: the client is missing.",
+                    hint="Remove rows without a client.",
+                    path=str(path),
+                    row=row,
+                )
+            yield ids, cohorts, read_bits(batch.column(REPORT), shape, first_row, path)
             first_row += batch.num_rows
 
 
 @contextmanager
-def _ragged(table: Input) -> Iterator[None]:
-    """Say which line of a CSV file has more or fewer fields than its header, where it cannot be read."""
+def _explain_ragged_lines(table: Input) -> Iterator[None]:
+    """Name the line of a CSV file that has more or fewer fields than its header."""
     try:
         yield
     except TableFileError:
@@ -89,16 +100,17 @@ def _ragged(table: Input) -> Iterator[None]:
                 for row in reader:
                     if row and len(row) != len(table.schema.names):
                         raise RapporError(
-                            "{table!r}, line {line:,}: the header has {columns} fields, and this line {row}.",
+                            "Line {line:,} of {table!r} has {found} fields, and the header has {columns}.",
+                            hint="Correct the line.",
                             table=str(table.path),
                             line=reader.line_num,
                             columns=len(table.schema.names),
-                            row=len(row),
+                            found=len(row),
                         ) from None
         raise
 
 
-def _cohorts(column: Any, shape: BloomShape, first_row: int, where: str) -> NDArray[np.int64]:
+def _cohorts(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDArray[np.int64]:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         whole = pc.fill_null(pc.match_substring_regex(column, "^[0-9]{1,9}$"), False)
         numbers = column.cast(pa.int64()) if pc.all(whole, min_count=0).as_py() else None
@@ -107,14 +119,20 @@ def _cohorts(column: Any, shape: BloomShape, first_row: int, where: str) -> NDAr
         numbers = column.cast(pa.int64()) if pa.types.is_integer(column.type) else None
     if numbers is None or numbers.null_count:
         row = first_row + max(0, pc.index(whole, False).as_py()) + 1
-        raise RapporError("{where}row {row:,}: the cohort is missing or not a whole number.", where=where, row=row)
+        raise RapporError(
+            "Row {row:,} of {path!r}: the cohort is missing or not a whole number.",
+            hint=_GIVE_ENCODED,
+            path=str(path),
+            row=row,
+        )
     cohorts = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.int64)
     outside = (cohorts < 0) | (cohorts >= shape.cohorts)
     if outside.any():
         row = int(np.argmax(outside))
         raise RapporError(
-            "{where}row {row:,}: cohorts go from 0 to {last}, and {cohort} is none of them.",
-            where=where,
+            "Row {row:,} of {path!r}: the cohort must be from 0 to {last}, not {cohort}.",
+            hint=_GIVE_PARAMS,
+            path=str(path),
             last=shape.cohorts - 1,
             cohort=cohorts[row],
             row=first_row + row + 1,
@@ -122,19 +140,17 @@ def _cohorts(column: Any, shape: BloomShape, first_row: int, where: str) -> NDAr
     return cohorts
 
 
-def bits_of_reports(column: Any, shape: BloomShape, first_row: int = 0, where: str = "") -> NDArray[np.uint8]:
-    """Return the bits of packed reports, or of text with the highest bit first, as (reports, bits).
-
-    `where` stands in front of the row in an error: the file, if there may be several.
-    """
+def read_bits(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDArray[np.uint8]:
+    """Return the bits of packed reports, or of text with the highest bit first, as (reports, bits)."""
     if pa.types.is_fixed_size_binary(column.type) or pa.types.is_binary(column.type):
         try:
-            packed = packed_matrix(column, -(-shape.bits // 8), first_row)
+            packed = packed_matrix(column, -(-shape.bits // 8))
             check_padding(packed, shape.bits)
-        except CountsError:
+        except EstimationError:
             raise RapporError(
-                "{where}the reports do not have the k = {bits} bits that the parameters say.",
-                where=where,
+                "The reports in {path!r} do not have the k = {bits} bits of the parameters.",
+                hint=_GIVE_PARAMS,
+                path=str(path),
                 bits=shape.bits,
             ) from None
         return unpack_bits(packed, shape.bits)
@@ -142,8 +158,9 @@ def bits_of_reports(column: Any, shape: BloomShape, first_row: int = 0, where: s
     if (lengths != shape.bits).any():
         row = int(np.argmax(lengths != shape.bits))
         raise RapporError(
-            "{where}row {row:,}: the report has {length} bits, and the parameters say k = {bits}.",
-            where=where,
+            "Row {row:,} of {path!r}: the report has {length} bits, and the parameters have k = {bits}.",
+            hint=_GIVE_PARAMS,
+            path=str(path),
             length=lengths[row],
             bits=shape.bits,
             row=first_row + row + 1,
@@ -152,5 +169,10 @@ def bits_of_reports(column: Any, shape: BloomShape, first_row: int = 0, where: s
     strange = np.flatnonzero((letters != 48) & (letters != 49))
     if len(strange):  # the lengths above are in bytes, so that all reports have equally many letters
         row = first_row + int(strange[0]) // shape.bits + 1
-        raise RapporError("{where}row {row:,}: the report is not made of zeros and ones.", where=where, row=row)
+        raise RapporError(
+            "Row {row:,} of {path!r}: the report has other characters than 0 and 1.",
+            hint=_GIVE_ENCODED,
+            path=str(path),
+            row=row,
+        )
     return np.ascontiguousarray((letters - 48).reshape(len(column), shape.bits)[:, ::-1])

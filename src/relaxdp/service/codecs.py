@@ -9,10 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.draw.stream import Words
-from relaxdp.encodings.protocol import Codes, Encoding, Packed, code_dtype
 from relaxdp.errors import ReportOutsideEncodingError
 from relaxdp.estimation.transitions import count_both, equal_symbols, told_labels
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.packed import (
+    SEED_BYTES,
+    Codes,
+    Packed,
+    code_dtype,
+    count_packed,
+    pack_reports,
+    packed_width,
+    unpack_reports,
+)
+from relaxdp.sampling.stream import Words
 
 Integers = NDArray[np.int64]
 Counted = dict[int, Integers]
@@ -27,10 +38,12 @@ class Codec:
     A report travels as its label, or as its bytes in base64 where it has none.
     """
 
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: Mechanism) -> None:
         self._encoding = encoding
-        self._first = COHORT_BYTES if encoding.cohorts else 0
-        self.width = self._first + encoding.packed_width
+        self._cohorts = encoding.shape.cohorts if isinstance(encoding, Bloom) else 0
+        self._first = COHORT_BYTES if self._cohorts else 0
+        self._packed_width = packed_width(encoding)
+        self.width = self._first + self._packed_width
         """How many bytes a kept report has."""
         self._known = None if encoding.report_width else _labels(encoding)
         self._told: int | None = None
@@ -42,13 +55,13 @@ class Codec:
             raise outside()
         if cohort is None:
             return kept
-        if not 0 <= cohort < self._encoding.cohorts:
+        if not 0 <= cohort < self._cohorts:
             raise outside()
         return cohort.to_bytes(COHORT_BYTES, "little") + kept
 
     def fixed(self, kept: bytes) -> bytes:
         """Return what must be the same at all levels of a device: its seed, its cohort."""
-        return kept[: self._first] if self._first else self._encoding.kept_part(kept)
+        return kept[: SEED_BYTES if self._encoding.seeded else self._first]
 
     def count(self, kept: Sequence[bytes]) -> Counted:
         """Return the counts of kept reports, by cohort where there are any."""
@@ -73,7 +86,7 @@ class Codec:
 
     def codes(self, kept: Sequence[bytes]) -> tuple[Codes, Words | None]:
         """Return codes and seeds of kept reports."""
-        return self._encoding.unpack(self._packed(kept))
+        return unpack_reports(self._encoding, self._packed(kept))
 
     def column(self, kept: Sequence[bytes]) -> Any:
         """Return kept reports as an Arrow column, as a released file has it."""
@@ -81,7 +94,7 @@ class Codec:
 
     def kept(self, column: Any) -> list[bytes]:
         """Return a column of reports as the bytes in which single ones are kept: the inverse of `column`."""
-        return [row.tobytes() for row in self._encoding.pack(*self._encoding.read(column))]
+        return [row.tobytes() for row in pack_reports(self._encoding, *self._encoding.read(column))]
 
     def cohorts(self, kept: Sequence[bytes]) -> NDArray[np.uint32] | None:
         """Return the cohorts of kept reports, where there are any."""
@@ -91,14 +104,20 @@ class Codec:
         return np.asarray(first.view("<u4")[:, 0], dtype=np.uint32)
 
     def _counted(self, packed: Packed) -> Integers:
-        return np.concatenate([np.array([len(packed)], dtype=np.int64), self._encoding.count_packed(packed)])
+        return np.concatenate([np.array([len(packed)], dtype=np.int64), count_packed(self._encoding, packed)])
 
     def _bytes(self, report: str | int | float) -> bytes | None:
         try:
             kept = binascii.a2b_base64(report, strict_mode=True) if isinstance(report, str) else b""
         except ValueError:  # also what is not ASCII
             return None
-        return kept if len(kept) == self._encoding.packed_width and self._encoding.is_report(kept) else None
+        return kept if len(kept) == self._packed_width and self._is_report(kept) else None
+
+    def _is_report(self, packed: bytes) -> bool:
+        """Return whether bytes of the right width are a report. Called once for every report that arrives."""
+        if self._encoding.symbols > 1 or self._cohorts:
+            return not packed[-1] >> (8 - -self._encoding.symbols % 8)  # the rest of the last byte is zero
+        return int.from_bytes(packed[SEED_BYTES if self._encoding.seeded else 0 :], "little") < self._encoding.alphabet
 
     def _packed(self, kept: Sequence[bytes]) -> Packed:
         return np.ascontiguousarray(self._matrix(kept)[:, self._first :])
@@ -107,10 +126,10 @@ class Codec:
         return np.frombuffer(b"".join(kept), dtype=np.uint8).reshape(len(kept), self.width)
 
 
-def _labels(encoding: Encoding) -> dict[Any, bytes]:
+def _labels(encoding: Mechanism) -> dict[Any, bytes]:
     """Return what is kept of each report that there is."""
     codes = np.arange(encoding.alphabet, dtype=code_dtype(encoding.alphabet))[:, None]
-    return dict(zip(encoding.reports(codes), (row.tobytes() for row in encoding.pack(codes)), strict=True))
+    return dict(zip(encoding.reports(codes), (row.tobytes() for row in pack_reports(encoding, codes)), strict=True))
 
 
 def outside() -> ReportOutsideEncodingError:

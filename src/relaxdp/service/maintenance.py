@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from relaxdp.draw.private_file import sync_folder
-from relaxdp.errors import ServiceError, refusing
+from relaxdp.errors import ServiceError, on_error
+from relaxdp.sampling.private_file import sync_folder
 from relaxdp.service.limits import networks_of
 from relaxdp.service.schema import SCHEMA
 from relaxdp.service.settings import Settings
@@ -20,7 +20,7 @@ from relaxdp.storage.address import SqliteAddress
 from relaxdp.storage.database import Database, address_of, check_file
 
 
-@refusing("Nothing was started.")
+@on_error("Nothing was started.")
 def prepare(
     settings: Settings, token_file: Path | None = None, *, opened: Callable[[Settings], object] | None = None
 ) -> str | None:
@@ -42,7 +42,7 @@ def prepare(
         database.close()
 
 
-@refusing("No token was made.")
+@on_error("No token was made.")
 def renew_token(url: str, token_file: Path | None = None) -> str:
     """Replace the operator's token and return the new one; it is in `token_file` already, where one was named.
 
@@ -71,13 +71,13 @@ def existing(url: str) -> Iterator[Database]:
         database.close()
 
 
-@refusing("Nothing was written.")
+@on_error("Nothing was written.")
 def back_up(url: str, target: Path) -> None:
     """Write a consistent copy of the database, also while the service runs. An existing file is replaced whole."""
     _copy(_file_of(url), target)
 
 
-@refusing("Nothing was restored.")
+@on_error("Nothing was restored.")
 def restore(source: Path, url: str) -> None:
     """Make a database from a copy. There must be none yet: what is there is never overwritten."""
     target = _file_of(url)

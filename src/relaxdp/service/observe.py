@@ -184,7 +184,7 @@ STATUSES: dict[type[RelaxdpError], int] = {
     errors.WrongMediaTypeError: 415,
     errors.ReportOutsideEncodingError: 422,
     errors.CampaignError: 422,
-    errors.MissingPartError: 422,
+    errors.MissingDependencyError: 422,
     errors.TooManyRequestsError: 429,
     errors.HeadTooLargeError: 431,
     errors.StorageUnavailableError: 503,

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import sqrt
 
-from relaxdp.encodings.protocol import Encoding
 from relaxdp.estimation import special
 from relaxdp.estimation.result import questions_of, tail_of
 from relaxdp.estimation.spreads import Spread, spread_of
-from relaxdp.law.level import Level
-from relaxdp.rappor.filter import BloomShape
-from relaxdp.rappor.plan import word_error
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.rappor.plan import compute_word_error
 from relaxdp.service.wire import Method, Target
+from relaxdp.theory.level import Level
 
 MOST_DEVICES = 10**15
 DEFAULT = Target(half_width=0.0)
@@ -30,7 +30,7 @@ class Precision:
     tests/unit/collector/test_rules.py.
     """
 
-    def __init__(self, encoding: Encoding, epsilons: Sequence[str], target: Target, candidates: int = 0) -> None:
+    def __init__(self, encoding: Mechanism, epsilons: Sequence[str], target: Target, candidates: int = 0) -> None:
         labels, measure = candidates or len(encoding.labels), encoding.measure
         exclusive = encoding.joint == "exclusive"
         together = target.simultaneous and measure is None
@@ -106,5 +106,5 @@ def _fewest(width: Callable[[int], float], wanted: float) -> int | None:
 
 
 def _of_words(shape: BloomShape, level: Level, candidates: int) -> Spread:
-    variance = word_error(shape, epsilon=str(level), devices=1, candidates=candidates) ** 2
+    variance = compute_word_error(shape, epsilon=str(level), devices=1, candidates=candidates) ** 2
     return Spread(variance, 0.0, 1 / variance)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, delete, insert, select
 
-from relaxdp.draw.private_file import PrivateFileError, write_private
 from relaxdp.errors import ServiceError
+from relaxdp.sampling.private_file import PrivateFileError, write_private
 from relaxdp.service.schema import TOKENS
 from relaxdp.storage.database import Database
 

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from relaxdp.encodings.protocol import Encoding
-from relaxdp.encodings.registry import made
 from relaxdp.errors import CampaignError
-from relaxdp.estimation.advice import best_encoding
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.estimation.advice import rank_mechanisms
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.registry import create_mechanism
 
 WHOLE_TEXT = "$(?!\\n)"
 """The end of a pattern: `$` alone would let a last line feed pass where Python reads it."""
@@ -56,14 +56,16 @@ class Target(Struct, frozen=True, forbid_unknown_fields=True):
     method: Method = "average"
 
 
+ONLY_IN_TABLES = frozenset({"numeric-missing"})
+"""Mechanisms that a campaign cannot have: a device has an answer."""
 _MOST_BLOOM_COUNTS = 1 << 18
 _MOST_CANDIDATE_BITS = 1_000_000
 _MOST_WHOLE = 1 << 53
 
 
-def encoding_of(asked: EncodingRequest) -> Encoding:
+def encoding_of(asked: EncodingRequest) -> Mechanism:
     """Return the encoding of a completed definition."""
-    return made(asked.name, values=asked.values, range=asked.range, options=asked.options)
+    return create_mechanism(asked.name, values=asked.values, range=asked.range, options=asked.options)
 
 
 def resolved(asked: EncodingRequest, last: str) -> EncodingRequest:
@@ -72,9 +74,9 @@ def resolved(asked: EncodingRequest, last: str) -> EncodingRequest:
         raise CampaignError("whole numbers as values must be below 2**53.")
     name = asked.name
     if name == "auto":
-        name = "numeric" if asked.values is None else best_encoding(len(asked.values), last).best
-    encoding = made(name, values=asked.values, range=asked.range, options=asked.options, epsilon=last)
-    if not encoding.is_asked:
+        name = "numeric" if asked.values is None else rank_mechanisms(len(asked.values), last).best
+    encoding = create_mechanism(name, values=asked.values, range=asked.range, options=asked.options, epsilon=last)
+    if name in ONLY_IN_TABLES:
         raise CampaignError("the encoding {encoding!r} is for tables, and no device is asked for it.", encoding=name)
     if encoding.domain == "words":
         _check_words(BloomShape(**encoding.options), asked.candidates)

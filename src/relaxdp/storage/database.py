@@ -31,7 +31,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
 from relaxdp.errors import (
-    MissingPartError,
+    MissingDependencyError,
     RelaxdpError,
     ServiceError,
     StorageUnavailableError,
@@ -168,7 +168,7 @@ def address_of(url: str, *, timeout: float = 30.0) -> SqliteAddress | PostgresAd
     try:
         found = postgres_address(url, timeout=timeout)
     except ImportError:
-        raise MissingPartError("PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'.") from None
+        raise MissingDependencyError("PostgreSQL needs psycopg: pip install 'relaxdp[postgres]'.") from None
     if found is None:
         raise ServiceError(
             "the database's URL cannot be understood: it is written postgresql://user@host/database, and in a "

@@ -7,8 +7,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from relaxdp.draw.private_file import sync_folder, write_private
 from relaxdp.errors import VaultError
+from relaxdp.sampling.private_file import sync_folder, write_private
 from relaxdp.tables.folder import IGNORE, KEY, LEDGER, SETTINGS, SNAPSHOTS, VaultFolder, list_snapshots
 from relaxdp.tables.snapshot import snapshot_path
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from relaxdp.errors import RelaxdpError
-from relaxdp.law.epsilon import epsilon_text
 from relaxdp.ledger.account import Account, ColumnState
 from relaxdp.tables.folder import VaultFolder
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
@@ -21,6 +20,7 @@ from relaxdp.tables.plan import PlannedColumn
 from relaxdp.tables.snapshot import Kind, Snapshot, join_ids, normalize_ids, read_id_type, restore_ids, same_type
 from relaxdp.tables.sorting import NotAscendingError
 from relaxdp.tables.source import open_source
+from relaxdp.theory.epsilon import epsilon_text
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ def _check_released(
 
 
 def _is_same_path(described: ColumnDescription, state: ColumnState, id_type: str) -> bool:
-    encoding = described.made_encoding()
+    encoding = described.mechanism()
     return (encoding.name, encoding.params.hex(), described.id_type) == (state.mechanism, state.params, id_type)
 
 
@@ -136,7 +136,7 @@ def _compare_reports(
 ) -> tuple[int, int]:
     """Return how many reports of a file differ from what the snapshot gives, and how many were compared."""
     mechanism = described.mechanism()
-    level = mechanism.encoding.level(described.epsilon, described.threshold)
+    level = mechanism.level(described.epsilon, described.threshold)
     planned = PlannedColumn(state.column, mechanism, "", level, described.path, level.epsilon * 0, state)
     names = [field.name for field in planned.fields()]
     known: list[tuple[Any, list[Any]]] = []

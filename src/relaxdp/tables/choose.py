@@ -13,15 +13,18 @@ from functools import partial
 from math import sqrt
 from typing import Any
 
-from relaxdp.encodings.declared import CategoricalEncoding, DeclaredEncoding
-from relaxdp.encodings.local_hash import LocalHashEncoding, best_buckets
-from relaxdp.encodings.protocol import Encoding
-from relaxdp.encodings.unary import OptimisedUnaryEncoding
-from relaxdp.estimation.advice import ALIKE, mean_error
+from relaxdp.estimation.advice import ALIKE, mean_error, planned_support
 from relaxdp.estimation.spreads import share_variance
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.support import Support
-from relaxdp.mechanisms import Categorical, LocalHash, Mechanism, Numeric, Unary, Wave, mechanism_of
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.declared import require_list
+from relaxdp.mechanisms.local_hash import LocalHash, best_buckets
+from relaxdp.mechanisms.numeric import Numeric
+from relaxdp.mechanisms.packed import packed_width
+from relaxdp.mechanisms.square_wave import SquareWave
+from relaxdp.mechanisms.unary import Unary
+from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.response import Support
 
 MAX_LEVEL = Decimal(4)
 """Levels above it are planned for only where the first release is there already, or where it is the planned one."""
@@ -43,11 +46,11 @@ class NumberRange:
     clip: bool = False
     missing: bool = False
 
-    def matches(self, encoding: Any) -> bool:
+    def matches(self, mechanism: Any) -> bool:
         """Return whether a mechanism has this range."""
-        return encoding.domain == "range" and (encoding.low, encoding.high, encoding.clip) == (
+        return mechanism.domain == "range" and (mechanism.low, mechanism.high, mechanism.clip) == (
             self.low, self.high, self.clip,
-        ) and (encoding.name == "numeric-missing") == self.missing  # fmt: skip
+        ) and (mechanism.name == "numeric-missing") == self.missing  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Choice:
 class _Candidate:
     """A mechanism that may be chosen, the size of its reports, and its standard errors at a level."""
 
-    make: Callable[[], Mechanism]
+    create: Callable[[], Mechanism]
     report_bytes: int
     errors_at: Callable[[Decimal], list[float]]
 
@@ -101,14 +104,14 @@ def choose_mechanism(
             return Choice(found, "the only one for numbers that may be missing")
         candidates = list(_number_candidates(declared))
     else:
-        values = list(DeclaredEncoding.listed(declared))
+        values = list(require_list(declared))
         if len(values) <= FEW_VALUES:
             return Choice(Categorical(values), f"best for up to {FEW_VALUES} values")
         candidates = list(_value_candidates(values, levels[-1]))
     ratios = _worst_ratios(candidates, levels)
     alike = [place for place, ratio in enumerate(ratios) if ratio <= ALIKE * min(ratios)]
     best = min(alike, key=lambda place: (candidates[place].report_bytes, ratios[place]))
-    return Choice(candidates[best].make(), _reason(levels, planned_epsilon))
+    return Choice(candidates[best].create(), _reason(levels, planned_epsilon))
 
 
 def _levels(epsilon: Decimal, remaining_share: Decimal, planned_epsilon: Decimal | None) -> list[Decimal]:
@@ -144,14 +147,14 @@ def _worst_ratios(candidates: list[_Candidate], levels: list[Decimal]) -> list[f
 def _value_candidates(values: list[Any], last: Decimal) -> Iterator[_Candidate]:
     """Return k-ary randomized response, OUE, and OLH with different numbers of buckets."""
     size = len(values)
-    for member, make in ((CategoricalEncoding, Categorical), (OptimisedUnaryEncoding, Unary)):
-        _, report_bytes = member.planned_support(size, last)
-        yield _Candidate(partial(make, values), report_bytes, partial(_planned_errors, member, size))
+    for name, create in (("categorical", Categorical), ("unary-optimised", Unary)):
+        _, report_bytes = planned_support(name, size, last)
+        yield _Candidate(partial(create, values), report_bytes, partial(_planned_errors, name, size))
     for buckets in _bucket_numbers(best_buckets(last)):
         # A report supports a value with the same probability however many others there are.
-        encoding = LocalHashEncoding(range(2), buckets)
-        make_hash = partial(LocalHash, values, buckets=buckets)
-        yield _Candidate(make_hash, encoding.report_width, partial(_share_errors_at, encoding))
+        example = LocalHash(range(2), buckets=buckets)
+        create_hash = partial(LocalHash, values, buckets=buckets)
+        yield _Candidate(create_hash, packed_width(example), partial(_share_errors_at, example))
 
 
 def _bucket_numbers(most: int) -> list[int]:
@@ -162,15 +165,13 @@ def _bucket_numbers(most: int) -> list[int]:
     return sorted({round(2 * step**place) for place in range(_MAX_BUCKETS_TRIED + 1)})
 
 
-def _planned_errors(
-    member: type[CategoricalEncoding] | type[OptimisedUnaryEncoding], size: int, level: Decimal
-) -> list[float]:
-    support, _ = member.planned_support(size, level)
+def _planned_errors(name: str, size: int, level: Decimal) -> list[float]:
+    support, _ = planned_support(name, size, level)
     return _share_errors(support)
 
 
-def _share_errors_at(encoding: LocalHashEncoding, level: Decimal) -> list[float]:
-    return _share_errors(encoding.support(encoding.level(level).retention))
+def _share_errors_at(mechanism: LocalHash, level: Decimal) -> list[float]:
+    return _share_errors(mechanism.support(mechanism.level(level).retention))
 
 
 def _share_errors(support: Support) -> list[float]:
@@ -179,12 +180,13 @@ def _share_errors(support: Support) -> list[float]:
 
 def _number_candidates(numbers: NumberRange) -> Iterator[_Candidate]:
     """Return the rounding to an end of the range, and the square wave with every window."""
-    mechanisms: list[Mechanism] = [Numeric(numbers.low, numbers.high, clip=numbers.clip)]
-    mechanisms += [Wave(numbers.low, numbers.high, window=window, clip=numbers.clip) for window in WINDOWS]
-    for mechanism in mechanisms:
-        encoding = mechanism.encoding
-        yield _Candidate(partial(mechanism_of, encoding), encoding.packed_width, partial(_mean_errors_at, encoding))
+    ends = (numbers.low, numbers.high)
+    creators: list[Callable[[], Mechanism]] = [partial(Numeric, *ends, clip=numbers.clip)]
+    creators += [partial(SquareWave, *ends, window=window, clip=numbers.clip) for window in WINDOWS]
+    for create in creators:
+        example = create()
+        yield _Candidate(create, packed_width(example), partial(_mean_errors_at, example))
 
 
-def _mean_errors_at(encoding: Encoding, level: Decimal) -> list[float]:
-    return [mean_error(encoding, level)]
+def _mean_errors_at(mechanism: Mechanism, level: Decimal) -> list[float]:
+    return [mean_error(mechanism, level)]

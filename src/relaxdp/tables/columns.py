@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from relaxdp.draw.canonical import has_utf8
-from relaxdp.encodings.declared import kind_in_words
-from relaxdp.encodings.protocol import Encoding
-from relaxdp.errors import DeriveError, ObjectIdError, UnknownColumnError, ValuesError
+from relaxdp.errors import IdError, UnknownColumnError, ValuesError
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.declared import name_type
+from relaxdp.sampling.canonical import has_utf8
 from relaxdp.tables.plain import plain_type
 
 # A table with one column whose name contains one of these is probably split at another character.
@@ -157,7 +157,7 @@ def get_id_type(kind: Any) -> str:
         hint = 'pandas makes such a column of whole numbers where an id is missing. Convert it with .astype("Int64").'
     elif pa.types.is_decimal(kind):
         hint = "In SQL convert the column with CAST(... AS BIGINT)."
-    raise ObjectIdError(
+    raise IdError(
         "Ids must be whole numbers, text, bytes or UUIDs. This column is of type {kind}.", hint=hint, kind=kind
     )
 
@@ -176,24 +176,24 @@ def declare_values(values: Sequence[Any], kind: Any) -> tuple[Any, ...]:
     )
 
 
-def as_declared_kind(column: Any, encoding: Encoding, first_row: int = 0, name: str = "") -> Any:
+def as_declared_kind(column: Any, mechanism: Mechanism, first_row: int = 0, name: str = "") -> Any:
     """Return cells as the kind of what is declared: text as numbers for a range; true, false and dates as text.
 
     A boolean column takes the values `true` and `false`, a date column those like `2026-01-31`: so text of this
     spelling and a typed column give the same reports.
     """
-    if encoding.domain == "range":
+    if mechanism.domain == "range":
         return as_numbers(column, first_row, name)
     kind = plain_type(column.type)
-    if encoding.domain != "values" or not is_spelled(kind):
+    if mechanism.domain != "values" or not is_spelled(kind):
         return column
-    is_boolean, labels = pa.types.is_boolean(kind), [each for each in encoding.labels if isinstance(each, str)]
+    is_boolean, labels = pa.types.is_boolean(kind), [each for each in mechanism.labels if isinstance(each, str)]
     if not any(each in ("true", "false") if is_boolean else _is_date(each) for each in labels):
         raise ValuesError(
             "{column} holds {kind}, and none of the declared values is one.",
             hint="Declare 'true' and 'false'." if is_boolean else "Declare values like '2026-01-31'.",
             column=repr(name) if name else "The column",
-            kind=kind_in_words(kind),
+            kind=name_type(kind),
         )
     return (column.dictionary_decode() if pa.types.is_dictionary(column.type) else column).cast(pa.string())
 
@@ -216,13 +216,13 @@ def as_numbers(column: Any, first_row: int, name: str = "") -> Any:
     row = next((row for row in range(len(column)) if _try_cast(column[row : row + 1]) is None), 0)
     cell, column_name = column[row].as_py(), repr(name) if name else "the column"
     if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell):
-        raise DeriveError(
+        raise ValuesError(
             "{column} has a decimal comma, and is read as text.",
             hint=suggest_read_csv("decimal_separator=','"),
             row=first_row + row + 1,
             column=column_name,
         )
-    raise DeriveError(
+    raise ValuesError(
         "{column} is not a number.",
         hint="Declare its values instead of a range, or convert it to numbers.",
         row=first_row + row + 1,

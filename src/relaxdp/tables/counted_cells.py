@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.draw.canonical import kind_of
-from relaxdp.errors import CountsError, DescriptionError, TableDamagedError, TableFileError
+from relaxdp.errors import EstimationError, MetadataError, TableFileError
+from relaxdp.sampling.canonical import get_value_kind
 from relaxdp.tables.files import Format
 from relaxdp.tables.released_files import Axis, ReleasedFile, comparable_type
 from relaxdp.tables.sorting import open_database
@@ -68,7 +68,7 @@ class Cells:
         ).fetchnumpy()
         group_codes, *codes_found, objects = found.values()
         if not len(objects):
-            raise CountsError("{file!r} has no rows: there is nothing to estimate.", file=str(file.path))
+            raise EstimationError("{file!r} has no rows: there is nothing to estimate.", file=str(file.path))
         for axis, each in zip(self._axes, codes_found, strict=True):
             undeclared = np.ma.getmaskarray(each)
             refuse_undeclared(axis, int(objects[undeclared].sum()), int(objects.sum()))
@@ -92,15 +92,15 @@ class Cells:
         columns, axes = list(found.values()), len(self._axes)
         bests, (objects, missing), sums_found = columns[:axes], columns[axes : axes + 2], columns[axes + 2 :]
         if not len(objects):
-            raise CountsError("the files have no rows: there is nothing to estimate.")
+            raise EstimationError("the files have no rows: there is nothing to estimate.")
         if missing.sum():
-            raise CountsError("the id of a row is missing, or of another kind than the description says.")
+            raise EstimationError("the id of a row is missing, or of another kind than the description says.")
         for place, axis in enumerate(self._axes):
             rows, undeclared, repeated = (int(each.sum()) for each in sums_found[3 * place : 3 * place + 3])
             refuse_undeclared(axis, undeclared, rows)
             if repeated:
                 verb = "ids stand" if repeated > 1 else "id stands"
-                raise CountsError(
+                raise EstimationError(
                     "{repeated:,} {verb} in more than one row at the same level. One id is one object: within "
                     "a file, and among files of one level, it stands once.",
                     repeated=repeated,
@@ -108,7 +108,7 @@ class Cells:
                 )
         both = ~np.logical_or.reduce([np.ma.getmaskarray(each) for each in bests])
         if not both.any():
-            raise CountsError("no object has a report in both columns: there is nothing to estimate.")
+            raise EstimationError("no object has a report in both columns: there is nothing to estimate.")
         return [*self._unpacked([np.asarray(each[both], dtype=np.int64) for each in bests]), objects[both]]
 
     def _highest(self) -> str:
@@ -165,7 +165,7 @@ class Cells:
         distinct = f"SELECT DISTINCT CAST(kept AS VARCHAR) AS name FROM ({kept})"  # noqa: S608
         found = [name for (name,) in self._connection.execute(f"{distinct} LIMIT {MOST_GROUPS + 1}").fetchall()]
         if len(found) > MOST_GROUPS:
-            raise CountsError("the column {by!r} makes more than {most:,} groups.", by=self._by, most=MOST_GROUPS)
+            raise EstimationError("the column {by!r} makes more than {most:,} groups.", by=self._by, most=MOST_GROUPS)
         self.groups = sorted(found, key=_natural) or [None]
         names = pa.array(self.groups, pa.string())
         self._connection.register("groups", pa.table({"name": names, "code": pa.array(range(len(names)), pa.int64())}))
@@ -180,7 +180,7 @@ class Cells:
         for axis in self._axes:
             cells *= len(axis.labels) * len(axis.levels)
         if cells > MOST_CELLS and (len(self._axes) > 1 or self._by is not None):
-            raise CountsError(
+            raise EstimationError(
                 "the table would have {cells:,} cells, and at most {most:,} are counted.", cells=cells, most=MOST_CELLS
             )
 
@@ -202,8 +202,9 @@ def check_ids(connection: Any, files: Sequence[ReleasedFile]) -> None:
     wrong = "coalesce(max(times), 0) > 1 OR count(id) < count(*)"
     ((is_wrong,),) = connection.execute(f"SELECT {wrong} FROM ({ids})").fetchall()  # noqa: S608
     if is_wrong:
-        raise CountsError(
-            "an id stands in two rows of {path!r}, or is missing: one id is one object, and counts once.",
+        raise EstimationError(
+            "An id occurs twice in {path!r}, or is missing. Each individual counts once.",
+            hint="Remove duplicate rows.",
             path=str(files[0].path),
         )
 
@@ -212,7 +213,7 @@ def refuse_undeclared(axis: Axis, undeclared: int, total: int) -> None:
     """Refuse reports that are no declared values."""
     if undeclared:
         verb = "reports are" if undeclared > 1 else "report is"
-        raise CountsError(
+        raise EstimationError(
             "{undeclared:,} of {total:,} {verb} not one of the {values:,} declared values of {column!r}: the "
             "file was changed after its release.",
             total=total,
@@ -234,7 +235,7 @@ def _natural(name: str | None) -> tuple[int, float, str]:
 
 
 def _kind(axis: Axis) -> str:
-    return str(next(kind_of(label) for label in axis.labels if label is not None))
+    return str(next(get_value_kind(label) for label in axis.labels if label is not None))
 
 
 def _label_table(axis: Axis) -> Any:
@@ -285,7 +286,7 @@ def _report_sql(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
     if pa.types.is_null(found) and None in axis.labels:
         return "NULL"
     if not _TESTS[kind](found):
-        raise DescriptionError(
+        raise MetadataError(
             "the column {name!r} of {file!r} is of type {found}, and its declared values are not.",
             name=name,
             file=str(file.path),
@@ -312,9 +313,7 @@ def database(paths: Sequence[Path], memory_limit: str) -> AbstractContextManager
     named = repr(str(paths[0])) if len(paths) == 1 else "one of the files"
     return open_database(
         memory_limit,
-        TableDamagedError(
-            "{named} is damaged, cut off, or has ids or reports of another type than it says.", named=named
-        ),
+        TableFileError("{named} is damaged, cut off, or has ids or reports of another type than it says.", named=named),
         full=TableFileError(
             "counting takes more memory or disk than there is ({memory} of memory are used).", memory=memory_limit
         ),

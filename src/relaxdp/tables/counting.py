@@ -15,11 +15,11 @@ from relaxdp.errors import UnknownColumnError
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.cross import CrossTable, pooled
 from relaxdp.estimation.result import Result
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.level import retention
 from relaxdp.tables.counted_cells import Cells, Integers, check_ids, database
 from relaxdp.tables.packed_counting import count_packed, count_packed_pairs, is_packed
 from relaxdp.tables.released_files import Axis, ReleasedFile, axis_of, check_pair, check_rows, open_all
+from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.level import retention
 
 MEMORY_LIMIT = "1GB"
 
@@ -114,7 +114,11 @@ def count_opened_pairs(
     for place, wanted in enumerate((column, cross)):
         if not any(pair[place] for pair in names):
             what = f"column {wanted!r}" if wanted else f"other column than {cross!r}"
-            raise UnknownColumnError("a two-way table needs two released columns: there is no {what}.", what=what)
+            raise UnknownColumnError(
+                "A crosstab needs two released columns, and there is no {what}.",
+                hint="Pass cross= with the name of another released column.",
+                what=what,
+            )
     rows, columns = (axis_of(files, [pair[place] for pair in names]) for place in (0, 1))
     check_pair(rows, columns)
     with database([file.path for file in files], memory_limit) as connection:
@@ -132,9 +136,10 @@ def count_opened_pairs(
                     rows=rows.labels,
                     columns=columns.labels,
                     counts=counts,
-                    row_support=rows.mechanism.encoding.support(retention(row_level)),
-                    column_support=columns.mechanism.encoding.support(retention(column_level)),
+                    row_support=rows.mechanism.support(retention(row_level)),
+                    column_support=columns.mechanism.support(retention(column_level)),
                     names=(rows.name, columns.name),
+                    epsilons=(row_epsilon, column_epsilon),
                 )
     return PairTally(rows, columns, tables)
 

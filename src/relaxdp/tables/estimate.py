@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, overload
 
-from relaxdp.errors import CountsError, refusing
+from relaxdp.errors import EstimationError, on_error
 from relaxdp.estimation.counts import Method
 from relaxdp.estimation.groups import Groups
-from relaxdp.law.epsilon import Epsilon
-from relaxdp.mechanisms import Mechanism
-from relaxdp.remedies import IN_PYTHON
+from relaxdp.estimation.result import Result, get_library
+from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.columns import check_name
 from relaxdp.tables.counting import PairTally, Tally, count_pairs
 from relaxdp.tables.counting import count as count_files
@@ -21,11 +20,28 @@ from relaxdp.tables.frame_estimate import estimate_frames, told
 from relaxdp.tables.frame_metadata import description_of
 from relaxdp.tables.frames import as_text, by_text
 from relaxdp.tables.metadata import FileDescription
+from relaxdp.theory.epsilon import Epsilon
 
 FileName = str | os.PathLike[str]
 
 
-@refusing("", IN_PYTHON)
+@overload
+def estimate(
+    source: Any,
+    column: str | int | None = None,
+    *,
+    by: None = None,
+    cross: str | int | None = None,
+    method: Method = "average",
+    description: Any = None,
+    mechanism: Mechanism | None = None,
+    epsilon: Epsilon | None = None,
+) -> Result: ...
+@overload
+def estimate(
+    source: Any, column: str | int | None = None, *, by: str | int, method: Method = "average", description: Any = None
+) -> Groups: ...
+@on_error("")
 def estimate(
     source: Any,
     column: str | int | None = None,
@@ -36,33 +52,58 @@ def estimate(
     description: Any = None,
     mechanism: Mechanism | None = None,
     epsilon: Epsilon | None = None,
-) -> Any:
+) -> Result | Groups:
     """Estimate shares or a mean from released data, with confidence intervals.
 
     Args:
-        source: a `Release`, a released file or data frame, or a list of them that holds one release at several levels.
+        source: A `Release`, a released file or data frame, or a list of them that holds one release at several levels.
             Each individual counts once, at its highest level.
-        column: the released column, where there are several.
-        by: a pass-through column, for an estimate of each of its groups.
-        cross: a second released column, for a crosstab.
+        column: The released column, where there are several.
+        by: A pass-through column, for an estimate of each of its groups.
+        cross: A second released column, for a crosstab.
         method: "average" or "precision", see `Counts.estimate`. They differ where individuals have different levels.
-        description: the data as it was released; for a list, a list. Pass it for data that has lost its description,
+        description: The data as it was released; for a list, a list. Pass it for data that has lost its description,
             or whose rows were chosen without looking at reports. Data that describes itself cannot be overruled.
-        mechanism: the mechanism of a data frame without a description, together with `epsilon`.
-        epsilon: the level of that data frame.
+        mechanism: The mechanism of a data frame without a description, together with `epsilon`.
+        epsilon: The level of that data frame.
 
     Returns:
-        An estimate with `.value`, `.std_error`, `.interval(0.95)`, `.to_frame()` and `.plot()`; with `by`, a dictionary
-        of them.
+        A result: `result["flu"]` is one value, and `.value`, `.std_error`, `.interval(0.95)`, `.n`, `.to_frame()` and
+        `.plot()` are of all. `to_frame()` returns the library of `source`. With `by`, a dictionary of results.
+
+    Raises:
+        MetadataError: The data does not state what it holds, or has other rows than were released.
+        UnknownColumnError: The data has no such column, or several and none was named.
+        EstimationError: The arguments exclude each other, or there is nothing to estimate from.
 
     Example:
         >>> import pyarrow as pa, relaxdp as rx
         >>> reports = pa.table({"person": range(1000), "smokes": ["no"] * 700 + ["yes"] * 300})
         >>> found = estimate(reports, "smokes", mechanism=rx.Categorical(["no", "yes"]), epsilon=2)
-        >>> found.value.round(3).tolist(), [ends.round(3).tolist() for ends in found.interval(0.95)]
-        ([0.763, 0.237], [[0.736, 0.21], [0.79, 0.264]])
+        >>> print(found)
+        value  estimate  95 % confidence interval
+        no       0.7626  [0.7358, 0.7899]
+        yes      0.2374  [0.2101, 0.2642]
+        n = 1,000, epsilon = 2. Intervals are about these individuals.
+        >>> round(float(found["yes"]), 3), found.n, found.epsilon
+        (0.237, 1000, Decimal('2'))
     """
-    tables = [_unwrap(each) for each in (source if isinstance(source, list | tuple) else [source])]
+    sources = list(source) if isinstance(source, list | tuple) else [source]
+    if not sources:
+        raise EstimationError("The list of data is empty.", hint="Pass a Release, a released file or a data frame.")
+    if by is not None and cross is not None:
+        raise EstimationError("`by` and `cross` cannot be combined.", hint="Pass one of them.", option="by")
+    found = _estimate(sources, column, by, cross, method, description, mechanism, epsilon)
+    library = getattr(sources[0], "library", None)  # of a `Release`
+    for result in found.values() if isinstance(found, Groups) else [found]:
+        result.set_library(library if library in ("pandas", "polars") else get_library(sources[0]))
+    return found
+
+
+def _estimate(
+    sources: list[Any], column: Any, by: Any, cross: Any, method: Method, description: Any, mechanism: Any, epsilon: Any
+) -> Result | Groups:
+    tables = [_unwrap(each) for each in sources]
     texts = {id(table): _name_by_text(table) for table in tables}  # a frame that is named twice stays one
     numbers, tables = any(found for _, found in texts.values()), [texts[id(table)][0] for table in tables]
     wanted: list[Any] = [as_text(name) if numbers else name for name in (column, by, cross)]
@@ -71,30 +112,29 @@ def estimate(
             check_name(name)
     which, group, second = wanted
     description = [_unwrap(each) for each in description] if isinstance(description, list) else _unwrap(description)
-    if tables and all(map(_is_file, tables)):
+    if all(map(_is_file, tables)):
         if mechanism is not None or epsilon is not None:
-            raise CountsError(
+            raise EstimationError(
                 "`mechanism` and `epsilon` are only valid for data frames.",
                 hint="Pass description= with a file that describes itself.",
             )
         counted: Any = count(tables, which, by=group, cross=second, description=description)
         if second is not None:
-            return counted.estimate(method)
+            return counted.estimate(method)  # type: ignore[no-any-return]
         found = {name: counts.estimate(method) for name, counts in counted.groups}
         return Groups(group, found) if group is not None else found[None]
     said = told(len(tables), which, description, mechanism, epsilon)
-    if tables and all(map(_is_spark, tables)):
+    if all(map(_is_spark, tables)):
         from relaxdp.tables.spark_estimate import estimate_spark  # noqa: PLC0415 (Spark may be missing)
 
         if second is not None:
-            raise CountsError(
+            raise EstimationError(
                 "A crosstab of Spark DataFrames is not supported.", hint="Write them to Parquet, and pass the path."
             )
         return estimate_spark(tables, said, column=which, by=group, method=method)
     return estimate_frames(tables, said, column=which, by=group, cross=second, method=method)
 
 
-@refusing("", IN_PYTHON)
 def count(
     files: FileName | Sequence[FileName],
     column: str | None = None,
@@ -108,29 +148,41 @@ def count(
     Counts of disjoint individuals may be merged, so that parts of a release can be counted where they are.
 
     Args:
-        files: a released file, or several.
-        column: the released column, where there are several.
-        by: a pass-through column, for the counts of each group.
-        cross: a second released column, for a crosstab.
-        description: the file as it was released, for files without a description or with chosen rows.
+        files: A released file or a `Release` that wrote one, or several.
+        column: The released column, where there are several.
+        by: A pass-through column, for the counts of each group.
+        cross: A second released column, for a crosstab.
+        description: The file as it was released, for files without a description or with chosen rows.
+
+    Returns:
+        The counts. `groups` has a `Counts` for each group, and a crosstab has `tables`.
+
+    Raises:
+        EstimationError: `files` are not files.
+        TableFileError: A file is missing or cannot be read.
     """
     if by is not None and cross is not None:
-        raise CountsError("`by` and `cross` cannot be combined.", hint="Pass one of them.", option="by")
+        raise EstimationError("`by` and `cross` cannot be combined.", hint="Pass one of them.", option="by")
     with ExitStack() as stack:
         paths, told = (
-            [stack.enter_context(fetch_file(each)) for each in _listed(some)] for some in (files, description)
+            [stack.enter_context(fetch_file(each)) for each in _list_files(some)] for some in (files, description)
         )
         if cross is not None:
             return count_pairs(paths, column=column, cross=cross, told=told)
         return count_files(paths, column=column, by=by, told=told)
 
 
-@refusing("", IN_PYTHON)
 def description(source: Any) -> FileDescription:
     """Return what released data states about itself: values, levels, release and key.
 
     Args:
-        source: a `Release`, a released file or a data frame.
+        source: A `Release`, a released file or a data frame.
+
+    Returns:
+        The description. Pass it to `estimate` as `description` for rows that were chosen without looking at reports.
+
+    Raises:
+        MetadataError: The data has no description.
     """
     return description_of(_unwrap(source))
 
@@ -144,8 +196,18 @@ def _unwrap(source: Any) -> Any:
     return source.output if source.output is not None else source.to_frame()
 
 
-def _listed(files: FileName | Sequence[FileName] | None) -> list[Any]:
-    return [files] if _is_file(files) else list(files or ())  # type: ignore[arg-type]
+def _list_files(files: Any) -> list[Any]:
+    """Return files as a list."""
+    several = list(files) if isinstance(files, list | tuple) else [] if files is None else [files]
+    listed = [_unwrap(each) for each in several]
+    for each in listed:
+        if not _is_file(each):
+            raise EstimationError(
+                "Expected the path of a released file (str or Path), got {type}.",
+                hint="Use rx.estimate for data frames, or release with output='out.parquet'.",
+                type=type(each).__name__,
+            )
+    return listed
 
 
 def _is_file(source: Any) -> bool:

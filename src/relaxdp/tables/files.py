@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from relaxdp.errors import DescriptionError, RelaxdpError, TableDamagedError, TableFileError
+from relaxdp.errors import MetadataError, RelaxdpError, TableFileError
 from relaxdp.lazy import LazyModule
 from relaxdp.tables.columns import ColumnNames, suggest_read_csv
 from relaxdp.tables.metadata import FileDescription, description_in
@@ -187,7 +187,7 @@ class Input:
             with _without_content(self.path):
                 for file in self._files:
                     yield from self._file_batches(file, wanted)
-        except TableDamagedError:
+        except TableFileError:
             ragged = self._find_ragged_row()
             if ragged is None:
                 raise
@@ -268,7 +268,7 @@ def read_description(path: Path) -> FileDescription | None:
             sidecar = next((beside for beside in list_sidecars(path) if beside.exists()), None)
             return None if sidecar is None else FileDescription.loads(sidecar.read_text("utf-8"))
         except (OSError, UnicodeDecodeError):
-            problem = DescriptionError(
+            problem = MetadataError(
                 "The description next to {path!r} cannot be read, and it may hold reports instead of true values.",
                 hint="Make the description readable, or remove it if the table holds true values.",
                 path=str(path),
@@ -286,9 +286,9 @@ def released(path: Path) -> tuple[Input, FileDescription]:
     table = Input(path)
     description = table.description()
     if description is None:
-        raise DescriptionError(
+        raise MetadataError(
             "{path!r} is not a file that relaxdp released, or was rewritten since: it does not describe itself.",
-            remedy="description",
+            hint="Pass description= (--description FILE), the file as it was released.",
             path=str(path),
         )
     return table, description
@@ -329,7 +329,7 @@ def _replace_error(problem: BaseException, path: str) -> TableFileError | None:
     # Arrow raises OSError for what it cannot decode, too; one of the system has a number.
     is_damage = isinstance(problem, OSError) and problem.errno is None
     if is_damage or isinstance(problem, pa.ArrowException | csv.Error):
-        return TableDamagedError(
+        return TableFileError(
             "{path!r} is damaged, cut off or of another kind than its ending says.",
             hint="Make the file again, or give it the right ending.",
             path=path,

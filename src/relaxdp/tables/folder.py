@@ -21,19 +21,19 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from relaxdp.draw.key import Key
-from relaxdp.draw.private_file import (
-    PrivateFileError,
-    locked_folder,
-    read_private,
-    state_folder,
-    sync_folder,
-    write_private,
-)
 from relaxdp.errors import OldVaultError, StateFolderWarning, VaultError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Event
 from relaxdp.ledger.ledger import Ledger, open_store
+from relaxdp.sampling.keys import Key
+from relaxdp.sampling.private_file import (
+    PrivateFileError,
+    get_state_folder,
+    lock_folder,
+    read_private,
+    sync_folder,
+    write_private,
+)
 from relaxdp.tables.snapshot import ENDING, STAGED, snapshot_path
 
 SETTINGS, KEY, LEDGER, SNAPSHOTS, IGNORE = "vault.toml", "key", "ledger.db", "snapshots", ".gitignore"
@@ -406,7 +406,7 @@ def _remove_folder(folder: Path) -> None:
 
 
 def _stamps() -> Path:
-    return state_folder() / "vaults"
+    return get_state_folder() / "vaults"
 
 
 def _stamp_path(vault: str) -> Path:
@@ -434,7 +434,7 @@ def _locked_stamps() -> Iterator[None]:
     with ExitStack() as stack:
         with suppress(OSError, PrivateFileError, RuntimeError):
             _stamps().mkdir(0o700, parents=True, exist_ok=True)
-            stack.enter_context(locked_folder(_stamps()))
+            stack.enter_context(lock_folder(_stamps()))
         yield
 
 
@@ -448,7 +448,7 @@ def _write_stamp(
     }  # fmt: skip
     try:
         _stamps().mkdir(0o700, parents=True, exist_ok=True)
-        with nullcontext() if is_locked else locked_folder(_stamps()):  # another process may write a later event
+        with nullcontext() if is_locked else lock_folder(_stamps()):  # another process may write a later event
             known = _read_stamp(settings.vault)
             if known is None or known[0] < account.number or back:
                 write_private(_stamp_path(settings.vault), json.dumps(content).encode(), replace=True)

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.draw.stream import PathId
-from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, UnknownColumnError
-from relaxdp.estimation.counts import Method
+from relaxdp.errors import EstimationError, MetadataError, UnknownColumnError
+from relaxdp.estimation.counts import Method, check_mechanism
 from relaxdp.estimation.groups import Groups
-from relaxdp.law.epsilon import Epsilon
-from relaxdp.mechanisms import Mechanism
+from relaxdp.estimation.result import Result
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.sampling.stream import PathId
 from relaxdp.tables.columns import ColumnNames, get_id_type
 from relaxdp.tables.counting import count_opened, count_opened_pairs
 from relaxdp.tables.files import BATCH_ROWS, Format, Input
@@ -23,6 +23,7 @@ from relaxdp.tables.frame_metadata import description_of, said_by, vouched
 from relaxdp.tables.frames import Frame
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, check_given
 from relaxdp.tables.released_files import ReleasedFile, check_rows
+from relaxdp.theory.epsilon import Epsilon
 
 
 class FrameInput(Input):
@@ -46,14 +47,19 @@ def told(
     if mechanism is None and epsilon is None:
         given = list(description) if isinstance(description, list | tuple) else [description] * frames
         if len(given) != frames or (frames > 1 and description is not None and given[0] is description):
-            raise DescriptionError("several frames have several levels: give a list with a description for each.")
+            raise MetadataError(
+                "Several data frames need a description each.",
+                hint="Pass a list: description=[first_release, second_release].",
+            )
         return [None if each is None else vouched(each) for each in given]
     if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
-        raise DescriptionError(
-            "mechanism= and epsilon= go together, with the column's name and one frame; otherwise say description=."
+        raise MetadataError(
+            "`mechanism` and `epsilon` describe one column of one data frame.",
+            hint="Pass all three: rx.estimate(frame, 'diagnosis', mechanism=rx.Categorical([...]), epsilon=1).",
         )
-    level = mechanism.encoding.level(epsilon)
-    return [FileDescription("", {column: ColumnDescription.of(mechanism.encoding, level, path=PathId("", column))})]
+    check_mechanism(mechanism)
+    level = mechanism.level(epsilon)
+    return [FileDescription("", {column: ColumnDescription.of(mechanism, level, path=PathId("", column))})]
 
 
 def estimate_frames(
@@ -64,12 +70,8 @@ def estimate_frames(
     by: str | None,
     cross: str | None,
     method: Method,
-) -> Any:
+) -> Result | Groups:
     """Return the estimate from frames, of which `said` is what a person said about them instead of themselves."""
-    if not natives:
-        raise CountsError("there is no frame: there is nothing to estimate.")
-    if by is not None and cross is not None:
-        raise CountsError("groups of a two-way table are not offered.", option="by")
     wanted = [name for name in (column, by, cross) if name is not None]
     files = _open_frames(natives, said, wanted)
     if cross is not None:
@@ -84,7 +86,9 @@ def _open_frames(
 ) -> list[ReleasedFile]:
     """Open frames in the place of files, or reject those that have other rows than they were released with."""
     if len({id(native) for native in natives}) < len(natives):
-        raise MixedFilesError("a frame is named twice: its objects would count twice.")
+        raise MetadataError(
+            "A data frame is in the list twice, so its rows would count twice.", hint="Pass each data frame once."
+        )
     ids = len(natives) > 1
     names = [f"frame {number}" for number in range(1, len(natives) + 1)] if ids else ["the frame"]
     files = [
@@ -100,13 +104,18 @@ def _opened(name: str, native: Any, told: FileDescription | None, wanted: list[s
     said = told or own or description_of(native)  # the last of which refuses
     columns = {each: column for each, column in said.columns.items() if each in frame.names}
     if not columns:
-        raise DescriptionError("{name} has none of the released columns that its description speaks of.", name=name)
+        raise MetadataError(
+            "{name} has none of the columns of its description.",
+            hint="Pass the data frame as it was released.",
+            name=name,
+        )
     known = check_given(replace(said, columns=columns), own, name)
     needed = [each for each in frame.names if each in columns or each in wanted]
     has_ids = known.id_column in frame.names
     if ids and not has_ids:
         raise UnknownColumnError(
-            "{name} does not have its ids ({column!r}): it takes them to count an object once.",
+            "{name} has no id column {column!r}, which is needed to count each individual once.",
+            hint="Keep the column {column!r} in the data frame.",
             name=name,
             column=known.id_column,
         )
@@ -123,13 +132,16 @@ def _opened(name: str, native: Any, told: FileDescription | None, wanted: list[s
 def _check_ids(name: str, known: FileDescription, ids: pa.ChunkedArray) -> None:
     expected = next(iter(known.columns.values())).id_type
     if expected and get_id_type(ids.type) != expected:
-        raise DescriptionError(
-            "the ids of {name} are not of the kind {expected!r} that its description says.",
+        raise MetadataError(
+            "The ids of {name} are not of the type {expected!r} of its description.",
+            hint="Convert them to {expected!r}.",
             name=name,
             expected=expected,
         )
     column = ids if not hasattr(ids.type, "storage_type") else pa.chunked_array([each.storage for each in ids.chunks])
     if pc.count_distinct(column, mode="all").as_py() < len(column):
-        raise CountsError(
-            "an id stands in two rows of {name}, or is missing: one id is one object, and counts once.", name=name
+        raise EstimationError(
+            "An id occurs twice in {name}, or is missing. Each individual counts once.",
+            hint="Remove duplicate rows.",
+            name=name,
         )

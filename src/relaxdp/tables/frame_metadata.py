@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from relaxdp.errors import DescriptionError
+from relaxdp.errors import MetadataError
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, description_in
 
 _NAME = METADATA_KEY.decode()
@@ -61,7 +61,7 @@ def description_of(source: Any) -> FileDescription:
         return released(Path(source))[1]
     said = said_by(source)
     if said is None:
-        raise DescriptionError(
+        raise MetadataError(
             "The data frame has no description of its reports: relaxdp did not release it, it was changed, or its "
             "library (such as polars) has no place for one.",
             hint="Pass the path of the released file, or the Release. Otherwise pass description= with one of these, "

@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from relaxdp.draw.canonical import is_missing, kind_of
 from relaxdp.errors import ColumnError, RelaxdpError
 from relaxdp.lazy import duckdb, pandas, polars
 from relaxdp.lazy import narwhals as nw
+from relaxdp.sampling.canonical import get_value_kind, is_missing
 from relaxdp.tables.columns import ColumnNames
 from relaxdp.tables.frame_metadata import said_by
 from relaxdp.tables.interrupts import is_interrupt
@@ -190,7 +190,7 @@ def _without_view(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _convert_objects(items: list[Any]) -> pa.Array | None:
     """Return Python objects as an Arrow array of their one kind; Arrow itself would make bytes of text and bytes."""
     examples = {type(item): item for item in items if not is_missing(item)}.values()
-    kinds = {"boolean" if isinstance(item, bool) else kind_of(item) for item in examples}
+    kinds = {"boolean" if isinstance(item, bool) else get_value_kind(item) for item in examples}
     if kinds == {"uuid"}:
         storage = pa.array([None if is_missing(item) else item.bytes for item in items], pa.binary(16))
         return pa.ExtensionArray.from_storage(pa.uuid(), storage)

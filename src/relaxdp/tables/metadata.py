@@ -20,14 +20,13 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from relaxdp.draw.canonical import kind_of
-from relaxdp.draw.stream import PathId
-from relaxdp.encodings.protocol import Encoding
-from relaxdp.encodings.registry import made
-from relaxdp.errors import DescriptionError, EncodingError
-from relaxdp.law.epsilon import ONE, as_epsilon, epsilon_text
-from relaxdp.law.level import Level
-from relaxdp.mechanisms import Mechanism, mechanism_of
+from relaxdp.errors import MechanismError, MetadataError
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.sampling.canonical import get_value_kind
+from relaxdp.sampling.stream import PathId
+from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
+from relaxdp.theory.level import Level
 
 METADATA_KEY = b"relaxdp"
 # Where Spark's own writer puts the metadata of columns.
@@ -57,7 +56,7 @@ class ColumnDescription:
     @classmethod
     def of(
         cls,
-        encoding: Encoding,
+        mechanism: Mechanism,
         level: Level,
         *,
         path: PathId,
@@ -67,13 +66,13 @@ class ColumnDescription:
         """Return what is said of reports of this encoding at this level."""
         return cls(
             path=path,
-            encoding=encoding.name,
+            encoding=mechanism.name,
             epsilon=level.epsilon,
             threshold=level.threshold,
             id_type=id_type,
             key_fingerprint=key_fingerprint,
-            options=encoding.options,
-            **encoding.declared,
+            options=mechanism.options,
+            **mechanism.declared,
         )
 
     def sold_at(self, level: Level) -> ColumnDescription:
@@ -82,15 +81,13 @@ class ColumnDescription:
 
     def mechanism(self) -> Mechanism:
         """Return the mechanism that counts and estimates this column."""
-        return mechanism_of(self.made_encoding())
-
-    def made_encoding(self) -> Encoding:
-        """Return the encoding that reads this column."""
         try:
-            return made(self.encoding, values=self.values, range=self.range, clip=self.clip, options=self.options)
-        except EncodingError:
+            return create_mechanism(
+                self.encoding, values=self.values, range=self.range, clip=self.clip, options=self.options
+            )
+        except MechanismError:
             pass
-        raise DescriptionError("the encoding {encoding!r} is not known to this version.", encoding=self.encoding)
+        raise MetadataError("the encoding {encoding!r} is not known to this version.", encoding=self.encoding)
 
     @property
     def text_bits(self) -> int | None:
@@ -124,10 +121,10 @@ class ColumnDescription:
     @classmethod
     def from_json(cls, content: Any) -> ColumnDescription:
         """Return the description, or refuse what is none or comes from a newer version."""
-        problem: DescriptionError | None = None
+        problem: MetadataError | None = None
         try:
             if content["version"] != VERSION:
-                problem = DescriptionError(
+                problem = MetadataError(
                     "the file's description is of version {version!r}, and this relaxdp reads {reads}.",
                     version=content["version"],
                     reads=VERSION,
@@ -149,7 +146,7 @@ class ColumnDescription:
                 )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
             pass
-        raise problem or DescriptionError("the file's relaxdp description is damaged.")
+        raise problem or MetadataError("the file's relaxdp description is damaged.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +192,7 @@ class FileDescription:
             id_column, columns, rows = content["id"], content["columns"].items(), _rows(content)
             head = None if content.get("vault") is None else ChainHead(**content["vault"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise DescriptionError("the file's relaxdp description is damaged.") from None
+            raise MetadataError("the file's relaxdp description is damaged.") from None
         return cls(
             id_column, {name: ColumnDescription.from_json(column) for name, column in columns}, rows=rows, head=head
         )
@@ -219,7 +216,7 @@ def check_given(given: FileDescription, own: FileDescription | None, name: str) 
     for column, described in given.columns.items():
         mine, stated = own.columns.get(column), described
         if mine is None:
-            raise DescriptionError(
+            raise MetadataError(
                 "{name} describes itself, and {column!r} is not one of its released columns. A table's own "
                 "description cannot be replaced. Name one of the released columns: {released}.",
                 name=name,
@@ -230,7 +227,7 @@ def check_given(given: FileDescription, own: FileDescription | None, name: str) 
             fields = ("encoding", "epsilon", "threshold", "values", "range", "options")
             stated = replace(mine, **{each: getattr(described, each) for each in fields})
         if stated != mine:
-            raise DescriptionError(
+            raise MetadataError(
                 "{name} describes itself: {column!r} was released at epsilon {own_epsilon}. The given description is "
                 "another one (epsilon {given_epsilon}), and a table's own description cannot be replaced. Leave the "
                 "given one out.",
@@ -314,7 +311,7 @@ def described_columns(parts: Mapping[str, FileDescription]) -> FileDescription:
 
 def typed(value: Any) -> Any:
     """Return text, small whole numbers and None as they are, and everything else with its kind."""
-    kind = kind_of(value)
+    kind = get_value_kind(value)
     if value is None or kind == "text" or (kind == "integer" and abs(value) < 2**53):
         return value
     return {str(kind): value.hex() if kind in ("bytes", "number") else str(value)}

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from relaxdp.errors import PlanError, TellsNothingError
-from relaxdp.estimation.planning import epsilon_for, half_width, widest
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.mechanisms import Mechanism
+from relaxdp.errors import PlanError, UselessReleaseError
+from relaxdp.estimation.planning import compute_max_margin, find_epsilon, find_margin
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.theory.epsilon import epsilon_text
 
 if TYPE_CHECKING:
     from relaxdp.tables.plan import PlannedColumn
@@ -43,9 +43,9 @@ def get_mechanism_name(encoding: str) -> str:
 
 def compute_margin(mechanism: Mechanism, epsilon: Decimal, rows: int | None) -> float | None:
     """Return the expected margin of error (95 %) of a share or a mean; None for words, or an unknown number of rows."""
-    if not rows or mechanism.encoding.domain == "words":
+    if not rows or mechanism.domain == "words":
         return None
-    return half_width(objects=rows, values=mechanism, epsilon=epsilon)
+    return find_margin(n=rows, values=mechanism, epsilon=epsilon)
 
 
 def reject_worthless(columns: Sequence[PlannedColumn], rows: int, planned_epsilon: Decimal | None) -> None:
@@ -53,10 +53,10 @@ def reject_worthless(columns: Sequence[PlannedColumn], rows: int, planned_epsilo
     for each in columns:
         epsilon = max(each.level.epsilon, planned_epsilon or each.level.epsilon)
         margin = compute_margin(each.mechanism, epsilon, rows)
-        if not each.cost or margin is None or margin < NEXT_TO_NOTHING * widest(each.mechanism):
+        if not each.cost or margin is None or margin < NEXT_TO_NOTHING * compute_max_margin(each.mechanism):
             continue
         enough = _find_sensible_epsilon(each.mechanism, rows)
-        raise TellsNothingError(
+        raise UselessReleaseError(
             "{rows:,} rows at epsilon {epsilon} estimate each {answer} of {column!r} with a margin of error of "
             "{margin:.2g}, which tells next to nothing.",
             hint="Release more rows."
@@ -65,7 +65,7 @@ def reject_worthless(columns: Sequence[PlannedColumn], rows: int, planned_epsilo
             "(--planned-epsilon {enough}).",
             rows=rows,
             epsilon=epsilon_text(epsilon),
-            answer="mean" if each.encoding.measure is not None else "share",
+            answer="mean" if each.mechanism.measure is not None else "share",
             column=each.column,
             margin=margin,
             enough=enough,
@@ -74,7 +74,7 @@ def reject_worthless(columns: Sequence[PlannedColumn], rows: int, planned_epsilo
 
 def _find_sensible_epsilon(mechanism: Mechanism, rows: int) -> str | None:
     try:
-        found = epsilon_for(_PRECISE * widest(mechanism), objects=rows, values=mechanism)
+        found = find_epsilon(_PRECISE * compute_max_margin(mechanism), n=rows, values=mechanism)
     except PlanError:
         return None
     return epsilon_text(found) if found <= _MAX_SENSIBLE else None

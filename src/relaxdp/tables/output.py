@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.ipc as pa_ipc
 
-from relaxdp.encodings.bits import bit_strings
-from relaxdp.encodings.packed import packed_matrix
 from relaxdp.errors import RelaxdpError, TableFileError
+from relaxdp.mechanisms.packed import bit_strings, packed_matrix
 from relaxdp.tables.files import Format, Kind, get_kind, get_sidecar
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, parquet_metadata, parquet_writer
 from relaxdp.tables.staging import aside, put_in_place

@@ -11,23 +11,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.draw.stream import Words
-from relaxdp.encodings.protocol import Codes, Encoding, code_dtype
-from relaxdp.errors import CountsError, DescriptionError
+from relaxdp.errors import EstimationError, MetadataError
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.cross import CrossTable, JointCounts
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.level import retention
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.packed import Codes, code_dtype
+from relaxdp.sampling.stream import Words
 from relaxdp.tables.counted_cells import declare, id_sql, join_declared, refuse_undeclared, repeated_sql
 from relaxdp.tables.files import BATCH_ROWS, Format
 from relaxdp.tables.released_files import Axis, ReleasedFile
+from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.level import retention
 
 MOST_GROUPS = 1_000
 
 
 def is_packed(axis: Axis) -> bool:
     """Tell whether reports of this column are bytes to be added up, and not values to be grouped."""
-    return axis.mechanism.encoding.report_width is not None
+    return axis.mechanism.report_width is not None
 
 
 def count_packed(
@@ -40,13 +41,13 @@ def count_packed(
         for kept, level, reports in split(batch.rename_columns(["kept", "level", "report"])):
             if level < 0:
                 raise _repeated()
-            counts, objects = count_reports(axis.mechanism.encoding, reports, axis.name)
+            counts, objects = count_reports(axis.mechanism, reports, axis.name)
             group = groups.setdefault(kept, Counts(axis.mechanism))
             group.add_counts(counts, epsilon=levels[level], objects=objects)
         if len(groups) > MOST_GROUPS:
-            raise CountsError("{by!r} makes more than {most:,} groups.", by=by, most=MOST_GROUPS)
+            raise EstimationError("{by!r} makes more than {most:,} groups.", by=by, most=MOST_GROUPS)
     if not groups:
-        raise CountsError("there are no rows: there is nothing to estimate.")
+        raise EstimationError("there are no rows: there is nothing to estimate.")
     return sorted(groups.items(), key=lambda item: (item[0] is None, item[0] or ""))
 
 
@@ -57,19 +58,22 @@ def count_packed_pairs(
     axes = (rows, columns)
     counted: dict[tuple[int, int], JointCounts] = {}
     for levels, same in _pairs_by_level(connection, files, axes):
-        joint = counted.setdefault(levels, JointCounts(*(axis.mechanism.encoding for axis in axes)))
+        joint = counted.setdefault(levels, JointCounts(*(axis.mechanism for axis in axes)))
         for start in range(0, same.num_rows, joint.step):
             part = same.slice(start, joint.step)
             joint.add(*(_read_reports(axis, part[f"report{n}"].combine_chunks()) for n, axis in enumerate(axes)))
     if not counted:
-        raise CountsError("no object has a report in both columns: there is nothing to estimate.")
+        raise EstimationError("no object has a report in both columns: there is nothing to estimate.")
     found = {}
     for places, joint in sorted(counted.items()):
         (row, row_epsilon), (column, column_epsilon) = (
             list(axis.levels.items())[place] for axis, place in zip(axes, places, strict=True)
         )
-        pair = rows.mechanism.encoding.support(retention(row)), columns.mechanism.encoding.support(retention(column))
-        found[epsilon_text(row_epsilon), epsilon_text(column_epsilon)] = joint.table(*pair, (rows.name, columns.name))
+        pair = rows.mechanism.support(retention(row)), columns.mechanism.support(retention(column))
+        epsilons = (row_epsilon, column_epsilon)
+        found[epsilon_text(row_epsilon), epsilon_text(column_epsilon)] = joint.table(
+            *pair, (rows.name, columns.name), epsilons
+        )
     return found
 
 
@@ -94,13 +98,13 @@ def _pairs_by_level(
 
 def _read_reports(axis: Axis, reports: Any) -> tuple[Codes, Words | None]:
     """Return codes and seeds: of packed reports, or of values that are codes already."""
-    encoding = axis.mechanism.encoding
+    mechanism = axis.mechanism
     if not is_packed(axis):
         refuse_undeclared(axis, reports.null_count, len(reports))
-        return reports.to_numpy(zero_copy_only=False).astype(code_dtype(encoding.alphabet))[:, None], None
+        return reports.to_numpy(zero_copy_only=False).astype(code_dtype(mechanism.alphabet))[:, None], None
     try:
-        return encoding.read(reports)
-    except CountsError:
+        return mechanism.read(reports)
+    except EstimationError:
         raise _changed(axis.name) from None
 
 
@@ -114,22 +118,22 @@ def split(batch: Any) -> Iterator[tuple[str | None, int, Any]]:
         yield kept, level, table.filter(chosen)["report"].combine_chunks()
 
 
-def count_reports(encoding: Encoding, reports: Any, name: str) -> tuple[Any, int]:
+def count_reports(mechanism: Mechanism, reports: Any, name: str) -> tuple[Any, int]:
     """Return the counts of packed reports; those that the encoding cannot have made are refused."""
     try:
-        return encoding.count_reports(reports)
-    except CountsError:
+        return mechanism.count_reports(reports)
+    except EstimationError:
         raise _changed(name) from None
 
 
-def _changed(name: str) -> CountsError:
-    return CountsError(
+def _changed(name: str) -> EstimationError:
+    return EstimationError(
         "a report in {name!r} is not one that the declared values allow: it was changed after its release.", name=name
     )
 
 
-def _repeated() -> CountsError:
-    return CountsError(
+def _repeated() -> EstimationError:
+    return EstimationError(
         "an id is missing, or stands in more than one row at the same level. One id is one object: within a file, and "
         "among files of one level, it stands once."
     )
@@ -190,9 +194,9 @@ def _report(axis: Axis, file: ReleasedFile, name: str, sql: str) -> str:
     if file.table.format is Format.CSV:
         return f"unhex({sql})"
     kind = file.table.schema.field(name).type
-    width = axis.mechanism.encoding.report_width
+    width = axis.mechanism.report_width
     if not (pa.types.is_binary(kind) or kind == pa.binary(width) or pa.types.is_large_binary(kind)):
-        raise DescriptionError(
+        raise MetadataError(
             "the column {name!r} of {file!r} is of type {kind}, and its reports are bytes.",
             name=name,
             file=str(file.path),

@@ -13,30 +13,29 @@ from typing import Any
 
 import pyarrow as pa
 
-from relaxdp.draw.stream import PathId
-from relaxdp.encodings.declared import DeclaredEncoding
-from relaxdp.encodings.protocol import Encoding, Truths
-from relaxdp.encodings.release import release_reports
 from relaxdp.errors import (
-    DescriptionError,
-    OptionError,
+    ArgumentError,
+    MetadataError,
     RelaxdpError,
-    SnapshotError,
+    ReleaseChangedError,
     UnknownColumnError,
-    ValuesChangedError,
     VaultChangedError,
+    VaultError,
 )
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.law.level import Level
 from relaxdp.ledger.account import Account, ColumnState, ReleaseState
 from relaxdp.ledger.rules import ChargeRequest, ColumnRequest, check_text, quote_release, require_release
-from relaxdp.mechanisms import Mechanism
+from relaxdp.mechanisms.base import Mechanism, Truths
+from relaxdp.mechanisms.declared import require_list
+from relaxdp.mechanisms.keyed_reports import release_reports
+from relaxdp.sampling.stream import PathId
 from relaxdp.tables.choose import NumberRange, choose_mechanism
 from relaxdp.tables.columns import as_declared_kind, check_columns, declare_values, get_id_type
 from relaxdp.tables.folder import VaultFolder
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
 from relaxdp.tables.plain import plain_type
 from relaxdp.tables.snapshot import Kind, Snapshot, TrueValues, join_values, read_id_type
+from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.level import Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,20 +67,15 @@ class PlannedColumn:
     """What the ledger has of it; None before its first release."""
 
     @property
-    def encoding(self) -> Encoding:
-        """How the mechanism turns a value into symbols."""
-        return self.mechanism.encoding
-
-    @property
     def output(self) -> str:
         """The name of the reports: a report of a number is not a number of the table, and is not called like it."""
-        return f"{self.column}_report" if self.encoding.domain == "range" else self.column
+        return f"{self.column}_report" if self.mechanism.domain == "range" else self.column
 
     def fields(self) -> list[Any]:
         """Return the columns of the output."""
-        if self.encoding.domain == "words":
-            return [pa.field("cohort", pa.uint32()), pa.field("report", self.encoding.report_type)]
-        return [pa.field(self.output, self.encoding.report_type)]
+        if self.mechanism.domain == "words":
+            return [pa.field("cohort", pa.uint32()), pa.field("report", self.mechanism.report_type)]
+        return [pa.field(self.output, self.mechanism.report_type)]
 
     def draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueValues]:
         """Return the reports of some rows, and their true values as the stream takes them.
@@ -96,16 +90,16 @@ class PlannedColumn:
 
     def _draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueValues]:
         where: Any = {"key": vault.key, "level": self.level, "path": self.path, "first_row": first_row}
-        if self.encoding.domain == "words":
-            bloom: Any = self.encoding
+        if self.mechanism.domain == "words":
+            bloom: Any = self.mechanism
             arrays, words = bloom.release_words(cells, ids, **where)
             return arrays, words
         if isinstance(cells, Truths):
-            return [release_reports(self.encoding, cells, ids, **where)], cells
+            return [release_reports(self.mechanism, cells, ids, **where)], cells
         truths: list[TrueValues] = []
-        cells = as_declared_kind(cells, self.encoding, first_row, self.column)
+        cells = as_declared_kind(cells, self.mechanism, first_row, self.column)
         reports = release_reports(
-            self.encoding, cells, ids, **where, watch=lambda messages, values: truths.append(values)
+            self.mechanism, cells, ids, **where, watch=lambda messages, values: truths.append(values)
         )
         return [reports], join_values(truths)
 
@@ -132,7 +126,7 @@ class Plan:
         head = ChainHead(self.vault.id, self.account.number, self.account.digest)
         described = {
             each.fields()[-1].name: ColumnDescription.of(
-                each.encoding,
+                each.mechanism,
                 each.level,
                 path=each.path,
                 id_type=self.id_type,
@@ -149,7 +143,7 @@ class Plan:
         return {
             "release": self.request.name,
             "column": column.column,
-            "labels": len(column.encoding.labels) if column.encoding.domain == "values" else 2,
+            "labels": len(column.mechanism.labels) if column.mechanism.domain == "values" else 2,
             "id": "uuid" if is_uuid else str(kind),
         }
 
@@ -159,8 +153,8 @@ class Plan:
             ColumnRequest(
                 column=each.column,
                 epsilon=each.level.epsilon,
-                mechanism=each.encoding.name,
-                params=each.encoding.params.hex(),
+                mechanism=each.mechanism.name,
+                params=each.mechanism.params.hex(),
                 description=_describe_mechanism(each),
                 why=each.why,
                 **asdict(sealed),
@@ -214,11 +208,14 @@ def plan_release(vault: VaultFolder, request: Request, source: Any) -> Plan:
     """Decide mechanisms, levels and costs of a release."""
     columns = request.columns
     if not isinstance(columns, Mapping) or not columns:
-        raise OptionError(
-            "`columns` is empty.", hint='Pass a mapping such as {{"diagnosis": ["flu", "covid", "none"]}}.'
+        raise ArgumentError(
+            "`columns` is empty."
+            if isinstance(columns, Mapping)
+            else "`columns` must state the possible values of each column.",
+            hint='Pass a mapping such as {{"diagnosis": ["flu", "covid", "none"]}}.',
         )
     if request.planned_epsilon is not None and request.planned_epsilon < request.epsilon:
-        raise OptionError(
+        raise ArgumentError(
             "`planned_epsilon` is {planned}, and this release is at epsilon {epsilon} already.",
             hint="State the largest level that you plan, or leave it out.",
             planned=epsilon_text(request.planned_epsilon),
@@ -228,7 +225,7 @@ def plan_release(vault: VaultFolder, request: Request, source: Any) -> Plan:
     if source.reports is not None:
         for name in columns:
             if name in source.reports.columns:
-                raise DescriptionError(
+                raise MetadataError(
                     "{column!r} of {label} holds reports, not true values: relaxdp released it.",
                     hint="To relax it, run vault.relax(...) or `relaxdp relax`, which needs no table.",
                     column=name,
@@ -269,7 +266,7 @@ def plan_relaxation(vault: VaultFolder, request: Request) -> Plan:
                 listed=", ".join(map(repr, state.columns)),
             )
     if not names or len(set(names)) < len(names):
-        raise OptionError("`columns` is empty or names a column twice.", hint="Leave it out to relax all columns.")
+        raise ArgumentError("`columns` is empty or names a column twice.", hint="Leave it out to relax all columns.")
     planned = tuple(_continue_column(request, state.columns[name]) for name in names)
     with noticing_changes(vault, request.name, state):
         kind = Snapshot(vault.snapshots, planned[0].state.snapshot, vault.key).description["id"]  # type: ignore[union-attr]
@@ -292,7 +289,7 @@ def noticing_changes(vault: VaultFolder, name: str, state: ReleaseState | None) 
     """Read snapshots within. One may be missing because another process has just released the same name."""
     try:
         yield
-    except SnapshotError:
+    except VaultError:
         found = vault.ledger.read().releases.get(name)
         if found is not None and (state is None or found.last_event != state.last_event):
             raise VaultChangedError(
@@ -306,11 +303,11 @@ def _plan_column(
 ) -> PlannedColumn:
     known = None if state is None else state.columns.get(name)
     if not isinstance(declared, Mechanism | NumberRange):
-        declared = declare_values(DeclaredEncoding.listed(declared), kind)
+        declared = declare_values(require_list(declared), kind)
     if known is not None:
         found = _continue_column(request, known)
         if not _is_declared_alike(declared, found.mechanism):
-            raise ValuesChangedError(
+            raise ReleaseChangedError(
                 "{column!r} of the release {name!r} was declared differently at its first release: {before!r}.",
                 hint="Declare it as before, or use a new name; its cost is added.",
                 column=name,
@@ -328,28 +325,27 @@ def _plan_column(
             declared, epsilon=request.epsilon, remaining_share=share, planned_epsilon=request.planned_epsilon
         )
         mechanism, why = choice.mechanism, choice.why
-    level = mechanism.encoding.level(request.epsilon)
+    level = mechanism.level(request.epsilon)
     return PlannedColumn(name, mechanism, why, level, PathId(request.name, name), Decimal(0), None)
 
 
 def _continue_column(request: Request, known: ColumnState) -> PlannedColumn:
     mechanism = ColumnDescription.from_json(known.description).mechanism()
-    level = mechanism.encoding.level(request.epsilon)
+    level = mechanism.level(request.epsilon)
     path = PathId(request.name, known.column)
     return PlannedColumn(known.column, mechanism, "as at the first release", level, path, Decimal(0), known)
 
 
 def _is_declared_alike(declared: Any, mechanism: Mechanism) -> bool:
-    encoding = mechanism.encoding
     if isinstance(declared, Mechanism):
-        return (declared.encoding.name, declared.encoding.params) == (encoding.name, encoding.params)
+        return (declared.name, declared.params) == (mechanism.name, mechanism.params)
     if isinstance(declared, NumberRange):
-        return declared.matches(encoding)
-    return encoding.domain == "values" and tuple(declared) == tuple(encoding.labels)
+        return declared.matches(mechanism)
+    return mechanism.domain == "values" and tuple(declared) == tuple(mechanism.labels)
 
 
 def _describe_mechanism(column: PlannedColumn) -> dict[str, Any]:
-    return ColumnDescription.of(column.encoding, column.level, path=column.path).to_json()
+    return ColumnDescription.of(column.mechanism, column.level, path=column.path).to_json()
 
 
 def _with_costs(plan: Plan) -> Plan:

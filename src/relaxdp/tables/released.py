@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from relaxdp.errors import OptionError
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.ledger.account import Account, difference, total
-from relaxdp.mechanisms import Mechanism
+from relaxdp.errors import ArgumentError
+from relaxdp.estimation.display import describe_risk, describe_short_risk, format_html, format_table
+from relaxdp.ledger.account import Account, add_amounts, subtract_amounts
+from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.frame_metadata import describe
 from relaxdp.tables.frames import convert_table, make_template
 from relaxdp.tables.metadata import FileDescription
 from relaxdp.tables.outlook import compute_margin, get_mechanism_name
 from relaxdp.tables.release import Outcome
+from relaxdp.theory.epsilon import epsilon_text
 
 _WHOLE = 100
 """A margin of error from here on is printed without decimals."""
@@ -41,12 +42,28 @@ class ReleasedColumn:
     margin: float | None
     """The expected margin of error (95 %) of each share, or of the mean; None where it is unknown."""
 
-    def describe(self) -> str:
-        """Return the column in one line."""
-        name = get_mechanism_name(self.mechanism.encoding.name)
-        output = "" if self.output == self.column else f" as {self.output}"
-        margin = "" if self.margin is None else f", expected margin of error ±{_show_margin(self.margin)}"
-        return f"{self.column}{output}: {name} ({self.why}), cost {epsilon_text(self.cost)}{margin}"
+    @property
+    def answers(self) -> int:
+        """The number of possible answers; 2 for numbers, which are in one half of their range or in the other."""
+        encoding = self.mechanism
+        return 2 if encoding.measure is not None or encoding.domain == "words" else len(encoding.labels)
+
+    def to_row(self, spent: Decimal) -> list[str]:
+        """Return the column as a row of the printed table.
+
+        Columns may depend on one another, so the risk follows from everything that was spent on the individuals.
+        """
+        margin = "" if self.margin is None else f"\N{PLUS-MINUS SIGN}{_show_margin(self.margin)}"
+        return [
+            self.column if self.output == self.column else f"{self.column} as {self.output}",
+            f"{get_mechanism_name(self.mechanism.name)} ({self.why})",
+            epsilon_text(self.cost),
+            margin,
+            describe_short_risk(spent, self.answers),
+        ]
+
+
+_HEADINGS = ("column", "mechanism", "cost", "margin of error", "a guess is right")
 
 
 def _show_margin(margin: float) -> str:
@@ -58,7 +75,11 @@ class Release:
     """Released rows and their cost, or in a dry run the cost that they would have.
 
     `rx.estimate(release)` estimates from it. `to_frame()` returns the rows as a data frame of the library that the data
-    came in. Anything that reads Arrow streams reads it directly.
+    came in. Anything that reads Arrow streams reads it directly. It prints as a table with the risk of each column.
+
+    Example:
+        >>> release = vault.relax("patients", epsilon=1)  # doctest: +SKIP
+        >>> release.cost, release.columns[0].margin, release.to_frame()  # doctest: +SKIP
     """
 
     name: str
@@ -105,7 +126,7 @@ class Release:
             for each in plan.columns
         )
         account: Account = done.account
-        spent = account.spent if staged is not None else total([account.spent, *(each.cost for each in columns)])
+        spent = account.spent if staged is not None else add_amounts([account.spent, *(each.cost for each in columns)])
         return cls(
             plan.request.name,
             plan.request.epsilon,
@@ -129,17 +150,24 @@ class Release:
     @property
     def cost(self) -> Decimal:
         """The cost of all columns together."""
-        return total(each.cost for each in self.columns)
+        return add_amounts(each.cost for each in self.columns)
 
     @property
     def remaining(self) -> Decimal:
         """The rest of the budget afterwards."""
-        return difference(self.budget, self.spent)
+        return subtract_amounts(self.budget, self.spent)
 
     def to_frame(self) -> Any:
-        """Return the released rows in the library of the data; those of a file, or of `relax`, as a pyarrow table."""
+        """Return the released rows as a data frame.
+
+        Returns:
+            A data frame of the library of the data; for a file, or after `relax`, a pyarrow table.
+
+        Raises:
+            ArgumentError: A dry run has no rows.
+        """
         if self.is_dry_run:
-            raise OptionError("A dry run releases nothing.", hint="Leave out dry_run=True.")
+            raise ArgumentError("A dry run releases nothing.", hint="Leave out dry_run=True.")
         if self.library == "spark":
             return self.table
         return describe(convert_table(self._arrow(), self.library, self.template), self.description)
@@ -154,7 +182,7 @@ class Release:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         if self.is_dry_run or self.library == "spark":
-            raise OptionError("This release has no rows in memory.", hint="Use to_frame().")
+            raise ArgumentError("This release has no rows in memory.", hint="Use to_frame().")
         return self._arrow().__arrow_c_stream__(requested_schema)
 
     @property
@@ -167,32 +195,25 @@ class Release:
             f"cost {cost}, spent {spent} of {budget}, unprotected {', '.join([self.id, *self.passthrough])}"
         )
 
-    def _lines(self) -> list[str]:
-        names = ", ".join(repr(each.column) for each in self.columns)
-        level = epsilon_text(self.epsilon)
+    def _describe(self) -> tuple[str, list[str]]:
+        """Return the line above the table, and those below it."""
         each = " each" if len(self.columns) > 1 else ""
-        what = f"as {self.name!r} at epsilon {level}{each}"
-        if self.is_dry_run:
-            first = f"Dry run: {names} {what}, from {self.vault}. Nothing was released."
-        else:
-            where = "" if self.output is None else f" to {self.output}"
-            first = f"Released {names} of {self.rows:,} rows {what}{where}, from {self.vault}."
-        unprotected = [f"{self.id} (id)", *self.passthrough]
+        what = f"as {self.name!r} at epsilon {epsilon_text(self.epsilon)}{each}"
         cost, spent, budget, left = map(epsilon_text, (self.cost, self.spent, self.budget, self.remaining))
         last = f"Cost {cost}. Spent {spent} of the budget {budget}, {left} remaining."
         if self.is_dry_run:
+            first = f"Dry run {what}, from {self.vault}. Nothing was released."
             last = f"It would cost {cost}. Then {spent} of the budget {budget} would be spent, and {left} would remain."
-        return [
-            first,
-            *(f"  {each.describe()}" for each in self.columns),
-            f"  unprotected columns: {', '.join(unprotected)}",
-            last,
-        ]
+        else:
+            where = "" if self.output is None else f" to {self.output}"
+            first = f"Released {self.rows:,} rows {what}{where}, from {self.vault}."
+        unprotected = f"unprotected columns: {', '.join([f'{self.id} (id)', *self.passthrough])}"
+        return first, [unprotected, last, describe_risk(self.spent, what=" of all releases together")]
 
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        first, rest = self._describe()
+        table = format_table(_HEADINGS, [each.to_row(self.spent) for each in self.columns], left=(0, 1))
+        return "\n".join([first, table, *rest])
 
     def describe_changes(self) -> str:
         """Return how many rows joined and left, for the data holder's own screen; empty where none did."""
@@ -201,13 +222,9 @@ class Release:
         return f"{self.joined:,} rows joined and {self.left:,} left since the last release of {self.name!r}."
 
     def _repr_html_(self) -> str:
-        first, *rest = self._lines()
-        cells = "".join(
-            f"<tr><td>{html.escape(each.output)}</td><td>{html.escape(each.describe().partition(': ')[2])}</td></tr>"
-            for each in self.columns
-        )
-        tail = "<br>".join(html.escape(line) for line in rest[len(self.columns) :])
-        return f"<p>{html.escape(first)}</p><table>{cells}</table><p>{tail}</p>"
+        first, rest = self._describe()
+        table = format_html(_HEADINGS, [each.to_row(self.spent) for each in self.columns], rest)
+        return f"<p>{escape(first)}</p>{table}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the release as plain JSON. It does not say how many rows joined or left."""
@@ -221,7 +238,7 @@ class Release:
             "columns": {
                 each.column: {
                     "output": each.output,
-                    "mechanism": each.mechanism.encoding.name,
+                    "mechanism": each.mechanism.name,
                     "why": each.why,
                     "cost": epsilon_text(each.cost),
                     "margin": each.margin,

@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from relaxdp.errors import CountsError, DescriptionError, MixedFilesError, TableFileError, UnknownColumnError
-from relaxdp.law.epsilon import epsilon_text
-from relaxdp.mechanisms import Mechanism
+from relaxdp.errors import EstimationError, MetadataError, TableFileError, UnknownColumnError
+from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.columns import nearest
 from relaxdp.tables.files import Format, Input, list_files, released
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, check_given
+from relaxdp.theory.epsilon import epsilon_text
 
 Parts = Sequence[tuple[FileDescription, int]]
 
@@ -38,12 +38,15 @@ def check_rows(tables: Sequence[tuple[str, Parts]]) -> None:
             raise rows_changed(name, _said(known), sum(rows for _, rows in known))
 
 
-def rows_changed(name: str, said: int, rows: int) -> DescriptionError:
+def rows_changed(name: str, said: int, rows: int) -> MetadataError:
     """Return the refusal of a table that had other rows."""
-    return DescriptionError(
+    return MetadataError(
         "{name} had {released_rows:,} rows when it was released, and has {rows:,} now. Which rows stay must "
         "not depend on their reports, or every estimate is wrong.",
-        remedy="chosen_rows",
+        hint=(
+            "Group by a pass-through column with by= (--by NAME). If rows were chosen without looking at reports, pass "
+            "description=rx.description(data) (--description {name})."
+        ),
         name=name,
         released_rows=said,
         rows=rows,
@@ -92,7 +95,7 @@ class Axis:
     @property
     def labels(self) -> Sequence[Any]:
         """The values that are counted."""
-        return self.mechanism.encoding.labels
+        return self.mechanism.labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ class ReleasedFile:
             listed = ", ".join(map(repr, names[:12]))
             raise UnknownColumnError(
                 "{path!r} has several released columns ({listed}).",
-                remedy="column",
+                hint="Pass column= (--column NAME).",
                 path=str(self.path),
                 listed=listed,
             )
@@ -148,7 +151,7 @@ class ReleasedFile:
             raise UnknownColumnError(
                 "{name!r} is a released column: a group of its reports is not a group of objects. Two "
                 "released columns make a two-way table.",
-                remedy="cross",
+                hint="Pass the second column as cross= (--cross NAME).",
                 name=name,
             )
         if name == self.description.id_column:
@@ -157,9 +160,9 @@ class ReleasedFile:
             kept = set(self.table.schema.names) - {self.description.id_column, *self.description.columns}
             hint = self.table.names.hint(name, sorted(kept))
             raise UnknownColumnError(
-                "{path!r} has no kept column {column!r}.",
+                "{path!r} has no pass-through column {column!r}.",
                 hint="{suggestion}",
-                suggestion=hint.strip(),
+                suggestion=hint.strip() or "Release it with passthrough=.",
                 path=str(self.path),
                 column=name,
             )
@@ -167,7 +170,8 @@ class ReleasedFile:
     def _no_released(self, name: str, names: list[str]) -> UnknownColumnError:
         """Return the refusal; the names of a description are what somebody released, and may be shown."""
         return UnknownColumnError(
-            "{path!r} has no released column {column!r}. {nearest}",
+            "{path!r} has no released column {column!r}.",
+            hint="{nearest}",
             path=str(self.path),
             nearest=nearest(name, names),
             column=name,
@@ -193,14 +197,14 @@ class ReleasedFile:
 def open_all(paths: Sequence[Path], told: Sequence[Path] = ()) -> list[ReleasedFile]:
     """Open files that are to be counted together; `told` are files that say what they hold instead of themselves."""
     if told and len(told) != len(paths):
-        raise DescriptionError(
+        raise MetadataError(
             "several files have several levels: what they hold is said once for each file, in their order.",
-            remedy="description",
+            hint="Pass description= (--description FILE) once for each file, in the same order.",
         )
     seen = set()
     for path in paths:
         if path.absolute() in seen:
-            raise MixedFilesError("{path!r} is named twice: its objects would count twice.", path=str(path))
+            raise MetadataError("{path!r} is named twice: its objects would count twice.", path=str(path))
         seen.add(path.absolute())
     sources: Sequence[Path | None] = told or [None] * len(paths)
     return [_open(path, source) for path, source in zip(paths, sources, strict=True)]
@@ -217,7 +221,7 @@ def _open(path: Path, told: Path | None) -> ReleasedFile:
             own = other.description()
             its = own if told is None else check_given(description, own, repr(str(part)))
             if its is None or its != description or not (other is table or _same_types(table, other, description)):
-                raise MixedFilesError(
+                raise MetadataError(
                     "{part!r} is not of the same release, level and columns as the first file.", part=str(part)
                 )
             file.said.append((its, other))
@@ -229,7 +233,7 @@ def _open(path: Path, told: Path | None) -> ReleasedFile:
         raise TableFileError("{path!r} or its description cannot be read.", path=str(path))
     for name in (description.id_column, *description.columns):
         if table.schema.names.count(name) != 1:
-            raise DescriptionError(
+            raise MetadataError(
                 "the description of {path!r} speaks of other columns than the file has.", path=str(path)
             )
     return file
@@ -240,9 +244,7 @@ def _described_as(path: Path, told: Path) -> tuple[Input, FileDescription]:
     table, whole = Input(path), released(told)[1]
     columns = {name: column for name, column in whole.columns.items() if name in table.schema.names}
     if not columns:
-        raise DescriptionError(
-            "{path!r} has none of the released columns that its description speaks of.", path=str(path)
-        )
+        raise MetadataError("{path!r} has none of the released columns that its description speaks of.", path=str(path))
     return table, replace(whole, columns=columns, rows=None)
 
 
@@ -277,31 +279,31 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
     for file, description in found:
         for part, words in _PATH.items():
             if attrgetter(part)(description) != attrgetter(part)(first):
-                raise MixedFilesError(
+                raise MetadataError(
                     "{file!r} holds {words} than {first_file!r}: only files of one path are counted together.",
                     file=str(file.path),
                     words=words,
                     first_file=str(first_file.path),
                 )
         mechanism = description.mechanism()
-        if mechanism.encoding.name != description.encoding:
-            raise DescriptionError(
+        if mechanism.name != description.encoding:
+            raise MetadataError(
                 "the encoding {encoding!r} is not known to this version.", encoding=description.encoding
             )
-        if mechanism.encoding.domain == "words":
-            raise DescriptionError(
+        if mechanism.domain == "words":
+            raise MetadataError(
                 "{file!r} holds RAPPOR reports.", hint="Run `relaxdp rappor decode {file}`.", file=str(file.path)
             )
-        level = mechanism.encoding.level(description.epsilon)
+        level = mechanism.level(description.epsilon)
         if level.threshold != description.threshold:
-            raise DescriptionError(
+            raise MetadataError(
                 "the description of {file!r} contradicts itself: its threshold is not that of epsilon {epsilon}.",
                 file=str(file.path),
                 epsilon=epsilon_text(description.epsilon),
             )
         levels[level.threshold] = level.epsilon
     if len(levels) > MOST_LEVELS:
-        raise MixedFilesError(
+        raise MetadataError(
             "at most {most} levels are counted together, not {levels}.", most=MOST_LEVELS, levels=len(levels)
         )
     return Axis(first, first.mechanism(), list(names), dict(sorted(levels.items())))
@@ -310,19 +312,19 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
 def check_pair(rows: Axis, columns: Axis) -> None:
     """Refuse two columns that cannot be the sides of a table."""
     for axis in (rows, columns):
-        if axis.mechanism.encoding.measure is not None:
-            raise CountsError(
+        if axis.mechanism.measure is not None:
+            raise EstimationError(
                 "a two-way table is of columns with declared values; {column!r} holds numbers.", column=axis.name
             )
     one, two = rows.description, columns.description
     if (one.path, one.key_fingerprint) == (two.path, two.key_fingerprint):
-        raise MixedFilesError(
+        raise MetadataError(
             "{rows!r} and {columns!r} are the same answers: their noise is not independent.",
             rows=rows.name,
             columns=columns.name,
         )
     if one.id_type != two.id_type:
-        raise MixedFilesError(
+        raise MetadataError(
             "the ids of {rows!r} and of {columns!r} are of different kinds.", rows=rows.name, columns=columns.name
         )
 

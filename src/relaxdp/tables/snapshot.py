@@ -34,11 +34,12 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from relaxdp.draw.canonical import length_prefixed
-from relaxdp.draw.key import Key
-from relaxdp.draw.private_file import sync_folder
-from relaxdp.encodings.protocol import Truths, code_dtype
-from relaxdp.errors import SnapshotError
+from relaxdp.errors import VaultError
+from relaxdp.mechanisms.base import Truths
+from relaxdp.mechanisms.packed import code_dtype
+from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.keys import Key
+from relaxdp.sampling.private_file import sync_folder
 
 _MAGIC = b"relaxdp snapshot 2\n"
 _SALT_BYTES, _FINGERPRINT_BYTES = 32, 8
@@ -250,7 +251,7 @@ class PartWriter:
     def _seal(self, kind: Kind, number: int, content: Any) -> bytes:
         chunk = self._cipher.encrypt(_nonce(kind, number), content, self._header)
         if len(chunk) > _MAX_CHUNK_BYTES:
-            raise SnapshotError(
+            raise VaultError(
                 "The rows of one batch take more than 1 GiB in a snapshot.", hint="Use shorter ids or fewer columns."
             )
         return _CHUNK_HEAD.pack(len(chunk), kind) + chunk
@@ -258,7 +259,7 @@ class PartWriter:
 
 def _part_cipher(key: Key, header: bytes) -> AESGCM:
     salt = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES]
-    return AESGCM(key.derive(length_prefixed(b"snapshot") + length_prefixed(salt)))
+    return AESGCM(key.derive(prefix_length(b"snapshot") + prefix_length(salt)))
 
 
 def _nonce(kind: int, number: int) -> bytes:
@@ -267,7 +268,7 @@ def _nonce(kind: int, number: int) -> bytes:
 
 def start_digest(key: Key) -> hmac.HMAC:
     """Return the start of a snapshot's digest. It is keyed, so that a guess of the content cannot be checked."""
-    return hmac.new(key.derive(length_prefixed(b"snapshot digest")), digestmod=sha256)
+    return hmac.new(key.derive(prefix_length(b"snapshot digest")), digestmod=sha256)
 
 
 class StagedSnapshot:
@@ -316,7 +317,7 @@ def _writing() -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise SnapshotError(
+        raise VaultError(
             "The snapshot cannot be written: {why}.",
             hint="Free some space in the vault's folder, or make it writable, and run the release again.",
             why=problem.strerror or "the disk may be full",
@@ -377,7 +378,7 @@ class Snapshot:
         try:
             return self.path.open("rb")
         except OSError as problem:
-            raise SnapshotError(
+            raise VaultError(
                 "The snapshot '{name}' of the vault cannot be read: {why}.",
                 hint="Restore it from a backup of the vault, or release the table under a new name.",
                 name=self.path.name[:12],
@@ -394,7 +395,7 @@ class _Part:
         if not header.startswith(_MAGIC):
             raise _damaged(path)
         if header[-_FINGERPRINT_BYTES:].hex() != key.fingerprint:
-            raise SnapshotError(
+            raise VaultError(
                 "The snapshot '{name}' was sealed with another key than {key}.",
                 hint="Check the key of the vault in vault.toml.",
                 name=path.name[:12],
@@ -447,8 +448,8 @@ class _Part:
         return json.loads(self._open(kind, 0, chunk))
 
 
-def _damaged(path: Path) -> SnapshotError:
-    return SnapshotError(
+def _damaged(path: Path) -> VaultError:
+    return VaultError(
         "The snapshot '{name}' is damaged, or is not the one that the ledger names.",
         hint="Restore it from a backup of the vault, or release the table under a new name.",
         name=path.name[:12],
@@ -465,7 +466,7 @@ def _check_order(chunks: Iterator[Rows]) -> Iterator[Rows]:
         if len(rows):
             first = rows.ids[0].as_py()
             if last is not None and not last < first:
-                raise SnapshotError(
+                raise VaultError(
                     "The rows of a snapshot are not in the order of their ids.",
                     hint="Release the table under a new name.",
                 )

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.errors import ObjectIdError, RelaxdpError, TableFileError
+from relaxdp.errors import IdError, RelaxdpError, TableFileError
 from relaxdp.lazy import duckdb
 from relaxdp.tables.files import BATCH_ROWS, Format, Input, list_files
 from relaxdp.tables.interrupts import interruptible, is_interrupt
@@ -68,9 +68,9 @@ class NotAscendingError(Exception):
     """The input is not sorted by id; it has to be read again through a sort."""
 
 
-def repeated_id() -> ObjectIdError:
+def repeated_id() -> IdError:
     """Return the error about rows that do not ascend even after a sort."""
-    return ObjectIdError(
+    return IdError(
         "An id occurs in two rows. Two people under one id would show whether their answers are equal.",
         hint="Release one row per individual. If this is not the column of the ids, name that one.",
     )
@@ -90,14 +90,14 @@ class IdOrder:
             return
         if ids.null_count:
             row = self._rows + pc.index(pc.is_null(ids), True).as_py() + 1
-            raise ObjectIdError("the id is missing.", row=row)
+            raise IdError("the id is missing.", row=row)
         ids = get_storage(ids)  # UUIDs are ordered by their bytes
         first = ids[0]
         try:
             rises = self._last is None or pc.less(self._last, first).as_py()
             ascending = rises and pc.all(pc.less(ids[:-1], ids[1:]), min_count=0).as_py()
         except pa.ArrowException:
-            raise ObjectIdError("The ids cannot be ordered.", hint="Use whole numbers, text or UUIDs.") from None
+            raise IdError("The ids cannot be ordered.", hint="Use whole numbers, text or UUIDs.") from None
         if not ascending:
             raise repeated_id() if self._is_sorted else NotAscendingError
         self._last, self._rows = ids[len(ids) - 1], self._rows + len(ids)

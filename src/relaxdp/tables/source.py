@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.errors import ColumnError, DescriptionError, ObjectIdError, OptionError
+from relaxdp.errors import ArgumentError, ColumnError, IdError, MetadataError
 from relaxdp.tables.columns import ColumnNames
 from relaxdp.tables.files import (
     BATCH_ROWS,
@@ -64,7 +64,7 @@ class Source(ABC):
 
         Raises:
             NotAscendingError: the ids do not ascend. Call `sort`, and start over.
-            ObjectIdError: an id is missing or repeated.
+            IdError: an id is missing or repeated.
         """
 
     def sort(self) -> None:  # noqa: B027 (a data frame is sorted as it is read)
@@ -89,7 +89,7 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Source]:
     """
     if not is_file(data):
         if sql is not None:
-            raise OptionError(
+            raise ArgumentError(
                 "`sql` is only valid for files.", hint="Pass a DuckDB relation: duckdb.sql(...).", option="sql"
             )
         yield FrameSource(data)
@@ -102,7 +102,7 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Source]:
             yield FileSource(Input(path), repr(name), get_stem(Path(name)), reports)
             return
         if reports is not None:
-            raise DescriptionError(
+            raise MetadataError(
                 "{name!r} was released by relaxdp. A query could give its reports as true values.",
                 hint="Name the table with the true values. To relax a release, run `relaxdp relax`.",
                 name=name,
@@ -164,7 +164,7 @@ class FileSource(Source):
         if value is not None:
             raise self._find_repeated(id_column, value)
 
-    def _find_missing(self, id_column: str) -> ObjectIdError:
+    def _find_missing(self, id_column: str) -> IdError:
         """Look for the first missing id as the file has them: a sort puts them last."""
         first = 0
         for batch in self._table.batches([id_column]):
@@ -174,7 +174,7 @@ class FileSource(Source):
             first += batch.num_rows
         return missing_id(None, self.label)
 
-    def _find_repeated(self, id_column: str, value: Any) -> ObjectIdError:
+    def _find_repeated(self, id_column: str, value: Any) -> IdError:
         first, found = 0, []
         for batch in self._table.batches([id_column]):
             ids = get_storage(plain(batch.column(0)))
@@ -186,10 +186,10 @@ class FileSource(Source):
         return repeated_ids(found, self.label)
 
 
-def missing_id(row: int | None, label: str) -> ObjectIdError:
+def missing_id(row: int | None, label: str) -> IdError:
     """Return the error about a row without an id."""
     where = "A row" if row is None else f"Row {row:,}"
-    return ObjectIdError(
+    return IdError(
         "{where} of {label} has no id.",
         hint="Give each row its own id, or leave out rows without one.",
         where=where,
@@ -197,10 +197,10 @@ def missing_id(row: int | None, label: str) -> ObjectIdError:
     )
 
 
-def repeated_ids(rows: Sequence[int], label: str) -> ObjectIdError:
+def repeated_ids(rows: Sequence[int], label: str) -> IdError:
     """Return the error about rows with the same id."""
     where = f"Rows {rows[0]:,} and {rows[1]:,}" if len(rows) > 1 else "Two rows"
-    return ObjectIdError(
+    return IdError(
         "{where} of {label} have the same id. Two people under one id would show whether their answers are equal.",
         hint="Release one row per individual. If this is not the column of the ids, name that one.",
         where=where,

@@ -19,9 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp import errors
-from relaxdp.draw.key import Key
-from relaxdp.encodings.release import RowTags
-from relaxdp.errors import KeyFileError, OptionError, RelaxdpError, SparkError, TableFileError
+from relaxdp.errors import ArgumentError, KeyFileError, RelaxdpError, SparkError, TableFileError
+from relaxdp.mechanisms.keyed_reports import RowTags
+from relaxdp.sampling.keys import Key
 from relaxdp.tables.columns import ColumnNames
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription
 from relaxdp.tables.plain import plain, plain_batch
@@ -158,7 +158,7 @@ def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, b
     key, order, first_row, number = task.load_key(), IdOrder(), 0, 0
     holder: Any = _KeyHolder(key)
     parts: list[PartWriter] = []
-    tags = [RowTags(key, each.encoding, each.path) for each in task.columns]
+    tags = [RowTags(key, each.mechanism, each.path) for each in task.columns]
     for batch in _join_batches(task, batches):
         if not parts:  # an empty partition has no parts
             parts = [_start_part(key, place, each, extra) for place, each in enumerate(task.descriptions)]
@@ -242,8 +242,8 @@ class SparkStager:
                 "Spark's workers need a file with the vault's key, and this vault reads it from a command.",
                 hint="Put the key on every worker, and name the file in vault.toml: [key] worker_file.",
             )
-        if any(each.encoding.domain == "words" for each in plan.columns):
-            raise OptionError(
+        if any(each.mechanism.domain == "words" for each in plan.columns):
+            raise ArgumentError(
                 "RAPPOR reports are not drawn on Spark.", hint="Write the columns to Parquet and release the file."
             )
         self._plan, self._source, self._snapshots = plan, source, list[StagedSnapshot]()
@@ -314,8 +314,8 @@ class SparkStager:
         if known is None:
             return SealedColumn(staged.close(), len(tags.ids), 0, 0, 0), (0, 0)
         old = Snapshot(vault.snapshots, known.snapshot, vault.key)
-        own = RowTags(vault.key, column.encoding, column.path)
-        first = RowTags(vault.key, plan.columns[0].encoding, plan.columns[0].path)  # ids have one tag for all columns
+        own = RowTags(vault.key, column.mechanism, column.path)
+        first = RowTags(vault.key, plan.columns[0].mechanism, plan.columns[0].path)  # ids have one tag for all columns
         is_joined = np.ones(len(tags.ids), dtype=bool)
         absent: list[Rows] = []
         left = 0

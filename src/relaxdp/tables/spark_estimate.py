@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from pyspark.sql import functions
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from relaxdp.encodings.protocol import Encoding
-from relaxdp.errors import CountsError, DescriptionError, UnknownColumnError
+from relaxdp.errors import EstimationError, MetadataError, UnknownColumnError
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.groups import Groups
+from relaxdp.estimation.result import Result
+from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.columns import ColumnNames
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, check_given, described_columns
 from relaxdp.tables.packed_counting import count_reports, split
@@ -48,7 +49,7 @@ class SparkReleased:
         if wanted is None:
             raise UnknownColumnError(
                 "{path} has {columns} released columns.",
-                remedy="column",
+                hint="Pass column= (--column NAME).",
                 path=self.path,
                 columns=len(names),
             )
@@ -74,12 +75,12 @@ def read_spark_metadata(frame: Any) -> FileDescription | None:
 
 def estimate_spark(
     frames: Sequence[Any], said: Sequence[FileDescription | None], *, column: str | None, by: str | None, method: Method
-) -> Any:
+) -> Result | Groups:
     """Return the estimate from Spark frames of one path: each object counts once, at its highest level."""
     names = ["the frame"] if len(frames) == 1 else [f"frame {number}" for number in range(1, len(frames) + 1)]
     files = [_opened(name, frame, told) for name, frame, told in zip(names, frames, said, strict=True)]
     axis = axis_of(files, [file.name(column) for file in files])
-    work = _counting(axis.mechanism.encoding, axis.name)
+    work = _counting(axis.mechanism, axis.name)
     # As with other frames: what a person describes may have been joined since, so that rows stand there twice.
     ids = len(files) > 1 or (said[0] is not None and files[0].description.id_column in files[0].frame.columns)
     with spark_errors():
@@ -89,12 +90,12 @@ def estimate_spark(
     levels = list(axis.levels.values())
     for kept, level, objects, counts, refusal in sorted(found, key=lambda row: (row[0] is None, row[0] or "")):
         if refusal is not None:
-            raise CountsError("{refusal}", refusal=refusal)
+            raise EstimationError("{refusal}", refusal=refusal)
         group = groups.setdefault(kept, Counts(axis.mechanism))
         group.add_counts(np.array(counts), epsilon=levels[level], objects=objects)
     _check_rows(files, sum(group.objects for group in groups.values()))
     if len(groups) > MOST_GROUPS:
-        raise CountsError("{by!r} makes more than {most:,} groups.", by=by, most=MOST_GROUPS)
+        raise EstimationError("{by!r} makes more than {most:,} groups.", by=by, most=MOST_GROUPS)
     estimates = {group: counts.estimate(method) for group, counts in groups.items()}
     return Groups(by, estimates) if by is not None else estimates[None]
 
@@ -103,7 +104,11 @@ def _opened(name: str, frame: Any, told: FileDescription | None) -> SparkRelease
     own = read_spark_metadata(frame)
     said = told or own
     if said is None:
-        raise DescriptionError("{name} does not say what it holds.", remedy="description", name=name)
+        raise MetadataError(
+            "{name} does not say what it holds.",
+            hint="Pass description=, the data as it was released, or mechanism= and epsilon=.",
+            name=name,
+        )
     columns = {each: column for each, column in said.columns.items() if each in frame.columns}
     check_given(replace(said, columns=columns), own, name)
     return SparkReleased(Path(name), frame, said)
@@ -144,16 +149,16 @@ def _check_rows(files: Sequence[SparkReleased], objects: int) -> None:
     """Refuse frames that lost or gained rows: metadata outlives a filter, and a filter by reports biases them."""
     released = files[0].description.rows
     if not objects:
-        raise CountsError("the frame has no rows: there is nothing to estimate.")
+        raise EstimationError("the frame has no rows: there is nothing to estimate.")
     if len(files) == 1 and released is not None and released != objects:
         raise rows_changed("the frame", released, objects)
 
 
-def _counting(encoding: Encoding, name: str) -> Any:
-    return lambda batches: _count(encoding, name, batches)
+def _counting(mechanism: Mechanism, name: str) -> Any:
+    return lambda batches: _count(mechanism, name, batches)
 
 
-def _count(encoding: Encoding, name: str, batches: Iterator[Any]) -> Iterator[Any]:
+def _count(mechanism: Mechanism, name: str, batches: Iterator[Any]) -> Iterator[Any]:
     """Count the reports of one partition by group and level."""
     found: dict[tuple[str | None, int], tuple[int, NDArray[np.int64]]] = {}
     refusal = None
@@ -163,8 +168,8 @@ def _count(encoding: Encoding, name: str, batches: Iterator[Any]) -> Iterator[An
                 refusal = "an id stands twice at one level, or is missing: one id is one object, and counts once."
                 continue
             try:
-                counts, objects = count_reports(encoding, reports, name)
-            except CountsError as problem:
+                counts, objects = count_reports(mechanism, reports, name)
+            except EstimationError as problem:
                 refusal = problem.sentence
                 continue
             before = found.get((kept, level), (0, np.zeros(len(counts), np.int64)))

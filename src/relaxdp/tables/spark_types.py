@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from relaxdp.errors import ObjectIdError, OptionError, SparkError
+from relaxdp.errors import ArgumentError, IdError, SparkError
 from relaxdp.tables.plain import plain_type
 
 Types = Mapping[str, Any]
@@ -42,9 +42,9 @@ def spark_schema(schema: Any) -> Any:
         raise unreadable() from None
 
 
-def unreadable() -> OptionError:
+def unreadable() -> ArgumentError:
     """Return the refusal of a table with a column that can be handed over neither way."""
-    return OptionError("The table has a column of a type that Spark cannot hand over.", hint="Convert it to text.")
+    return ArgumentError("The table has a column of a type that Spark cannot hand over.", hint="Convert it to text.")
 
 
 def own_schema(schema: Any, types: Types) -> Any:
@@ -59,7 +59,7 @@ def restored(batch: Any, types: Types) -> Any:
         if kind is not None and batch.schema.field(place).type != kind:
             column = _restored(batch.column(place), kind)
             if column is None:  # raised here, because Arrow's own message quotes the number
-                raise ObjectIdError(
+                raise IdError(
                     "Ids of type decimal(20,0) are taken for unsigned 64-bit numbers, and one of them is none.",
                     hint="Convert the ids to text.",
                 )

@@ -22,8 +22,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from relaxdp.draw.private_file import sync_folder
 from relaxdp.errors import TableFileError
+from relaxdp.sampling.private_file import sync_folder
 
 _ENDING = ".relaxdp-unfinished"
 _NAME = re.compile(rf"\..+\.[0-9a-f]{{12}}-(?P<machine>[0-9a-f]{{8}}){re.escape(_ENDING)}", re.DOTALL)

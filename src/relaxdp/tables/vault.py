@@ -7,15 +7,15 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from relaxdp.errors import OptionError, refusing
-from relaxdp.law.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.errors import ArgumentError, on_error
+from relaxdp.estimation.display import describe_risk, describe_short_risk, format_html, format_table
 from relaxdp.ledger import rules
 from relaxdp.ledger.account import Account, as_budget
 from relaxdp.ledger.events import Adopted, Created, Event
-from relaxdp.remedies import IN_PYTHON
 from relaxdp.tables.backup import back_up
 from relaxdp.tables.check import Check, check_vault
 from relaxdp.tables.folder import VaultFolder, adopt_stamp, find_vault
@@ -26,6 +26,7 @@ from relaxdp.tables.plan import Request, plan_relaxation, plan_release
 from relaxdp.tables.release import LocalStager, Progress, run_plan
 from relaxdp.tables.released import Release, make_frame
 from relaxdp.tables.source import Source, open_source
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 
 __all__ = ["Check", "Release", "Vault", "find_vault"]
 
@@ -40,7 +41,11 @@ class Vault:
     columns and release names add up. Costs of two vaults about the same people are not added up by anyone.
 
     Args:
-        path: the folder of the vault. It must exist; `Vault.create` makes a new one.
+        path: The folder of the vault. It must exist; `Vault.create` makes a new one.
+
+    Raises:
+        VaultError: There is no vault, or others can read it.
+        OldVaultError: This machine has seen a newer copy of the vault.
 
     Example:
         >>> import pyarrow as pa, relaxdp as rx
@@ -48,14 +53,18 @@ class Vault:
         >>> table = pa.table({"patient": range(1000), "smoker": ["no", "yes"] * 500})  # doctest: +SKIP
         >>> release = vault.release(table, {"smoker": ["no", "yes"]}, id="patient", epsilon=1, name="patients")
         ... # doctest: +SKIP
-        >>> rx.estimate(release)  # doctest: +SKIP
+        >>> print(vault)  # doctest: +SKIP
+        Vault 'study.vault': spent 1 of the budget 2, 1 remaining.
+        name      column  mechanism                  epsilon   rows
+        patients  smoker  k-ary randomized response        1  1,000
+        Risk at epsilon 1 of all releases together: a guess between two answers is right at most 73.2 % of the time, ...
     """
 
     def __init__(self, path: PathLike) -> None:
         self._folder = VaultFolder(path)
 
     @classmethod
-    @refusing("Nothing was created.")
+    @on_error("Nothing was created.")
     def create(
         cls,
         path: PathLike,
@@ -70,19 +79,19 @@ class Vault:
         """Create a vault.
 
         Args:
-            path: the folder to create, such as "study.vault".
-            budget: the largest total epsilon that may be spent on any individual. It may be raised later.
-            key_file: where the key is written, if not into the vault. A copy of a vault with its key *is* the data.
-            key_command: a command that prints the key, such as "pass show study". No shell reads it.
-            ledger: the URL of a PostgreSQL database, for a ledger that several machines share.
-            worker_key_file: where Spark's workers find the key, if not where the vault does.
-            reason: why, for the history.
+            path: The folder to create, such as "study.vault".
+            budget: The largest total epsilon that may be spent on any individual. It may be raised later.
+            key_file: Where the key is written, if not into the vault. A copy of a vault with its key *is* the data.
+            key_command: A command that prints the key, such as "pass show study". No shell reads it.
+            ledger: The URL of a PostgreSQL database, for a ledger that several machines share.
+            worker_key_file: Where Spark's workers find the key, if not where the vault does.
+            reason: Why, for the history.
 
         Returns:
             The open vault.
 
         Raises:
-            VaultError: the folder exists, or cannot be created.
+            VaultError: The folder exists, or cannot be created.
         """
         exact = as_budget(budget)
         if reason:
@@ -98,7 +107,7 @@ class Vault:
         VaultFolder.create(_as_path(path, "path"), first, **places)
         return cls(path)
 
-    @refusing("Nothing was released.", IN_PYTHON)
+    @on_error("Nothing was released.")
     def release(
         self,
         data: Any,
@@ -120,24 +129,24 @@ class Vault:
         the difference, and a lower one is free.
 
         Args:
-            data: a data frame (pandas, polars, pyarrow, DuckDB, Spark, or anything with `__arrow_c_stream__`), or the
+            data: A data frame (pandas, polars, pyarrow, DuckDB, Spark, or anything with `__arrow_c_stream__`), or the
                 path of a Parquet or CSV file.
-            columns: for each column the list of its values, in which None stands for a missing one, or a mechanism
+            columns: For each column the list of its values, in which None stands for a missing one, or a mechanism
                 such as `rx.Numeric(0, 120)`.
-            id: the column that identifies the individuals. Each id occurs once.
-            epsilon: the level of each column. Costs of several columns add up.
-            name: the name of the release. Use a new one for a next survey; its cost is added.
-            output: the file to write. Without it, the rows stay in memory: `Release.to_frame()`.
-            passthrough: columns that leave unprotected.
-            planned_epsilon: the largest level that you plan. It decides which mechanism a list of values gets.
-            accept_new_rows: accept that many rows have left and joined at once. It is recorded.
-            dry_run: state the cost and release nothing.
+            id: The column that identifies the individuals. Each id occurs once.
+            epsilon: The level of each column. Costs of several columns add up.
+            name: The name of the release. Use a new one for a next survey; its cost is added.
+            output: The file to write. Without it, the rows stay in memory: `Release.to_frame()`.
+            passthrough: Columns that leave unprotected.
+            planned_epsilon: The largest level that you plan. It decides which mechanism a list of values gets.
+            accept_new_rows: Accept that many rows have left and joined at once. It is recorded.
+            dry_run: State the cost and release nothing.
 
         Returns:
             What was released, with its cost.
 
         Raises:
-            RelaxdpError: nothing was released, and nothing was charged.
+            RelaxdpError: Nothing was released, and nothing was charged.
         """
         if isinstance(columns, Mapping):
             columns = {as_text(each): declared for each, declared in columns.items()}
@@ -146,7 +155,7 @@ class Vault:
             epsilon=as_epsilon(epsilon),
             id=as_text(id),
             columns=columns,
-            passthrough=_as_names(passthrough),
+            passthrough=() if passthrough is None else _as_names(passthrough),
             planned_epsilon=None if planned_epsilon is None else as_epsilon(planned_epsilon),
             accept_new_rows=_as_truth(accept_new_rows, "accept_new_rows"),
             dry_run=_as_truth(dry_run, "dry_run"),
@@ -174,7 +183,7 @@ class Vault:
         from relaxdp.tables.spark import SparkSource, SparkStager  # noqa: PLC0415 (Spark may be missing)
 
         if output is not None:
-            raise OptionError(
+            raise ArgumentError(
                 "`output` is only valid for local data.",
                 hint="Write the returned Spark DataFrame yourself: release.to_frame().write.parquet(...).",
             )
@@ -183,10 +192,10 @@ class Vault:
         stager = SparkStager(plan, source)
         return self._report(Release.from_outcome(run_plan(plan, stager.open), stager, source))
 
-    @refusing("Nothing was released.", IN_PYTHON)
+    @on_error("Nothing was released.")
     def relax(
         self,
-        name: str,
+        name: str | Release,
         epsilon: Epsilon,
         *,
         columns: Sequence[str] | None = None,
@@ -198,23 +207,23 @@ class Vault:
         A larger epsilon costs the difference; an equal or lower one is free. All levels together cost the largest.
 
         Args:
-            name: the name of the release.
-            epsilon: the new level.
-            columns: the columns to relax. By default all.
-            output: the file to write. Without it, the rows stay in memory.
-            dry_run: state the cost and release nothing.
+            name: The name of the release, or the `Release`.
+            epsilon: The new level.
+            columns: The columns to relax. By default all.
+            output: The file to write. Without it, the rows stay in memory.
+            dry_run: State the cost and release nothing.
 
         Returns:
             What was released, with its cost.
 
         Raises:
-            RelaxdpError: nothing was released, and nothing was charged.
+            RelaxdpError: Nothing was released, and nothing was charged.
         """
         return self.relax_with(name, epsilon, columns=columns, output=output, dry_run=dry_run)
 
     def relax_with(
         self,
-        name: str,
+        name: str | Release,
         epsilon: Epsilon,
         *,
         columns: Sequence[str] | None = None,
@@ -223,6 +232,7 @@ class Vault:
         progress: Progress | None = None,
     ) -> Release:
         """Relax with a progress bar, as the command line does."""
+        name = name.name if isinstance(name, Release) else name
         wanted = None if columns is None else _as_names(columns)
         request = Request(name=name, epsilon=as_epsilon(epsilon), columns=wanted, dry_run=_as_truth(dry_run, "dry_run"))
         sink: Any = MemorySink() if output is None else FileSink(_as_path(output, "output"))
@@ -268,30 +278,52 @@ class Vault:
     def _account(self) -> Account:
         return self._folder.read_account()
 
-    @refusing("The budget was not raised.")
+    @on_error("The budget was not raised.")
     def raise_budget(self, budget: Epsilon, *, reason: str) -> None:
-        """Raise the budget. It can never be lowered: a part of it may have been promised already."""
+        """Raise the budget. It can never be lowered: a part of it may have been promised already.
+
+        Args:
+            budget: The new budget.
+            reason: Why, for the history.
+
+        Raises:
+            BudgetError: The budget is not larger than before, or there is no reason.
+        """
         exact = as_budget(budget)
         self._append(lambda account: rules.raise_budget(account, exact, reason, datetime.now(UTC)))
 
-    @refusing("Nothing was retired.")
+    @on_error("Nothing was retired.")
     def retire(self, name: str, *, reason: str) -> None:
-        """Erase the snapshots of a release. Its name is never released or relaxed again, and its cost stays."""
+        """Erase the snapshots of a release. Its name is never released or relaxed again, and its cost stays.
+
+        Args:
+            name: The name of the release.
+            reason: Why, for the history.
+
+        Raises:
+            UnknownReleaseError: The vault has no such release.
+        """
         self._append(lambda account: rules.retire(account, name, reason, datetime.now(UTC)))
         with self._folder.staging(self._account()):
             pass  # which removes what interrupted releases of it left
 
-    @refusing("Nothing was adopted.")
+    @on_error("Nothing was adopted.")
     def adopt(self, *, reason: str) -> None:
         """Accept this copy of the vault as the newest one, although this machine has seen another.
 
         Do this after a restored backup or a move to another machine. Releases that an older copy lacks are lost: check
         released files with `check`.
+
+        Args:
+            reason: Why, for the history.
+
+        Raises:
+            ArgumentError: This is the newest copy already.
         """
         rules.check_reason(reason)
         _, found = self._folder.read_history()
         if found is None:
-            raise OptionError(
+            raise ArgumentError(
                 "The vault is the newest copy on this machine. There is nothing to adopt.", hint="Leave `adopt` out."
             )
         account = self._folder.ledger.append(
@@ -305,22 +337,32 @@ class Vault:
         self._folder.remove_snapshots(before, after)
 
     def releases(self) -> Any:
-        """Return a data frame with a row for each released column."""
+        """Return a data frame with a row for each released column.
+
+        Returns:
+            A pandas data frame, or a pyarrow table without pandas. `risk` is how often a guess between two answers is
+            right at most. Columns may depend on one another, so it follows from everything that was spent.
+        """
         account = self._account()
         rows = [
             {
                 "name": release.name, "column": column.column, "mechanism": get_mechanism_name(column.mechanism),
                 "largest_epsilon": float(column.largest), "last_epsilon": float(column.epsilon), "rows": release.rows,
-                "passthrough": ", ".join(release.passthrough), "retired": release.retired,
+                "risk": describe_short_risk(account.spent), "passthrough": ", ".join(release.passthrough),
+                "retired": release.retired,
             }
             for release in account.releases.values()
             for column in release.columns.values()
         ]  # fmt: skip
-        names = ["name", "column", "mechanism", "largest_epsilon", "last_epsilon", "rows", "passthrough", "retired"]
-        return make_frame(rows, names)
+        names = ["name", "column", "mechanism", "largest_epsilon", "last_epsilon", "rows", "risk", "passthrough"]
+        return make_frame(rows, [*names, "retired"])
 
     def history(self) -> Any:
-        """Return a data frame with a row for each event of the ledger, oldest first."""
+        """Return a data frame with a row for each event of the ledger, oldest first.
+
+        Returns:
+            A pandas data frame, or a pyarrow table without pandas.
+        """
         rows = [{"event": event.number, "time": event.time, "what": event.what} for event in self.events()]
         return make_frame(rows, ["event", "time", "what"])
 
@@ -328,11 +370,11 @@ class Vault:
         """Return the events of the ledger."""
         return self._folder.ledger.events()
 
-    def check(self, files: Sequence[PathLike] = ()) -> Check:
+    def check(self, files: PathLike | Sequence[PathLike] = ()) -> Check:
         """Verify the chain of events, snapshots, file modes and released files.
 
         Args:
-            files: released files. Their reports are drawn again and compared.
+            files: Released files. Their reports are drawn again and compared.
 
         Returns:
             What was verified, and the problems that were found.
@@ -340,15 +382,46 @@ class Vault:
         listed = files if isinstance(files, Sequence) and not isinstance(files, str) else [files]
         return check_vault(self._folder, [_as_path(file, "files") for file in listed])
 
-    @refusing("Nothing was backed up.")
+    @on_error("Nothing was backed up.")
     def backup(self, folder: PathLike, *, with_key: bool = False) -> Path:
-        """Copy ledger, snapshots and settings to a new folder. The key is left out unless you ask for it."""
+        """Copy ledger, snapshots and settings to a new folder. The key is left out unless you ask for it.
+
+        Args:
+            folder: The folder to create.
+            with_key: Copy the key as well. Such a copy *is* the data.
+
+        Returns:
+            The folder.
+
+        Raises:
+            VaultError: The folder exists, or cannot be created.
+        """
         return back_up(self._folder, _as_path(folder, "folder"), with_key=_as_truth(with_key, "with_key"))
 
-    def __repr__(self) -> str:
+    def _describe(self) -> tuple[str, list[str], list[list[str]], list[str]]:
         account = self._account()
-        spent, budget = epsilon_text(account.spent), epsilon_text(account.budget)
-        return f"<relaxdp.Vault {self.path.name!r}: {spent} of {budget} spent, {len(account.releases)} releases>"
+        spent, budget, left = map(epsilon_text, (account.spent, account.budget, account.remaining))
+        rows = [
+            [
+                release.name, column.column, get_mechanism_name(column.mechanism), epsilon_text(column.largest),
+                f"{release.rows:,}",
+            ]
+            for release in account.releases.values()
+            for column in release.columns.values()
+        ]  # fmt: skip
+        first = f"Vault {self.path.name!r}: spent {spent} of the budget {budget}, {left} remaining."
+        notes = (
+            [describe_risk(account.spent, what=" of all releases together")] if rows else ["Nothing was released yet."]
+        )
+        return first, ["name", "column", "mechanism", "epsilon", "rows"], rows, notes
+
+    def __repr__(self) -> str:
+        first, headings, rows, notes = self._describe()
+        return "\n".join([first, *([format_table(headings, rows, left=(0, 1, 2))] if rows else []), *notes])
+
+    def _repr_html_(self) -> str:
+        first, headings, rows, notes = self._describe()
+        return f"<p>{escape(first)}</p>{format_html(headings, rows, notes)}"
 
     def __reduce__(self) -> Any:
         raise TypeError("A vault is not pickled: it holds a key. Open it where it is needed.")
@@ -357,7 +430,7 @@ class Vault:
 def _as_truth(value: Any, option: str) -> bool:
     """Return True or False; reject a text such as "no", which Python takes for True."""
     if isinstance(value, str) or value not in (True, False):
-        raise OptionError(
+        raise ArgumentError(
             "`{option}` must be True or False.", hint="Pass {option}=True or leave it out.", option=option
         )
     return bool(value)
@@ -369,11 +442,17 @@ def _as_names(names: Any) -> tuple[str, ...]:
     return tuple(map(as_text, names))
 
 
+_PATH_HINTS = {
+    "output": "Pass a path such as 'out.parquet', or leave it out to get a data frame.",
+    "folder": "Pass a path such as 'study-backup'.",
+}
+
+
 def _as_path(given: Any, option: str) -> Path:
     if not isinstance(given, str | os.PathLike):
-        raise OptionError(
+        raise ArgumentError(
             "Expected a path (str or Path) as `{option}`, got {type}.",
-            hint="Pass a path such as 'study/file'.",
+            hint=_PATH_HINTS.get(option, "Pass a path such as 'study/file'."),
             option=option,
             type=type(given).__name__,
         )

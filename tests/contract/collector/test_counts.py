@@ -122,7 +122,7 @@ def step(database: Database, campaign: Campaign, deed: Any, model: Model) -> Non
 
 def pair_counts(campaign: Campaign, both: list[tuple[bytes, bytes]], moved: bool) -> Any:
     """What is kept of pairs, from the encoding itself; what older reports of those that went on support is not."""
-    first = FIXED.get(campaign.encoding.name, 0) if campaign.encoding.cohorts else 0
+    first = FIXED.get(campaign.encoding.name, 0) if campaign.encoding.domain == "words" else 0
     older, newer = (np.array([list(pair[place][first:]) for pair in both], dtype=np.uint8) for place in (0, 1))
     found = count_pairs(campaign.encoding, older, newer)
     labels = (len(found) - 2) // 3

@@ -28,15 +28,16 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.collector.schema import REPORTS
-from relaxdp.draw.stream import PathId
-from relaxdp.estimation.planning import objects_for
-from relaxdp.law.epsilon import as_epsilon
+from relaxdp.estimation.planning import find_n
+from relaxdp.mechanisms.bloom import Bloom, release_bloom
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.counting import count_files
+from relaxdp.rappor.counts import count_files
 from relaxdp.rappor.decode import decode
-from relaxdp.rappor.encoding import BloomEncoding, release_bloom
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.sampling.stream import PathId
 from relaxdp.storage.database import Database
+from relaxdp.theory.epsilon import as_epsilon
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 
@@ -86,7 +87,7 @@ def test_a_campaign_from_end_to_end(server: Running) -> None:
     path = f"/v1/campaigns/{made['id']}"
     seen = server.ask("GET", path)
     assert seen.json["levels"] == [
-        {"epsilon": text, "threshold": str(rx.Categorical(["no", "yes"]).encoding.threshold(as_epsilon(text)))}
+        {"epsilon": text, "threshold": str(rx.Categorical(["no", "yes"]).threshold(as_epsilon(text)))}
         for text in ("0.5", "1", "2")
     ]
     assert (seen.json["state"], seen.json["open_level"], seen.json["release"]) == ("open", 0, made["id"])
@@ -163,12 +164,12 @@ def test_every_encoding_is_estimated_as_the_library_does(
     mechanism: Any = (
         rx.Numeric(*encoding["range"])
         if "range" in encoding
-        else rx.mechanism(encoding["values"], encoding=encoding["name"], **encoding.get("options", {}))
+        else create_mechanism(encoding["name"], values=encoding["values"], options={**encoding.get("options", {})})
     )
     rng = np.random.default_rng(5)
     truths = [60.5] * 300 if "range" in encoding else rng.choice(np.array(encoding["values"], object), 300).tolist()
     ids = [device() for _ in truths]
-    where: Any = {"key": KEY, "release": made["id"], "attribute": "answer"}
+    where: Any = {"key": KEY, "name": made["id"], "column": "answer"}
     assert act(server, made, "relax").status == 200
     levels: list[list[Any]] = []
     for place, many in enumerate((300, 200)):
@@ -264,7 +265,7 @@ def test_words_are_found_by_rappor(server: Running, tmp_path: Path) -> None:
     ids = [device() for _ in truths]
     shape = BloomShape(**options)
     reports = release_bloom(
-        shape, truths, ids, key=KEY, level=BloomEncoding(shape).level("4"), path=PathId(made["id"], "answer")
+        shape, truths, ids, key=KEY, level=Bloom(shape).level("4"), path=PathId(made["id"], "answer")
     )
     sent = [
         {
@@ -292,7 +293,7 @@ def test_words_are_found_by_rappor(server: Running, tmp_path: Path) -> None:
     assert table.num_rows == found["devices"]
     counts, notes = count_files([tmp_path / "reports.parquet"], shape)
     assert notes == [("reports at epsilon 4", found["devices"])]
-    again = decode(counts, CandidateMap.of_words(words, shape))
+    again = decode(counts, CandidateMap.from_words(words, shape))
     assert again.value.tolist() == pytest.approx([row["estimate"] for row in found["pooled"]])
 
 
@@ -341,7 +342,7 @@ def test_people_are_told_how_many_it_takes(server: Running) -> None:
     values = {"name": "categorical", "values": ["a", "b", "c", "d"]}
     made = server.create(encoding=values, levels=levels, target={"half_width": 0.02})
     shown = server.ask("GET", f"/v1/campaigns/{made['id']}").json["learns"]
-    needed = [objects_for(0.02, epsilon=each["epsilon"], values=4) for each in levels]
+    needed = [find_n(0.02, epsilon=each["epsilon"], values=4) for each in levels]
     assert shown == {"half_width": 0.02, "devices": needed}
     assert server.create(encoding={"name": "numeric", "range": [0, 100]})["learns"]["half_width"] == 10
 

@@ -29,7 +29,7 @@ HONEST, FAKES, ALONE = 1_800, 200, 300
 
 
 def reports(mechanism: Any, truths: list[str], epsilon: str) -> list[str]:
-    where: Any = {"key": rx.Key.from_bytes(bytes(range(32))), "release": "r", "attribute": "answer"}
+    where: Any = {"key": rx.Key.from_bytes(bytes(range(32))), "name": "r", "column": "answer"}
     return list(mechanism.release(truths, list(range(len(truths))), epsilon=epsilon, **where))
 
 

@@ -36,7 +36,7 @@ from relaxdp.device import Device, Participation
 from relaxdp.device.client import Client
 from relaxdp.device.state import Sent
 from relaxdp.errors import RelaxdpError
-from relaxdp.law.epsilon import epsilon_text
+from relaxdp.theory.epsilon import epsilon_text
 
 
 class DeviceClient(Protocol):

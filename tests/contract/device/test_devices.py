@@ -15,10 +15,10 @@ from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_col
 
 from relaxdp import Key
 from relaxdp.device.offer import encoding_of
-from relaxdp.draw.stream import PathId
-from relaxdp.encodings.path import ReportPath
-from relaxdp.encodings.protocol import Encoding
-from relaxdp.rappor.encoding import BloomEncoding
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.keyed_reports import ReportPath
+from relaxdp.sampling.stream import PathId
 
 ENCODINGS: dict[str, tuple[dict[str, Any], Any]] = {
     "categorical": ({"name": "categorical", "values": ["crisps", "fruit", "none"]}, "fruit"),
@@ -104,9 +104,9 @@ def test_reports_are_those_of_the_keyed_path(opened: DeviceClient, server: FakeC
     for _ in range(2):
         server.relax("c")
         sents.append(report(opened, address))
-    encoding: Encoding = encoding_of(description)
-    if isinstance(encoding, BloomEncoding):
-        encoding = BloomEncoding(encoding.shape, sents[0]["cohort"])
+    encoding: Mechanism = encoding_of(description)
+    if isinstance(encoding, Bloom):
+        encoding = Bloom(encoding.shape, sents[0]["cohort"])
     path = ReportPath(encoding, value, key=key, object_id=secrets["device"], path=PathId("c", "answer"))
     for sent in sents:
         got = b64decode(sent["report"]) if encoding.report_width else sent["report"]

@@ -23,7 +23,7 @@ from relaxdp.device.operator import Operator
 from relaxdp.device.server import Running, own_server
 from relaxdp.device.simulate import Simulation, simulate
 from relaxdp.errors import RelaxdpError, SimulationError
-from relaxdp.law.epsilon import as_epsilon
+from relaxdp.theory.epsilon import as_epsilon
 
 ALARM = 1e-6
 """How often a test of estimates may fail although all is well, over all seeds; the seeds are fixed."""
@@ -314,7 +314,7 @@ def test_a_campaign_of_numbers_tells_quartiles(commands: Commands, service: Runn
         (("create", "--question", "q", "--levels", "2,1", "--values", "a,b"), "refused (status 4"),
         (
             ("create", "--question", "q", "--levels", "1", "--range", "0", "1", "--encoding", "bloom"),
-            "words that nobody",
+            "words that are not declared",
         ),
         (("create", "--file", "none.json"), "cannot be read"),
         (("create", "--file", "none.json", "--question", "q"), "--question does not go with it"),

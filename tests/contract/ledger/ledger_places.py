@@ -16,7 +16,6 @@ import psycopg
 import pytest
 from tests.patience import PATIENCE, until
 
-from relaxdp.draw.key import Key
 from relaxdp.errors import BudgetExceededError, VaultChangedError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Created, Released
@@ -25,6 +24,7 @@ from relaxdp.ledger.postgres import PostgresStore
 from relaxdp.ledger.rules import ChargeRequest, ColumnRequest, charge_release
 from relaxdp.ledger.sqlite import SqliteStore
 from relaxdp.ledger.store import Store
+from relaxdp.sampling.keys import Key
 
 VAULT = "0123456789abcdef" * 2
 KEY = Key.from_bytes(bytes(range(32)))
@@ -129,7 +129,7 @@ class DatabasePlace:
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
         store = PostgresStore(self.url, VAULT)
-        with store.writing():
+        with store.begin_write():
             yield
 
     def settle(self) -> None:

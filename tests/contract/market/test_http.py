@@ -31,9 +31,9 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.draw.canonical import length_prefixed
 from relaxdp.errors import ReceiptForgedError, RelaxdpError
 from relaxdp.market.receipts import check_data, signed_of, verify
+from relaxdp.sampling.canonical import prefix_length
 from relaxdp.service import run
 from relaxdp.service.settings import Settings
 from relaxdp.storage.database import Database
@@ -244,7 +244,7 @@ def test_a_trade_from_end_to_end(stage: tuple[Remote, Scene, Path], tmp_path: Pa
         check_data(receipt, bought)
     estimated = CliRunner().invoke(app, ["estimate", str(bought), "--json"])
     assert estimated.exit_code == 0, estimated.output
-    assert json.loads(estimated.stdout)["objects"] == 40
+    assert json.loads(estimated.stdout)["n"] == 40
     (group,) = json.loads(estimated.stdout)["groups"]
     told = remote.ask("GET", f"/purchases/{first['number']}/told", who="paper").json
     names = ("value", "estimate", "low", "high")
@@ -394,7 +394,7 @@ def test_secrets_stay_secret(stage: tuple[Remote, Scene, Path]) -> None:
     (file,) = folder.glob("*market-key")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     secret = bytes.fromhex(file.read_text("ascii").splitlines()[1])
-    seed = rx.Key.load(file).derive(length_prefixed(b"market receipt"))
+    seed = rx.Key.load(file).derive(prefix_length(b"market receipt"))
     shown = remote.server.ask("GET", "/metrics", operator=True).body + (
         until(lambda: (log := remote.server.log.read_bytes()).count(b"\n") > 20 and log) or b""
     )

@@ -18,24 +18,25 @@ from relaxdp.audit.attacks import (
     ATTACKS,
     Candidates,
     Independent,
+    Law,
     NoisySamples,
     Relaxed,
+    draw_guesses,
     error_rate,
     error_rates,
     errors,
-    guesses,
     highest_frequency,
     last_output,
     maximum_likelihood,
     minimum_error_rate,
+    retentions,
     weighted_highest_frequency,
 )
-from relaxdp.audit.laws import Law, retentions
 from relaxdp.errors import AuditError
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
-from relaxdp.law.bridge import report_law
-from relaxdp.law.level import odds
-from relaxdp.law.transcript import transcript_probability
+from relaxdp.theory.level import odds
+from relaxdp.theory.privacy_loss import transcript_probability
+from relaxdp.theory.response import report_law
 
 EPSILONS = ("0.3", "0.9", "1.6")
 
@@ -173,8 +174,8 @@ def test_ties_are_broken_uniformly() -> None:
     assert mask.tolist() == [[True, True, False], [False, True, False]]
     assert errors(mask, np.array([0, 0])).tolist() == [0.5, 1.0]
     assert error_rate(mask, np.array([2, 1])) == 0.5
-    assert guesses(mask).tolist() == [0, 1]
-    drawn = [guesses(mask, np.random.default_rng(seed)).tolist() for seed in range(64)]
+    assert draw_guesses(mask).tolist() == [0, 1]
+    drawn = [draw_guesses(mask, np.random.default_rng(seed)).tolist() for seed in range(64)]
     assert {tuple(each) for each in drawn} == {(0, 1), (1, 1)}
     # Weights that are equal on paper, though not as floats: 0.1 + 0.2 against 0.3.
     tied = weighted_highest_frequency(np.array([[0, 0, 1]]), values=2, weights=["0.1", "0.2", "0.3"])
@@ -192,7 +193,7 @@ def test_error_rates_names_all_four() -> None:
 
 def test_refusals() -> None:
     law = Relaxed.at(EPSILONS, values=2)
-    shapeless: dict[str, Any] = {"says": "whole numbers, one row for each object"}
+    shapeless: dict[str, Any] = {"says": "one row per individual"}
     for rows, fields in (
         (np.zeros(3, int), shapeless),
         (np.zeros((1, 3)), shapeless),

@@ -12,11 +12,20 @@ from scipy.stats import beta, binom
 from tests.exact.audit.test_attacks import independent_law, relaxed_law
 from tests.exact.enumeration import Law as Chances
 
-from relaxdp.audit.bound import chance_low, epsilon_low, log_odds
-from relaxdp.audit.guessing import FIRST, PASS, SECOND, rule_of_counts, rule_of_law
-from relaxdp.audit.laws import Independent, NoisySamples, Relaxed
-from relaxdp.audit.views import Column, Digits
-from relaxdp.law.level import odds
+from relaxdp.audit.attacks import Independent, NoisySamples, Relaxed
+from relaxdp.audit.guessing import (
+    FIRST,
+    PASS,
+    SECOND,
+    Column,
+    Digits,
+    chance_low,
+    derive_rule,
+    epsilon_low,
+    learn_rule,
+    log_odds,
+)
+from relaxdp.theory.level import odds
 
 EPSILONS = (0.05, 0.2, 1.0, 4.0, 9.0)
 Bound = Callable[[np.ndarray, int, float], np.ndarray]
@@ -88,27 +97,27 @@ def test_no_rule_of_guessing_exceeds_epsilon_and_the_best_reaches_it() -> None:
 @pytest.mark.parametrize("values", [2, 3])
 def test_the_rule_of_a_law_is_the_best(values: int) -> None:
     levels = ("0.5", "1", "2")
-    relaxed = rule_of_law(Relaxed.at(levels, values=values), 3, (0, 1), 10**6, 1e-4)
+    relaxed = derive_rule(Relaxed.at(levels, values=values), 3, (0, 1), 10**6, 1e-4)
     assert relaxed is not None
-    digits = Digits([Column(place, 0, values) for place in range(3)], "all").decoded()
+    digits = Digits([Column(place, 0, values) for place in range(3)], "all").decode_cells()
     # Where the last report is one of the two truths it is guessed, elsewhere nothing is known.
     expected = np.where(digits[:, 2] < 2, digits[:, 2] + 1, 0)
     assert relaxed.table[expected > 0].tolist() == expected[expected > 0].tolist()
-    independent = rule_of_law(Independent.at(["1", "1"], values=2), 2, (0, 1), 10**6, 1e-4)
+    independent = derive_rule(Independent.at(["1", "1"], values=2), 2, (0, 1), 10**6, 1e-4)
     assert independent is not None
     assert independent.table.tolist() == [1, 0, 0, 2]
     assert 1.95 < independent.worth < 2
-    noisy = rule_of_law(NoisySamples.at(epsilon_alpha=1, epsilon_beta="0.5", samples=10), 10, (0, 1), 10**6, 1e-4)
+    noisy = derive_rule(NoisySamples.at(epsilon_alpha=1, epsilon_beta="0.5", samples=10), 10, (0, 1), 10**6, 1e-4)
     assert noisy is not None
     assert 0.9 < noisy.worth < 0.98433
-    assert rule_of_law(Relaxed.at(["1"] * 30, values=2), 30, (0, 1), 10**6, 1e-4) is None
+    assert derive_rule(Relaxed.at(["1"] * 30, values=2), 30, (0, 1), 10**6, 1e-4) is None
 
 
 def test_a_rule_learned_from_exact_counts_is_the_best() -> None:
     law = independent_law(2, (Fraction(1, 3), Fraction(1, 2)))
     counts = np.array([[float(law[truth][pair]) * 1e6 for pair in product(range(2), repeat=2)] for truth in range(2)])
     view = Digits([Column(place, 0, 2) for place in range(2)], "all columns")
-    rule = rule_of_counts(view, (0, 1), counts, counts, 1e-4)
+    rule = learn_rule(view, (0, 1), counts, counts, 1e-4)
     assert rule.table.tolist() == [1, 0, 0, 2]
     assert rule.worth == pytest.approx(float(np.log(6)), rel=0.01)
     rows = np.array([[0, 0], [0, 1], [1, 1], [1, 1]], dtype=np.uint8)

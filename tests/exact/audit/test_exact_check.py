@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 from tests.refusals import refused
 
-from relaxdp.audit.exact_check import check_encoding
-from relaxdp.draw.stream import Words
-from relaxdp.encodings.declared import CategoricalEncoding
-from relaxdp.encodings.local_hash import LocalHashEncoding
-from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding
-from relaxdp.encodings.protocol import Measure, Permanent, Truths
-from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
-from relaxdp.encodings.wave import WaveEncoding
-from relaxdp.errors import EncodingError
-from relaxdp.law.epsilon import release_threshold
-from relaxdp.law.support import Support
-from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.audit.exact_check import check_exactly
+from relaxdp.errors import MechanismError
+from relaxdp.mechanisms.base import Measure, Permanent, Truths
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.local_hash import LocalHash
+from relaxdp.mechanisms.numeric import Numeric
+from relaxdp.mechanisms.packed import Codes
+from relaxdp.mechanisms.square_wave import SquareWave
+from relaxdp.mechanisms.unary import Unary
+from relaxdp.sampling.stream import Words
+from relaxdp.theory.epsilon import release_threshold
+from relaxdp.theory.response import Support
 
 LETTERS = ["a", "b", "c"]
 NUMBERS = [0.0, 1.0, 3.0, 4.0, 6.0, 8.0]
@@ -31,28 +32,28 @@ NUMBERS = [0.0, 1.0, 3.0, 4.0, 6.0, 8.0]
 @pytest.mark.parametrize(
     ("encoding", "truths"),
     [
-        (CategoricalEncoding(LETTERS), LETTERS),
-        (SymmetricUnaryEncoding(LETTERS), LETTERS),
-        (OptimisedUnaryEncoding(LETTERS), LETTERS),
-        (LocalHashEncoding(LETTERS, 3), LETTERS),
-        (NumericEncoding(0, 8), NUMBERS),
-        (MissingNumericEncoding(0, 8), [*NUMBERS, float("nan"), None]),
-        (NumericEncoding(0, 8).clipping(), [-5.0, *NUMBERS, 1e9]),
-        (MissingNumericEncoding(0, 8).clipping(), [-5.0, *NUMBERS, 1e9, None]),
-        (BloomEncoding(BloomShape(4, 1, 2), 1), ["false", "true", "w"]),
-        (WaveEncoding(0, 8, bins=3, window=2), NUMBERS),
-        (WaveEncoding(0, 8, bins=3, window=4), NUMBERS),
+        (Categorical(LETTERS), LETTERS),
+        (Unary(LETTERS, optimised=False), LETTERS),
+        (Unary(LETTERS), LETTERS),
+        (LocalHash(LETTERS, buckets=3), LETTERS),
+        (Numeric(0, 8), NUMBERS),
+        (Numeric(0, 8, missing=True), [*NUMBERS, float("nan"), None]),
+        (Numeric(0, 8, clip=True), [-5.0, *NUMBERS, 1e9]),
+        (Numeric(0, 8, clip=True, missing=True), [-5.0, *NUMBERS, 1e9, None]),
+        (Bloom(BloomShape(4, 1, 2), 1), ["false", "true", "w"]),
+        (SquareWave(0, 8, bins=3, window=2), NUMBERS),
+        (SquareWave(0, 8, bins=3, window=4), NUMBERS),
     ],
     ids=lambda each: getattr(each, "name", ""),
 )
 def test_what_keeps_its_promise_passes(encoding: Any, truths: list[Any]) -> None:
     """And uses the whole of it: the largest ratio is e^epsilon, up to what the threshold is rounded by."""
     epsilons = ("0.5", "3") if encoding.symbols > 3 else ("0.5", "1", "3")
-    found = check_encoding(encoding, truths, epsilons=epsilons)
+    found = check_exactly(encoding, truths, epsilons=epsilons)
     assert Decimal("2.9999999") < found.realised <= found.epsilon == 3
 
 
-class WholeAlphabet(WaveEncoding):
+class WholeAlphabet(SquareWave):
     """D in the place of D / w: more private than it says, so it is no breach, and wasteful."""
 
     def threshold(self, epsilon: Decimal) -> int:
@@ -60,53 +61,56 @@ class WholeAlphabet(WaveEncoding):
 
 
 def test_what_wastes_epsilon_is_seen() -> None:
-    found = check_encoding(WholeAlphabet(0, 8, bins=3, window=4), NUMBERS)
+    found = check_exactly(WholeAlphabet(0, 8, bins=3, window=4), NUMBERS)
     assert found.realised < Decimal("2.2")
 
 
-class Greedy(CategoricalEncoding):
+class Greedy(Categorical):
     """A threshold of one value less."""
 
     def threshold(self, epsilon: Decimal) -> int:
         return release_threshold(epsilon, self.alphabet - 1)
 
 
-class WholeBits(SymmetricUnaryEncoding):
+class WholeBits(Unary):
     """The whole epsilon for each of two bits."""
+
+    def __init__(self, values: list[str]) -> None:
+        super().__init__(values, optimised=False)
 
     def threshold(self, epsilon: Decimal) -> int:
         return release_threshold(epsilon, 2)
 
 
-class WithoutOffset(WaveEncoding):
+class WithoutOffset(SquareWave):
     """A window that nobody uses: each truth has one place."""
 
-    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
         class Still:
             def words(self, purpose: Any, symbol: Any = 0) -> Words:
                 found = permanent.words(purpose, symbol)
                 return found * np.uint64(0) if purpose == "coin" else found
 
-        return super().symbol_truth(truths, symbol, Still())
+        return super().symbol_truths(truths, Still())
 
 
-class WiderThanItIs(WaveEncoding):
+class WiderThanItIs(SquareWave):
     """The window off by one, in the threshold."""
 
     def threshold(self, epsilon: Decimal) -> int:
         return release_threshold(epsilon, Fraction(self.alphabet, self.window + 1))
 
 
-class OddWindow(WaveEncoding):
+class OddWindow(SquareWave):
     """A window of three out of two bits: one offset is twice as likely."""
 
-    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
         class Three:
             def words(self, purpose: Any, symbol: Any = 0) -> Words:
                 found = permanent.words(purpose, symbol)
                 return found % np.uint64(4) % np.uint64(3) if purpose == "coin" else found
 
-        return super().symbol_truth(truths, symbol, Three())
+        return super().symbol_truths(truths, Three())
 
 
 @pytest.mark.parametrize(
@@ -121,11 +125,11 @@ class OddWindow(WaveEncoding):
     ids=lambda each: type(each).__name__,
 )
 def test_what_breaks_its_promise_is_refused(encoding: Any, truths: list[Any]) -> None:
-    with refused(EncodingError, encoding=encoding.name, epsilon="0.5", says="tells more than it says"):
-        check_encoding(encoding, truths)
+    with refused(MechanismError, mechanism=encoding.name, epsilon="0.5", says="reveals more than it claims"):
+        check_exactly(encoding, truths)
 
 
-class Biased(NumericEncoding):
+class Biased(Numeric):
     """Ends that count for something else."""
 
     @property
@@ -133,43 +137,45 @@ class Biased(NumericEncoding):
         return Measure((self.low, self.high + 1), self.low, self.high)
 
 
-class Boasting(CategoricalEncoding):
+class Boasting(Categorical):
     """A support that is not so."""
 
     def support(self, keep: Fraction) -> Support:
-        return Support.of_one_symbol(keep, self.alphabet + 1)
+        return Support.from_one_symbol(keep, self.alphabet + 1)
 
 
-class Shrinking(CategoricalEncoding):
+class Shrinking(Categorical):
     """A threshold that does not grow."""
 
     def threshold(self, epsilon: Decimal) -> int:
         return 5
 
 
-class Secretive(NumericEncoding):
+class Secretive(Numeric):
     """A rounding that looks at bits which are not enumerated."""
 
-    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
-        return permanent.words("round") >> np.uint64(30) & np.uint64(1)
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+        return (permanent.words("round") >> np.uint64(30) & np.uint64(1)).astype(np.uint8)[:, None]
 
 
-class SecretiveHash(LocalHashEncoding):
+class SecretiveHash(LocalHash):
     """The same beside a public seed, of which any bit may be looked at."""
 
-    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
         moved = permanent.words("coin") >> np.uint64(30) & np.uint64(1)
-        return (super().symbol_truth(truths, symbol, permanent) + moved) % np.uint64(self.alphabet)
+        return ((super().symbol_truths(truths, permanent)[:, 0] + moved) % np.uint64(self.alphabet)).astype(np.uint8)[
+            :, None
+        ]
 
 
-class Chained(CategoricalEncoding):
+class Chained(Categorical):
     """A second word is asked for only where the first one says so: it would not be enumerated."""
 
-    def symbol_truth(self, truths: Truths, symbol: int, permanent: Permanent) -> Words:
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
         moved = permanent.words("coin") & np.uint64(1)
         if moved.any():
             moved = moved & permanent.words("round")
-        return (truths.index + moved) % np.uint64(3)
+        return ((truths.index + moved) % np.uint64(3)).astype(np.uint8)[:, None]
 
 
 @pytest.mark.parametrize(
@@ -179,12 +185,12 @@ class Chained(CategoricalEncoding):
         (Boasting(LETTERS), "more or less often"),
         (Shrinking(LETTERS), "larger threshold"),
         (Secretive(0, 8), "more bits"),
-        (SecretiveHash(LETTERS, 3), "more bits"),
-        (Chained(LETTERS), "depends on another word"),
-        (CategoricalEncoding(range(100)), "too many"),
+        (SecretiveHash(LETTERS, buckets=3), "more bits"),
+        (Chained(LETTERS), "depends on another permanent word"),
+        (Categorical(range(100)), "The exact check covers at most"),
     ],
     ids=lambda each: type(each).__name__ if not isinstance(each, str) else "",
 )
 def test_what_would_mislead_is_refused(encoding: Any, says: str) -> None:
-    with refused(EncodingError, says=says):
-        check_encoding(encoding, LETTERS if encoding.domain == "values" else NUMBERS)
+    with refused(MechanismError, says=says):
+        check_exactly(encoding, LETTERS if encoding.domain == "values" else NUMBERS)

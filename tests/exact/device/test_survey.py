@@ -23,10 +23,10 @@ from tests.servers.fake_collector import FakeCollector, fake_collector
 from relaxdp.device import Device
 from relaxdp.device.report import draw
 from relaxdp.device.survey import Division, divide, divided
-from relaxdp.draw.path import Draw, accept, report_at
-from relaxdp.encodings.path import ReportPath
-from relaxdp.law.epsilon import ONE
-from relaxdp.law.level import log_up
+from relaxdp.mechanisms.keyed_reports import ReportPath
+from relaxdp.sampling.path import Draw, accept, report_at
+from relaxdp.theory.epsilon import ONE
+from relaxdp.theory.level import log_up
 
 VALUES = {"a": ["no", "yes"], "b": ["no", "yes"], "c": ["x", "y", "z"]}
 LEVELS = {"a": ("0.5", "1"), "b": ("0.3", "0.9"), "c": ("0.4", "1.5")}

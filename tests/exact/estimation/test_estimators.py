@@ -12,14 +12,13 @@ import pytest
 import relaxdp as rx
 from relaxdp.estimation.cross import CrossTable
 from relaxdp.estimation.frequency import Frequency, categorical_covariance, report_variance
-from relaxdp.law.bridge import next_report_law, report_law
-from relaxdp.law.epsilon import threshold
-from relaxdp.law.level import retention
-from relaxdp.law.support import Support
+from relaxdp.theory.epsilon import threshold
+from relaxdp.theory.level import retention
+from relaxdp.theory.response import Support, next_report_law, report_law
 
 
 def support_of(values: int, epsilon: str) -> Support:
-    return Support.of_one_symbol(retention(threshold(epsilon, values)), values)
+    return Support.from_one_symbol(retention(threshold(epsilon, values)), values)
 
 
 def matrix(values: int, epsilon: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -159,8 +158,8 @@ def test_cross_variance_by_brute_force() -> None:
         population = moments[1] - moments[0] ** 2
         given = moments[1] - shares[a, b]
         place = a * 2 + b
-        assert np.isclose(table.standard_error("population")[place] ** 2 * table.objects, population, rtol=1e-5)
-        assert np.isclose(table.standard_error("objects")[place] ** 2 * table.objects, given, rtol=1e-5)
+        assert np.isclose(table.compute_std_error("population")[place] ** 2 * table.objects, population, rtol=1e-5)
+        assert np.isclose(table.compute_std_error("objects")[place] ** 2 * table.objects, given, rtol=1e-5)
 
 
 def test_likelihood_by_grid() -> None:

@@ -16,14 +16,17 @@ import pytest
 from tests.exact.enumeration import chain_law
 
 import relaxdp as rx
-from relaxdp.encodings.protocol import Encoding
-from relaxdp.encodings.registry import made
-from relaxdp.estimation import hiding, shuffled
-from relaxdp.law.epsilon import release_threshold
-from relaxdp.law.level import retention
-from relaxdp.law.support import Cover
-from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.estimation import shuffling
+from relaxdp.estimation.shuffling import cover as cover_reports
+from relaxdp.estimation.shuffling import distance
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.local_hash import LocalHash
+from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.theory.epsilon import release_threshold
+from relaxdp.theory.level import retention
+from relaxdp.theory.response import Cover
 
 Law = dict[Any, F]
 EXACT = Context(prec=60)
@@ -85,7 +88,7 @@ def fails(exact: dict[Any, Any], more: int = 0) -> list[tuple[int, int, str, flo
         for delta in DELTAS
         if worst_delta(
             exact[values, objects, epsilon],
-            rx.shuffled(epsilon, objects=objects + more, delta=delta, values=values).epsilon,
+            rx.shuffling.shuffled(epsilon, objects=objects + more, delta=delta, values=values).epsilon,
         )
         > F(delta)
     ]
@@ -100,19 +103,19 @@ def test_one_object_less_than_was_said_would_be_seen(exact: dict[Any, Any]) -> N
 
 
 def test_rounding_down_would_be_seen(exact: dict[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shuffled, "ROUND_CEILING", ROUND_FLOOR)
+    monkeypatch.setattr(shuffling, "ROUND_CEILING", ROUND_FLOOR)
     assert len(fails(exact)) > 10
 
 
 def test_what_speaks_for_neither_must_hide_too(exact: dict[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all that is no clone hid it: the bound of others, which is exceeded where few objects report."""
-    of = hiding.Hidden.of
+    of = shuffling.Hidden.of
 
-    def mutant(cover: Cover) -> hiding.Hidden:
+    def mutant(cover: Cover) -> shuffling.Hidden:
         hidden = of(cover)
         return hidden if hidden.told == 1 else replace(hidden, neither=(1 - 2 * hidden.clone) * (1 - 1e-9))
 
-    monkeypatch.setattr(hiding.Hidden, "of", mutant)
+    monkeypatch.setattr(shuffling.Hidden, "of", mutant)
     failed = fails(exact)
     assert (3, 2, "1.5", 1e-3) in failed
     assert {values for values, *_ in failed} == {3}
@@ -122,12 +125,12 @@ def test_what_speaks_for_neither_must_hide_too(exact: dict[Any, Any], monkeypatc
 def test_the_bound_is_reached(exact: dict[Any, Any], values: int) -> None:
     """Nothing is given away: one in the last digit less, and a data set exceeds it."""
     for objects, delta in product((2, 3, 4), (0.05, 1e-3)):
-        found = rx.shuffled("1.5", objects=objects, delta=delta, values=values).epsilon
+        found = rx.shuffling.shuffled("1.5", objects=objects, delta=delta, values=values).epsilon
         if found < Decimal("1.5"):
             assert worst_delta(exact[values, objects, "1.5"], found * Decimal("0.998")) > F(delta)
 
 
-def rows_of(encoding: Encoding, keep: F) -> list[Law]:
+def rows_of(encoding: Mechanism, keep: F) -> list[Law]:
     """The law of a row of bits, of each truth, from the chances of a bit."""
     support, values = encoding.support(keep), len(encoding.labels)
     laws = []
@@ -171,14 +174,14 @@ def variation(one: Law, other: Law) -> F:
 def test_bits_and_hashes(name: str) -> None:
     mechanism: Any
     if name == "bloom":
-        mechanism = type("Mechanism", (), {"encoding": BloomEncoding(BloomShape(bits=4, hashes=2, cohorts=1))})
+        mechanism = Bloom(BloomShape(bits=4, hashes=2, cohorts=1))
     else:
         mechanism = (
             rx.LocalHash(["a", "b"], buckets=3)
             if "hash" in name
-            else rx.mechanism(["a", "b", "c"], encoding=name, epsilon=2)
+            else create_mechanism(name, values=["a", "b", "c"], epsilon=2)
         )
-    encoding = mechanism.encoding
+    encoding = mechanism
     keep = encoding.level(2).retention
     laws = {
         "local-hash": lambda: hashes_of(keep, 2, 3),
@@ -186,15 +189,15 @@ def test_bits_and_hashes(name: str) -> None:
     }.get(name, lambda: rows_of(encoding, keep))()
     farthest = max(variation(one, other) for one, other in permutations(laws, 2))
     if name == "local-hash":  # some seeds hash both values into one bucket
-        assert encoding.distance(keep) * (1 - F(1, 3)) == farthest
+        assert distance(encoding, keep) * (1 - F(1, 3)) == farthest
     else:
-        assert encoding.distance(keep) == farthest
+        assert distance(encoding, keep) == farthest
     objects = 2 if name in ("local-hash", "bloom") else 3
     pairs = list(neighbours(laws, objects))
     for delta in DELTAS:
-        found = rx.shuffled(2, objects=objects, delta=delta, values=mechanism)
+        found = rx.shuffling.shuffled(2, objects=objects, delta=delta, values=mechanism)
         assert worst_delta(pairs, found.epsilon) <= F(delta)
-        assert found.epsilon <= rx.shuffled(2, objects=objects, delta=delta).epsilon
+        assert found.epsilon <= rx.shuffling.shuffled(2, objects=objects, delta=delta).epsilon
 
 
 def covers(cover: Cover, laws: Sequence[Law]) -> bool:
@@ -219,30 +222,32 @@ def covers(cover: Cover, laws: Sequence[Law]) -> bool:
 def test_covers() -> None:
     keep = F(2, 5)
     for name in ("unary-symmetric", "unary-optimised"):
-        encoding = made(name, values=["a", "b", "c"])
-        cover = encoding.cover(keep)
+        encoding = create_mechanism(name, values=["a", "b", "c"])
+        cover = cover_reports(encoding, keep)
         assert cover is not None
         assert covers(cover, rows_of(encoding, keep))
         assert not covers(replace(cover, clone=cover.clone * F(11, 10)), rows_of(encoding, keep))
         assert not covers(replace(cover, neither=cover.neither + F(1, 2)), rows_of(encoding, keep))
     laws = [{r: (1 - keep) / 4 + (keep if r == truth else 0) for r in range(4)} for truth in range(4)]
-    assert Cover.of_one_symbol(keep, 4) == Cover(own=F(11, 20), clone=F(3, 20), neither=F(6, 20))
-    assert Cover.of_one_symbol(keep, 4, F(1, 2)) == Cover(own=F(11, 40), clone=F(3, 40), neither=F(6, 40))
-    assert covers(Cover.of_one_symbol(keep, 4), laws)
-    assert not covers(Cover.of_one_symbol(keep, 3), laws)
+    assert Cover.from_one_symbol(keep, 4) == Cover(own=F(11, 20), clone=F(3, 20), neither=F(6, 20))
+    assert Cover.from_one_symbol(keep, 4, F(1, 2)) == Cover(own=F(11, 40), clone=F(3, 40), neither=F(6, 40))
+    assert covers(Cover.from_one_symbol(keep, 4), laws)
+    assert not covers(Cover.from_one_symbol(keep, 3), laws)
     for buckets in (2, 3):  # of all functions, one in so many hashes both values into one bucket
         share = 1 - F(1, buckets)
-        assert covers(Cover.of_one_symbol(keep, buckets, share), hashes_of(keep, 3, buckets))
-        hashed = made("local-hash", values=["a", "b", "c"], options={"buckets": buckets}).cover(keep)
+        assert covers(Cover.from_one_symbol(keep, buckets, share), hashes_of(keep, 3, buckets))
+        hashed = cover_reports(LocalHash(["a", "b", "c"], buckets=buckets), keep)
         assert hashed is not None
-        exact = Cover.of_one_symbol(keep, buckets, share)
+        exact = Cover.from_one_symbol(keep, buckets, share)
         assert exact.clone * (1 - F(1, 10**8)) < hashed.clone < exact.clone
 
 
 @pytest.mark.parametrize("name", ["categorical", "numeric", "wave", "numeric-missing"])
 def test_a_single_symbol_is_as_far_apart_as_it_is_kept(name: str) -> None:
-    encoding = made(name, **({"values": ["a", "b"]} if name == "categorical" else {"range": (0.0, 1.0)}), epsilon=2)
-    assert encoding.distance(F(1, 3)) == F(1, 3)
+    encoding = create_mechanism(
+        name, **({"values": ["a", "b"]} if name == "categorical" else {"range": (0.0, 1.0)}), epsilon=2
+    )
+    assert distance(encoding, F(1, 3)) == F(1, 3)
 
 
 def test_whatever_the_reports_are() -> None:
@@ -257,7 +262,7 @@ def test_whatever_the_reports_are() -> None:
         epsilon = EXACT.next_plus(EXACT.ln(Decimal(odds.numerator) / Decimal(odds.denominator)))
         pairs = list(neighbours(laws, 3))
         for delta in (0.05, 1e-3):
-            found = rx.shuffled(round(epsilon + Decimal("1e-12"), 12), objects=3, delta=delta)
+            found = rx.shuffling.shuffled(round(epsilon + Decimal("1e-12"), 12), objects=3, delta=delta)
             assert worst_delta(pairs, found.epsilon) <= F(delta)
 
 
@@ -275,7 +280,7 @@ def test_all_levels_together_cost_the_last_one(values: int) -> None:
         for epsilon in (Decimal("0.3"), Decimal("0.9"), Decimal("1.5")):
             assert delta_of(rows[0], rows[1], epsilon) == delta_of(ends[0], ends[1], epsilon)
             assert delta_of(apart[0], apart[1], epsilon) <= delta_of(ends[0], ends[1], epsilon)
-    assert rx.shuffled(said, objects=3, delta=1e-3, values=values) == rx.shuffled(
+    assert rx.shuffling.shuffled(said, objects=3, delta=1e-3, values=values) == rx.shuffling.shuffled(
         2, objects=3, delta=1e-3, values=values
     )
 
@@ -290,7 +295,7 @@ def _each_level_sorted(law: Law) -> Law:
 def test_groups_that_overlap_do_not_compose() -> None:
     """Everybody, and everybody but one: the difference is the one's report. No bound is offered for it."""
     laws, delta = response("4", 2), 0.001
-    composed = 2 * rx.shuffled(4, objects=2_000, delta=delta / 2, values=2).epsilon
+    composed = 2 * rx.shuffling.shuffled(4, objects=2_000, delta=delta / 2, values=2).epsilon
     assert composed < Decimal("3.9")  # as if two such publications were two of their own
     assert delta_of(laws[0], laws[1], composed) > F(delta)  # but together they are the bare report
 
@@ -298,18 +303,18 @@ def test_groups_that_overlap_do_not_compose() -> None:
 def test_other_questions_about_the_same_objects_add_up() -> None:
     """A survey of two questions, both published: neither bound holds for both together, and their sum does."""
     laws, delta = response("1.5", 2), 0.05
-    one = rx.shuffled("1.5", objects=3, delta=delta, values=2)
+    one = rx.shuffling.shuffled("1.5", objects=3, delta=delta, values=2)
     seen = [shuffled_law([laws[truth], laws[0], laws[1]]) for truth in (0, 1)]
     both = [{(a, b): p * q for (a, p), (b, q) in product(law.items(), repeat=2)} for law in seen]
     assert delta_of(both[0], both[1], one.epsilon) > F(2 * delta)
     assert delta_of(both[0], both[1], 2 * one.epsilon) <= F(2 * delta)
-    two = rx.shuffled("1.5", objects=3, delta=2 * delta, values=2, publications=2)
+    two = rx.shuffling.shuffled("1.5", objects=3, delta=2 * delta, values=2, publications=2)
     assert delta_of(both[0], both[1], two.epsilon) <= F(2 * delta)
     assert any("other questions" in each for each in one.assumes)
 
 
 def test_one_object_alone_has_no_bound() -> None:
-    assert rx.shuffled(2, objects=1, values=2).epsilon == 2
+    assert rx.shuffling.shuffled(2, objects=1, values=2).epsilon == 2
 
 
 def tail(trials: int, least: int) -> F:
@@ -321,32 +326,32 @@ def test_tails_and_chances_are_right_to_the_stated_part() -> None:
         for least in {0, 1, trials // 2, int(trials / 2 + 3 * trials**0.5), trials, trials + 1}:
             if 0 < tail(trials, least) < F(1e-290):  # smaller than floats are; so is what it stands for
                 continue
-            found = float(hiding._tail(np.array([float(trials)]), np.array([float(least)]))[0])
-            assert abs(F(found) - tail(trials, least)) <= F(hiding._SLACK) / 100 * tail(trials, least)
+            found = float(shuffling._tail(np.array([float(trials)]), np.array([float(least)]))[0])
+            assert abs(F(found) - tail(trials, least)) <= F(shuffling._SLACK) / 100 * tail(trials, least)
     for trials, chance in ((1, F(1, 3)), (40, F(1, 7)), (1_500, F(1, 50))):
-        low, high = hiding._window(trials, float(chance), 1e-12)
-        law = hiding._binomial(trials, float(chance), low, high)
+        low, high = shuffling._window(trials, float(chance), 1e-12)
+        law = shuffling._binomial(trials, float(chance), low, high)
         truths = [comb(trials, x) * chance**x * (1 - chance) ** (trials - x) for x in range(low, high + 1)]
         assert 1 - sum(truths) <= F(1e-12)
         for one, truth in zip(law.tolist(), truths, strict=True):
-            assert truth * (1 - F(hiding._SLACK) / 100) <= F(one) <= truth * (1 + F(hiding._SLACK) / 100)
+            assert truth * (1 - F(shuffling._SLACK) / 100) <= F(one) <= truth * (1 + F(shuffling._SLACK) / 100)
 
 
 def test_two_ways_to_a_tail_agree_where_fractions_cannot_go() -> None:
     for trials in (10**5, 10**7, 10**9):
-        low, high = hiding._window(trials, 0.5, 1e-30)
-        law = hiding._binomial(trials, 0.5, low, high)
+        low, high = shuffling._window(trials, 0.5, 1e-30)
+        law = shuffling._binomial(trials, 0.5, low, high)
         for deviations in (0.5, 3, 5, 7):
             least = int(trials / 2 + deviations * trials**0.5 / 2)
-            found = float(hiding._tail(np.array([float(trials)]), np.array([float(least)]))[0])
-            assert found == pytest.approx(law[least - low :].sum(), rel=hiding._SLACK / 3)
+            found = float(shuffling._tail(np.array([float(trials)]), np.array([float(least)]))[0])
+            assert found == pytest.approx(law[least - low :].sum(), rel=shuffling._SLACK / 3)
 
 
 def test_a_long_sum_is_as_good_as_a_short_one() -> None:
     generator = np.random.default_rng(1)
     first, second = generator.random(3_000), generator.random(2_500)
     first, second = first / first.sum(), second / second.sum()
-    law, error = hiding._convolved(first, second)
+    law, error = shuffling._convolved(first, second)
     assert error > 0
     assert np.abs(law - np.convolve(first, second)).max() < error / 10
-    assert hiding._convolved(first[:10], second[:10])[1] == 0
+    assert shuffling._convolved(first[:10], second[:10])[1] == 0

@@ -17,30 +17,30 @@ import pytest
 from tests.exact.enumeration import chain_law, path_law
 
 from relaxdp.audit.exact_check import _symbol_law
-from relaxdp.encodings.declared import CategoricalEncoding
-from relaxdp.encodings.local_hash import LocalHashEncoding
-from relaxdp.encodings.numeric import MissingNumericEncoding, NumericEncoding
-from relaxdp.encodings.protocol import Encoding, code_dtype
-from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
-from relaxdp.encodings.wave import WaveEncoding
 from relaxdp.estimation.evidence import _arrivals, _capital, chances, every_look
 from relaxdp.estimation.transitions import MOST_LABELS, Pairs, Transitions, count_pairs, told_labels
-from relaxdp.law.bridge import blur_law, report_law
-from relaxdp.mechanisms import mechanism_of
-from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.local_hash import LocalHash
+from relaxdp.mechanisms.numeric import Numeric
+from relaxdp.mechanisms.packed import code_dtype, pack_reports
+from relaxdp.mechanisms.square_wave import SquareWave
+from relaxdp.mechanisms.unary import Unary
+from relaxdp.theory.response import blur_law, report_law
 
 WORD = 8
 LEVELS = [(F(1, 8), F(4, 8), F(7, 8)), (F(2, 8), F(3, 8), F(6, 8))]
-BLOOM = BloomEncoding(BloomShape(bits=3, hashes=1, cohorts=2), 1)
-ENCODINGS: list[tuple[Encoding, list[Any]]] = [
-    (CategoricalEncoding(["a", "b", "c"]), ["a", "b", "c"]),
-    (SymmetricUnaryEncoding(["a", "b"]), ["a", "b"]),
-    (OptimisedUnaryEncoding(["a", "b"]), ["a", "b"]),
-    (LocalHashEncoding(["a", "b", "c"], 3), ["a", "b", "c"]),
-    (NumericEncoding(0.0, 1.0), [0.0, 0.25, 1.0]),
-    (MissingNumericEncoding(0.0, 1.0), [None, 0.0, 0.5]),
-    (WaveEncoding(0.0, 1.0, 3, 2), [0.0, 0.25, 0.5, 1.0]),
+BLOOM = Bloom(BloomShape(bits=3, hashes=1, cohorts=2), 1)
+ENCODINGS: list[tuple[Mechanism, list[Any]]] = [
+    (Categorical(["a", "b", "c"]), ["a", "b", "c"]),
+    (Unary(["a", "b"], optimised=False), ["a", "b"]),
+    (Unary(["a", "b"]), ["a", "b"]),
+    (LocalHash(["a", "b", "c"], buckets=3), ["a", "b", "c"]),
+    (Numeric(0.0, 1.0), [0.0, 0.25, 1.0]),
+    (Numeric(0.0, 1.0, missing=True), [None, 0.0, 0.5]),
+    (SquareWave(0.0, 1.0, bins=3, window=2), [0.0, 0.25, 0.5, 1.0]),
     (BLOOM, ["x", "y"]),
 ]
 NAMES = [encoding.name for encoding, _ in ENCODINGS]
@@ -60,7 +60,7 @@ def afresh(alphabet: int, levels: Sequence[F], symbol: int) -> Law:
     }
 
 
-def transcripts(encoding: Encoding, truth: Any, levels: Sequence[F], symbol_law: Any) -> Law:
+def transcripts(encoding: Mechanism, truth: Any, levels: Sequence[F], symbol_law: Any) -> Law:
     """The law of (seed, one report per level), over all that an object keeps."""
     single = [symbol_law(encoding.alphabet, levels, symbol) for symbol in range(encoding.alphabet)]
     law: defaultdict[Any, F] = defaultdict(F)
@@ -71,7 +71,7 @@ def transcripts(encoding: Encoding, truth: Any, levels: Sequence[F], symbol_law:
     return law
 
 
-def check_law(encoding: Encoding, truths: Sequence[Any], levels: Sequence[F], symbol_law: Any = chain_law) -> None:
+def check_law(encoding: Mechanism, truths: Sequence[Any], levels: Sequence[F], symbol_law: Any = chain_law) -> None:
     """Given all newer reports, an older one depends on the next newer one alone, and is its blur, symbol by symbol.
 
     For three levels, for the first two, and for a device that left out the middle one.
@@ -97,19 +97,19 @@ def check_law(encoding: Encoding, truths: Sequence[Any], levels: Sequence[F], sy
 
 
 @pytest.mark.parametrize(("encoding", "truths"), ENCODINGS, ids=NAMES)
-def test_an_older_report_is_the_newer_one_blurred_whatever_the_truth(encoding: Encoding, truths: list[Any]) -> None:
+def test_an_older_report_is_the_newer_one_blurred_whatever_the_truth(encoding: Mechanism, truths: list[Any]) -> None:
     check_law(encoding, truths, LEVELS[0])
     check_law(encoding, truths, LEVELS[1], by_path)
 
 
 @pytest.mark.parametrize(("encoding", "truths"), ENCODINGS[:2], ids=NAMES[:2])
-def test_reports_that_are_drawn_afresh_have_another_law(encoding: Encoding, truths: list[Any]) -> None:
+def test_reports_that_are_drawn_afresh_have_another_law(encoding: Mechanism, truths: list[Any]) -> None:
     with pytest.raises(AssertionError):
         check_law(encoding, truths, LEVELS[0], afresh)
 
 
 @pytest.mark.parametrize(("encoding", "truths"), ENCODINGS, ids=NAMES)
-def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Encoding, truths: list[Any]) -> None:
+def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism, truths: list[Any]) -> None:
     """Of any newer report the older one supports the same value, and each other one, with the chances of the bets."""
     older, newer = encoding.level("0.5"), encoding.level(2)
     labels = len(encoding.labels) if encoding is BLOOM else told_labels(encoding)
@@ -117,7 +117,7 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Encoding,
     codes = np.array(reports, dtype=code_dtype(encoding.alphabet))
     for seed in (0, 5, 12345) if encoding.seeded else (0,):
         seeds = np.full(len(codes), seed, np.uint64) if encoding.seeded else None
-        packed = encoding.pack(codes, seeds)
+        packed = pack_reports(encoding, codes, seeds)
         for place, report in enumerate(reports):
             rows = np.repeat(packed[place : place + 1], len(reports), axis=0)
             each = [count_pairs(encoding, packed[k : k + 1], rows[k : k + 1], labels) for k in range(len(reports))]
@@ -147,7 +147,7 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Encoding,
 
 def test_where_values_are_not_told_apart() -> None:
     assert told_labels(BLOOM) == 0
-    assert told_labels(CategoricalEncoding(range(MOST_LABELS + 1))) == 0
+    assert told_labels(Categorical(range(MOST_LABELS + 1))) == 0
     assert all(told_labels(encoding) == len(encoding.labels) for encoding, _ in ENCODINGS if encoding is not BLOOM)
 
 
@@ -168,13 +168,13 @@ def test_nobody_wins_against_honest_devices(chance: F, up: bool) -> None:
 
 def test_stakes_on_all_tables_sum_to_one() -> None:
     """All bets together, over every pair of three levels, begin with the stake of 1, and each with its part."""
-    encoding = CategoricalEncoding(["a", "b", "c"])
+    encoding = Categorical(["a", "b", "c"])
     levels = [encoding.level(each) for each in ("0.5", 1, 2)]
     total = 0.0
     for older, newer in itertools.combinations(levels, 2):
         mean = 0.0
         for old, new in itertools.product(range(3), repeat=2):
-            pairs = Transitions(mechanism_of(encoding))
+            pairs = Transitions(encoding)
             table = np.zeros((3, 3), dtype=np.int64)
             table[old, new] = 1
             pairs.add_table(table, older_epsilon=older.epsilon, newer_epsilon=newer.epsilon)

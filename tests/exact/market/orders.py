@@ -16,9 +16,9 @@ from typing import NamedTuple
 from tests.exact.enumeration import Law, Transcript
 
 from relaxdp.errors import DeliveryError, NotAuthorisedError
-from relaxdp.law.bridge import NOISE, TRUTH, bridge_law
-from relaxdp.law.level import Level
 from relaxdp.market.levels import check_delivery, neighbours
+from relaxdp.theory.level import Level
+from relaxdp.theory.response import NOISE, TRUTH, bridge_law
 
 
 class Draw(NamedTuple):

@@ -10,9 +10,9 @@ from itertools import product
 import pytest
 
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
-from relaxdp.law.level import log_up
+from relaxdp.mechanisms.bloom_filter import BloomShape, compute_guarantee
 from relaxdp.paper.classic import Responses
-from relaxdp.rappor.filter import BloomShape, guarantee_of
+from relaxdp.theory.level import log_up
 
 CLASSIC = Responses(F(1, 2), F(1, 2), F(3, 4))
 
@@ -59,4 +59,4 @@ def test_more_samples_cost_more_up_to_the_permanent_response() -> None:
     shape = BloomShape(128, 2, 64)
     costs = [CLASSIC.guarantee(shape, samples) for samples in range(1, 30)]
     assert costs == sorted(costs)
-    assert costs[0] < costs[-1] < guarantee_of(shape, CLASSIC.noise)
+    assert costs[0] < costs[-1] < compute_guarantee(shape, CLASSIC.noise)

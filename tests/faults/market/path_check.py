@@ -26,8 +26,8 @@ from tests.faults.market.world import (
     member_report,
 )
 
-from relaxdp.draw.bridge import keyed_bridge
-from relaxdp.draw.stream import PathId, PathName
+from relaxdp.sampling.bridge import keyed_bridge
+from relaxdp.sampling.stream import PathId, PathName
 
 ONE = 1 << 64
 SAMPLE = 8

@@ -37,11 +37,11 @@ from tests.faults.market.world import (
 )
 
 from relaxdp.errors import RelaxdpError
-from relaxdp.law.epsilon import epsilon_text
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import OPERATOR
 from relaxdp.market.market import Market
 from relaxdp.market.purchases import Purchase
+from relaxdp.theory.epsilon import epsilon_text
 
 Task = dict[str, Any]
 POPULAR = LEVELS[::7]

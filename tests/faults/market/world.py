@@ -18,19 +18,19 @@ from tests.released import write_release
 from tests.servers.ledgers import Place, PostgresPlace, SqlitePlace
 from tests.servers.postgres import Server
 
-from relaxdp.draw.key import Key
-from relaxdp.law.epsilon import epsilon_text
 from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
-from relaxdp.mechanisms import Categorical
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.sampling.keys import Key
 from relaxdp.service.schema import SCHEMA
 from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.storage.database import Database
+from relaxdp.theory.epsilon import epsilon_text
 
 SLOTS = 16
 VALUES = ["flu", "covid", "none"]
-ENCODING = Categorical(VALUES).encoding
+ENCODING = Categorical(VALUES)
 OBJECTS = 300
 SELLER_KEY, MARKET_KEY = Key.from_bytes(bytes(range(32))), Key.from_bytes(bytes(range(1, 33)))
 
@@ -94,7 +94,7 @@ def delivery(folder: Path, epsilon: str) -> Path:
 
 def member_report(member: str, epsilon: str) -> tuple[WireLevel, str]:
     """Return what a member of the pool delivers at a level: one path, whoever asks and whenever."""
-    where: Any = {"release": POOL, "attribute": "answer"}
+    where: Any = {"name": POOL, "column": "answer"}
     truth = VALUES[MEMBERS.index(member) % len(VALUES)]
     (report,) = Categorical(VALUES).release([truth], [member], key=SELLER_KEY, epsilon=epsilon, **where)
     return WireLevel(**ENCODING.level(epsilon).to_json()), report

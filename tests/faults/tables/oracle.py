@@ -17,9 +17,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 from tests.faults.tables.jobs import GROUPS, OUTPUTS, VALUES, Id, Job, Row, fold
 
-from relaxdp.draw.key import Key
-from relaxdp.estimation.planning import widest
-from relaxdp.mechanisms import Mechanism
+from relaxdp.estimation.planning import compute_max_margin
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.tables.outlook import NEXT_TO_NOTHING, compute_margin
 
@@ -53,7 +53,7 @@ class Known:
         ids, mechanism = list(ids), self.mechanism
         assert mechanism is not None
         values = [getattr(self.rows[each], column) for each in ids]
-        drawn: list[Any] = mechanism.release(values, ids, key=KEY, epsilon=epsilon, release=name, attribute=column)
+        drawn: list[Any] = mechanism.release(values, ids, key=KEY, epsilon=epsilon, name=name, column=column)
         return drawn
 
 
@@ -111,7 +111,7 @@ class Lineage:
         if name is None and job.kind != "release":
             return {"UnknownReleaseError"}
         if name is not None and name.retired:
-            found.add("RetiredError")
+            found.add("UnknownReleaseError")
         if job.kind == "retire":
             return found
         if sum(self.compute_costs(job)) > self.budget - self.spent:
@@ -130,7 +130,7 @@ class Lineage:
         for column, cost in zip(columns, self.compute_costs(job), strict=True):
             known = name.columns[column]
             if cost and _tells_nothing(known.mechanism, Decimal(job.epsilon), len(known.present)):
-                found.add("TellsNothingError")
+                found.add("UselessReleaseError")
         return found
 
     def _reject_release(self, job: Job) -> set[str]:
@@ -139,13 +139,13 @@ class Lineage:
         if set(job.columns) & self.unprotected or {"id", *job.passthrough} & protected:
             found.add("ExposedColumnError")
         if name is not None and name.id_type != job.id_type:
-            found.add("IdTypeError")
+            found.add("ReleaseChangedError")
         for column in job.columns:
             known = None if name is None else name.columns.get(column)
             if known is None:
                 continue
             if column == "a" and job.unary and not known.is_unary:  # a list of values continues any mechanism
-                found.add("ValuesChangedError")
+                found.add("ReleaseChangedError")
             same = [
                 getattr(known.rows[each], column) == getattr(ids[each], column) for each in ids if each in known.rows
             ]
@@ -237,7 +237,7 @@ class Lineage:
 def _tells_nothing(mechanism: Mechanism | None, epsilon: Decimal, rows: int) -> bool:
     assert mechanism is not None
     margin = compute_margin(mechanism, epsilon, rows)
-    return margin is not None and margin >= NEXT_TO_NOTHING * widest(mechanism)
+    return margin is not None and margin >= NEXT_TO_NOTHING * compute_max_margin(mechanism)
 
 
 def _read_reports(column: Any) -> list[Any]:

@@ -20,8 +20,8 @@ from tests.faults.tables.oracle import KEY
 from tests.faults.tables.steps import MEMORY, Child, Steps, fail
 from tests.faults.tables.world import Result, World
 
-from relaxdp.draw.key import Key
 from relaxdp.errors import RelaxdpError
+from relaxdp.sampling.keys import Key
 from relaxdp.tables.vault import Vault
 
 pytestmark = pytest.mark.filterwarnings("ignore::relaxdp.errors.StateFolderWarning")

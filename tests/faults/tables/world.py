@@ -20,9 +20,9 @@ from tests.faults.tables.jobs import Job
 from tests.faults.tables.oracle import EVENTS, KEY, Lineage, Output, read_output
 from tests.faults.tables.steps import Child, Steps, crash
 
-from relaxdp.draw.key import Key
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.events import BudgetRaised, Created, Released, Retired
+from relaxdp.sampling.keys import Key
 from relaxdp.tables.folder import VaultFolder
 from relaxdp.tables.vault import Vault
 

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from relaxdp.audit.auditor import Audit, _Table, audit
-from relaxdp.audit.cases import Case, encodings, others, planted, relaxations
+from relaxdp.audit.cases import Case, list_mechanism_cases, others, planted, relaxations
 from relaxdp.audit.guessing import Rule
 from relaxdp.audit.planted import RaisedThreshold
 from relaxdp.audit.sources import AlgorithmSource, PathSource
 from relaxdp.hazmat import SeededEntropy, relax_once
-from relaxdp.law.bridge import NOISE
-from relaxdp.law.epsilon import threshold
-from relaxdp.law.level import retention
+from relaxdp.theory.epsilon import threshold
+from relaxdp.theory.level import retention
+from relaxdp.theory.response import NOISE
 
 CONFIDENCE = 1 - 1e-6
 Truths = NDArray[np.integer]
@@ -55,7 +55,7 @@ def test_relaxation_reaches_its_last_epsilon_and_no_more(case: Case) -> None:
     assert found.epsilon_low > epsilon - margin
 
 
-@pytest.mark.parametrize("case", of_name(encodings))
+@pytest.mark.parametrize("case", of_name(list_mechanism_cases))
 def test_every_encoding_keeps_its_word(case: Case) -> None:
     found = judged(case, 30_000 if "bloom" in case.name else 100_000)
     assert not found.violated
@@ -99,7 +99,7 @@ def test_bounds_are_as_often_too_high_as_they_say(monkeypatch: pytest.MonkeyPatc
     """More violations than this have a chance of 1e-6. An auditor that is judged on what it learned from has more."""
     limit = binom.isf(1e-6, 150, 0.1)
     assert violations(150) <= limit
-    learn, kept = _Table._learning, {}
+    learn, kept = _Table._draw_learning, {}
 
     def learning(self: _Table) -> Any:
         kept[0] = learn(self)
@@ -109,7 +109,7 @@ def test_bounds_are_as_often_too_high_as_they_say(monkeypatch: pytest.MonkeyPatc
         index, transcripts = kept[0]
         return np.array([rule.score(transcripts[:size], index[:size]) for rule in rules])
 
-    monkeypatch.setattr(_Table, "_learning", learning)
+    monkeypatch.setattr(_Table, "_draw_learning", learning)
     monkeypatch.setattr(_Table, "_play", play)
     assert violations(150) > limit
 

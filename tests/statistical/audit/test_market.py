@@ -13,15 +13,16 @@ from collections.abc import Sequence
 import pytest
 from tests.exact.market.orders import Afresh, FromTheTop, Market, State, deliver, pooled, sell
 
+from relaxdp.audit.attacks import Law, Relaxed
 from relaxdp.audit.auditor import Audit, audit
-from relaxdp.audit.laws import Law, Relaxed
-from relaxdp.audit.others import FIVE_BUYERS, BlurredSource, DrawnAgainSource, Event, PooledSource, pooled_levels
+from relaxdp.audit.others import FIVE_BUYERS, BlurredSource, DrawnAgainSource, Event, PooledSource, list_pooled_levels
 from relaxdp.audit.planted import IndependentSource
 from relaxdp.audit.sources import Source
-from relaxdp.encodings.declared import CategoricalEncoding, DeclaredEncoding
-from relaxdp.encodings.local_hash import LocalHashEncoding
-from relaxdp.encodings.unary import OptimisedUnaryEncoding, SymmetricUnaryEncoding
-from relaxdp.law.epsilon import ONE
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.local_hash import LocalHash
+from relaxdp.mechanisms.unary import Unary
+from relaxdp.theory.epsilon import ONE
 
 pytestmark = pytest.mark.long
 
@@ -39,7 +40,7 @@ def judged(source: Source, values: int, *, law: Law | None = None, trials: int =
     return audit(source, range(values), claimed="0.7", trials=trials, confidence=CONFIDENCE, law=law, seed=20260801)
 
 
-def pooled_epsilon(market: Market, encoding: DeclaredEncoding, events: Sequence[Event] = FIVE_BUYERS) -> float:
+def pooled_epsilon(market: Market, encoding: DeclaredMechanism, events: Sequence[Event] = FIVE_BUYERS) -> float:
     """What all sales of some events together give away, exactly up to the last logarithm."""
     state = State()
     for (kind, _), level in zip(events, thresholds(encoding, events), strict=True):
@@ -51,24 +52,24 @@ def pooled_epsilon(market: Market, encoding: DeclaredEncoding, events: Sequence[
     )
 
 
-def thresholds(encoding: DeclaredEncoding, events: Sequence[Event]) -> list[int]:
+def thresholds(encoding: DeclaredMechanism, events: Sequence[Event]) -> list[int]:
     return [encoding.threshold(epsilon) for _, epsilon in PooledSource(encoding, events).events]
 
 
 @pytest.mark.parametrize("events", DAYS)
 @pytest.mark.parametrize("values", [2, 3])
 def test_pooled_purchases_stay_at_the_best_level(values: int, events: Sequence[Event]) -> None:
-    encoding = CategoricalEncoding(range(values))
-    found = judged(PooledSource(encoding, events), values, law=Relaxed.at(pooled_levels(events), values=values))
+    encoding = Categorical(range(values))
+    found = judged(PooledSource(encoding, events), values, law=Relaxed.at(list_pooled_levels(events), values=values))
     assert not found.violated
     assert found.share > 0.9  # 0.97 and more is usual: the bound's own 4.9 standard errors are 3 % at a million trials
     assert pooled_epsilon(Market(), encoding, events) == pytest.approx(BEST, abs=1e-12)
 
 
 @pytest.mark.parametrize(
-    "encoding", [OptimisedUnaryEncoding(range(3)), SymmetricUnaryEncoding(range(3)), LocalHashEncoding(range(3), 2)]
+    "encoding", [Unary(range(3)), Unary(range(3), optimised=False), LocalHash(range(3), buckets=2)]
 )
-def test_other_encodings_are_sold_alike(encoding: DeclaredEncoding) -> None:
+def test_other_encodings_are_sold_alike(encoding: DeclaredMechanism) -> None:
     found = judged(PooledSource(encoding), 3)
     assert not found.violated
     assert found.share > 0.9
@@ -77,7 +78,7 @@ def test_other_encodings_are_sold_alike(encoding: DeclaredEncoding) -> None:
 @pytest.mark.parametrize("values", [2, 3])
 @pytest.mark.parametrize(("source", "market"), [(DrawnAgainSource, Afresh()), (BlurredSource, FromTheTop())])
 def test_planted_mistakes_are_flagged(source: type[PooledSource], market: Market, values: int) -> None:
-    encoding = CategoricalEncoding(range(values))
+    encoding = Categorical(range(values))
     found = judged(source(encoding), values, trials=3_000_000)
     assert found.violated, found
     assert BEST < found.epsilon_low < pooled_epsilon(market, encoding)
@@ -86,6 +87,6 @@ def test_planted_mistakes_are_flagged(source: type[PooledSource], market: Market
 @pytest.mark.parametrize("values", [2, 3])
 def test_the_naive_market_is_flagged(values: int) -> None:
     """A response of their own for each buyer: whoever pools them has the sum of all levels, 3.3."""
-    found = judged(IndependentSource(CategoricalEncoding(range(values)), pooled_levels(FIVE_BUYERS)), values)
+    found = judged(IndependentSource(Categorical(range(values)), list_pooled_levels(FIVE_BUYERS)), values)
     assert found.violated, found
-    assert 3 * BEST < found.epsilon_low < float(sum(pooled_levels(FIVE_BUYERS)))
+    assert 3 * BEST < found.epsilon_low < float(sum(list_pooled_levels(FIVE_BUYERS)))

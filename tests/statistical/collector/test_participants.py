@@ -46,8 +46,8 @@ def widest(found: dict[str, Any]) -> float:
 @pytest.mark.long
 def test_what_was_planned_is_what_happens(tmp_path: Path) -> None:
     levels, common = [{"epsilon": each} for each in LEVELS], max(Fleet(PEOPLE, len(VALUES), seed=7).shares(len(VALUES)))
-    told: dict[str, Any] = {"values": len(VALUES), "objects": PEOPLE, "epsilon": SUGGESTED, "encoding": "categorical"}
-    planned = rx.plan(**told).half_width
+    told: dict[str, Any] = {"values": len(VALUES), "n": PEOPLE, "epsilon": SUGGESTED, "encoding": "categorical"}
+    planned = rx.plan(**told).margin
     assert planned is not None
     with running(f"sqlite:///{tmp_path}/db", tmp_path) as server:
         server.create(id="all", encoding=ENCODING, levels=levels, suggested=SUGGESTED, target={"half_width": planned})
@@ -55,4 +55,4 @@ def test_what_was_planned_is_what_happens(tmp_path: Path) -> None:
         # Whatever the shares are, so it is no wider; and by itself it ended, because that was reached.
         assert widest(found) <= planned
         assert server.ask("GET", "/v1/campaigns/all/status", operator=True).json["state"] == "finished"
-        assert widest(found) == pytest.approx(rx.plan(**told, share=common).half_width, rel=0.1)
+        assert widest(found) == pytest.approx(rx.plan(**told, share=common).margin, rel=0.1)

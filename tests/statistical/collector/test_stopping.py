@@ -18,11 +18,10 @@ from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
-from relaxdp.estimation.combined import Combined
-from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.frequency import Combined, Frequency
 from relaxdp.estimation.schedules import Explicit, UntilPrecise
-from relaxdp.law.level import retention
 from relaxdp.service.wire import EncodingRequest, Target
+from relaxdp.theory.level import retention
 
 RUNS, LEAST_COVERAGE, TARGET = 50_000, 0.945, 0.05
 LEVELS = ["0.2", "0.5", "1", "1.5", "2"]
@@ -83,7 +82,7 @@ def coverage(where: Campaign, truths: Sequence[Sequence[int]], seed: int, *, wro
 def test_coverage_where_everybody_relaxes(truths: tuple[int, ...], seed: int) -> None:
     where = campaign(devices=sum(truths))
     state = stop(where, [len(LEVELS)] * sum(truths))
-    until = UntilPrecise(Explicit(LEVELS), half_width=TARGET, objects=sum(truths), values=len(VALUES))
+    until = UntilPrecise(Explicit(LEVELS), margin=TARGET, n=sum(truths), values=len(VALUES))
     smallest = len(list(until)) - 1
     assert until.reached
     assert 0 < smallest < len(LEVELS) - 1

@@ -19,16 +19,16 @@ from scipy.stats import binom, norm
 from tests.statistical.estimation import wave_coverage
 from tests.statistical.estimation.coverage_point import LEAST, NOMINAL, Point, simulated
 
-from relaxdp import Categorical, Numeric, Unary, mechanism
-from relaxdp.estimation.combined import Combined
+from relaxdp import Categorical, Numeric, Unary
 from relaxdp.estimation.compare import compare
 from relaxdp.estimation.cross import CrossTable
-from relaxdp.estimation.frequency import Frequency, report_variance
+from relaxdp.estimation.frequency import Combined, Frequency, report_variance
 from relaxdp.estimation.mean import Mean
 from relaxdp.estimation.result import About, Result
-from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.level import retention
-from relaxdp.law.support import Support
+from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.theory.epsilon import as_epsilon
+from relaxdp.theory.level import retention
+from relaxdp.theory.response import Support
 
 Floats = NDArray[np.float64]
 WIDEST = 1.1
@@ -56,7 +56,7 @@ SMALL = Grid(objects=(50, 2000), shares=(0, 0.02, 0.5, 1), epsilons=("0.1", "1",
 
 
 def support_of(values: int, epsilon: str) -> Support:
-    encoding = Categorical(range(values)).encoding
+    encoding = Categorical(range(values))
     return encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
 
 
@@ -112,7 +112,7 @@ def encodings(grid: Grid) -> Iterator[Point]:
     """One value, reported as bits or hashed: a count of supports has the same kind of law, so it is summed as well."""
     for objects, share, epsilon, about in itertools.product(grid.objects, grid.shares, grid.epsilons, ABOUTS):
         for name in ("unary-symmetric", "unary-optimised", "local-hash"):
-            encoding = mechanism(range(3), encoding=name, epsilon=epsilon).encoding
+            encoding = create_mechanism(name, values=range(3), epsilon=epsilon)
             support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
             where = f"n = {objects:,}, share {share:g}, eps {epsilon}, {name}"
             yield exactly(f"one value as bits or hashed, about the {about}", where, objects, share, support, about)
@@ -121,7 +121,7 @@ def encodings(grid: Grid) -> Iterator[Point]:
 def all_bits(grid: Grid) -> Iterator[Point]:
     """All values at once, reported as bits, which are independent: the chances that all hold multiply, exactly."""
     for objects, epsilon, values in itertools.product(grid.objects, grid.epsilons, grid.values):
-        encoding = Unary(range(values)).encoding
+        encoding = Unary(range(values))
         support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
         for name, shares in distributions(values):
             tail = (1 - NOMINAL) / 2 / values
@@ -221,7 +221,7 @@ def mean_differences(grid: Grid) -> Iterator[Point]:
     """Differences of means of the same individuals: a number is a chance of the upper end, rounded to at every date."""
     rng = np.random.default_rng(20260606)
     for objects, epsilon in itertools.product(grid.objects, grid.epsilons):
-        encoding = Numeric(-1, 3).encoding
+        encoding = Numeric(-1, 3)
         support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
         shapes: dict[str, list[tuple[float, float]]] = {
             "alike": [(0.5, 0.52)],
@@ -245,7 +245,7 @@ def mean_differences(grid: Grid) -> Iterator[Point]:
 def means(grid: Grid) -> Iterator[Point]:
     """The mean of numbers at mid-range, at both ends, spread out and all at one end; exact where all are alike."""
     rng = np.random.default_rng(20260603)
-    encoding = Numeric(-1, 3).encoding
+    encoding = Numeric(-1, 3)
     for objects, epsilon in itertools.product(grid.objects, grid.epsilons):
         support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
         shapes: dict[str, Any] = {

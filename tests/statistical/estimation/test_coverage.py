@@ -57,7 +57,7 @@ def test_the_change_of_a_mean_where_numbers_are_missing() -> None:
     runs, objects = 400, 500
     rng = np.random.default_rng(20261118)
     ages = Numeric(0, 100, missing=True)
-    keep = float(ages.encoding.level("2").retention)
+    keep = float(ages.level("2").retention)
     places = np.stack([rng.uniform(0.2, 0.7, objects), np.zeros(objects)])
     places[1] = np.clip(places[0] + rng.normal(0.05, 0.1, objects), 0, 1)
     gone = rng.random((2, objects)) < [[0.1], [0.2]]

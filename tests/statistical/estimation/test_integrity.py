@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from relaxdp import Categorical, LocalHash, Transitions, Unary, integrity
-from relaxdp.estimation.integrity import FALSE_ALARMS, Integrity
+from relaxdp import Categorical, LocalHash, Unary
+from relaxdp.estimation.poisoning import FALSE_ALARMS, Integrity, Transitions, integrity
+from relaxdp.mechanisms.packed import pack_reports
 
 Codes = NDArray[np.int64]
 VALUES, EPSILONS = 10, ("0.5", "1", "2")
@@ -20,10 +21,10 @@ VALUES, EPSILONS = 10, ("0.5", "1", "2")
 
 def path(rng: np.random.Generator, mechanism: Any, truths: Codes, epsilons: tuple[str, ...]) -> list[Codes]:
     """Honest reports at all levels, oldest first: the truth is blurred to the newest, and that one to the next."""
-    keeps = [float(mechanism.encoding.level(each).retention) for each in epsilons]
+    keeps = [float(mechanism.level(each).retention) for each in epsilons]
     reports, above = [truths], 1.0
     for keep in reversed(keeps):
-        noise = rng.integers(0, mechanism.encoding.alphabet, truths.shape)
+        noise = rng.integers(0, mechanism.alphabet, truths.shape)
         reports.insert(0, np.where(rng.random(truths.shape) < keep / above, reports[0], noise))
         above = keep
     return reports[:-1]
@@ -133,7 +134,7 @@ def test_who_blurs_a_lie_honestly_passes_and_gains_no_more_than_the_bound(made_u
     older, newer = path(rng, answers, lies, ("0.5", "2"))
     if made_up == "report":
         newer[:liars] = 3
-        keep = float(answers.encoding.level("0.5").retention / answers.encoding.level("2").retention)
+        keep = float(answers.level("0.5").retention / answers.level("2").retention)
         older[:liars] = np.where(rng.random(liars) < keep, 3, rng.integers(0, VALUES, liars))
     pairs = Transitions(answers)
     pairs.add_table(table(older, newer), older_epsilon="0.5", newer_epsilon="2")
@@ -152,7 +153,7 @@ def test_who_blurs_a_lie_honestly_passes_and_gains_no_more_than_the_bound(made_u
 def test_bits_and_hashes(mechanism: Any) -> None:
     """Honest ones pass, and 2 % that always send what they want are found; the share comes back."""
     rng = np.random.default_rng(2318)
-    objects, fakes, encoding = 40_000, 800, mechanism.encoding
+    objects, fakes, encoding = 40_000, 800, mechanism
     truths = rng.integers(0, VALUES, objects)
     seeds = None
     if encoding.seeded:
@@ -169,7 +170,7 @@ def test_bits_and_hashes(mechanism: Any) -> None:
                 codes[:made_up, 0] = np.argmax(supports[:made_up, :, 3], axis=1)
             elif made_up:
                 codes[:made_up] = np.arange(VALUES) == 3
-        packed = [encoding.pack(codes.astype(np.uint8), seeds) for codes in reports]
+        packed = [pack_reports(encoding, codes.astype(np.uint8), seeds) for codes in reports]
         pairs = Transitions(mechanism)
         pairs.add(*packed, older_epsilon="0.5", newer_epsilon="2")
         checked = integrity(pairs)

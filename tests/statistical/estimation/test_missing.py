@@ -20,7 +20,7 @@ NUMBERS = rx.Numeric(10, 20, missing=True)
 def reports(rng: Any, runs: int, objects: int, epsilon: float, missing: float, place: float) -> Any:
     """Counts of reports where all numbers that are there are one number: then the rounding has the largest spread."""
     gone = round(objects * missing)
-    keep = float(NUMBERS.encoding.level(epsilon).retention)
+    keep = float(NUMBERS.level(epsilon).retention)
     noise = np.full(3, (1 - keep) / 3)
     there = noise + keep * np.array([0, 1 - place, place])
     return rng.multinomial(gone, noise + np.array([keep, 0, 0]), runs) + rng.multinomial(objects - gone, there, runs)
@@ -74,7 +74,7 @@ def test_levels_together_and_the_share_that_is_missing() -> None:
 @pytest.mark.parametrize(("epsilon", "missing"), [(1, 0.0), (2, 0.5), (3, 0.2)])
 def test_plans_are_as_wide_as_the_intervals(epsilon: float, missing: float) -> None:
     """In the middle, where the error is largest unless there is little but noise."""
-    planned = rx.plan(values=NUMBERS, objects=20_000, epsilon=epsilon, share=missing).half_width
+    planned = rx.plan(values=NUMBERS, n=20_000, epsilon=epsilon, share=missing).margin
     rows = reports(np.random.default_rng(5), 50, 20_000, epsilon, missing, 0.5)
     widths = [np.subtract(*estimate(row, epsilon).interval()[::-1]) / 2 for row in rows]
     assert planned == pytest.approx(np.mean(widths), rel=0.05)

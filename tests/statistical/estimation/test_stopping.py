@@ -21,8 +21,8 @@ from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.schedules import Linear, UntilPrecise
 from relaxdp.estimation.spreads import categorical_support
 from relaxdp.hazmat import SeededEntropy, relax_once
-from relaxdp.law.bridge import NOISE
-from relaxdp.law.epsilon import as_epsilon
+from relaxdp.theory.epsilon import as_epsilon
+from relaxdp.theory.response import NOISE
 
 PAGE = Path(__file__).parents[3] / "docs" / "planning.md"
 SCHEDULE = Linear("0.2", 2, steps=10)
@@ -81,7 +81,7 @@ def documented(rule: str) -> float:
 @pytest.mark.long
 @pytest.mark.parametrize(("truths", "seed"), [(EVEN, 601), (UNEVEN, 602)])
 def test_coverage_after_stopping_when_precise_enough(truths: tuple[int, ...], seed: int) -> None:
-    until = UntilPrecise(SCHEDULE, half_width=TARGET, objects=OBJECTS, values=VALUES)
+    until = UntilPrecise(SCHEDULE, margin=TARGET, n=OBJECTS, values=VALUES)
     levels = list(until)
     assert until.reached
     assert 1 < len(levels) < len(list(SCHEDULE))
@@ -98,7 +98,7 @@ def test_coverage_after_stopping_when_precise_enough(truths: tuple[int, ...], se
 
 def test_exact_coverage_after_the_stop() -> None:
     """The level of the stop is known beforehand, so for every true share the coverage can be summed over all counts."""
-    *_, level = UntilPrecise(SCHEDULE, half_width=TARGET, objects=OBJECTS, values=VALUES)
+    *_, level = UntilPrecise(SCHEDULE, margin=TARGET, n=OBJECTS, values=VALUES)
     support = categorical_support(level, VALUES)
     found = read(np.arange(OBJECTS + 1)[:, None], level)
     coverages = []

@@ -56,13 +56,13 @@ def test_about_these_objects_their_own_spread_does_not_count() -> None:
     found = [estimate(rng, numbers, (4,)) for _ in range(200)]
     errors = np.array([float(each.value) for each in found]) - numbers.mean()
     assert errors.std() == pytest.approx(float(found[0].std_error), rel=0.2)  # four standard errors of a deviation
-    assert float(found[0].standard_error("population")) > 1.5 * float(found[0].std_error)
+    assert float(found[0].compute_std_error("population")) > 1.5 * float(found[0].std_error)
 
 
 def changes_of_the_same_individuals(runs: int) -> tuple[Any, list[Change]]:
     """Numbers at two dates that hardly changed, and many times what their reports say of the change."""
-    rng, wave = np.random.default_rng(29), rx.Wave(0, 1, epsilon=4)
-    encoding, level = wave.encoding, wave.encoding.level(4)
+    rng, wave = np.random.default_rng(29), rx.SquareWave(0, 1, epsilon=4)
+    encoding, level = wave, wave.level(4)
     then = rng.random(2_000)
     numbers = np.stack([then, np.clip(then + rng.normal(0.02, 0.02, len(then)), 0, 1)])
     found = []

@@ -22,7 +22,7 @@ def test_the_mean_has_half_of_the_error_of_rounding_at_2_and_a_tenth_at_4() -> N
     column, found = ages(), {}
     for level in ("0.5", "2", "4"):
         rounded = mean_error(column, rx.Numeric(0, 60), level, KEYS[0])
-        found[level] = mean_error(column, rx.Wave(0, 60, epsilon=level), level, KEYS[0]) / rounded
+        found[level] = mean_error(column, rx.SquareWave(0, 60, epsilon=level), level, KEYS[0]) / rounded
     assert found["2"] < 0.5
     assert found["4"] < 0.1
     assert found["0.5"] > 1
@@ -30,7 +30,7 @@ def test_the_mean_has_half_of_the_error_of_rounding_at_2_and_a_tenth_at_4() -> N
 
 def test_a_relaxed_level_is_as_good_as_a_fresh_report() -> None:
     """With the same window. The variance of one is known to within 1 %, so that of a ratio to within 1.4 %."""
-    column, late = ages(), rx.Wave(0, 60, epsilon=4)
+    column, late = ages(), rx.SquareWave(0, 60, epsilon=4)
     for place, level in enumerate(("0.5", "2", "4"), 1):
         relaxed, fresh = (mean_error(column, late, level, KEYS[each]) for each in (0, place))
         assert abs(relaxed / fresh - 1) < 0.06

@@ -37,8 +37,8 @@ FULL: Sequence[Where] = tuple(itertools.product(OBJECTS, EPSILONS, NUMBERS))
 
 def estimate(rng: Any, numbers: Any, epsilons: Sequence[float]) -> Any:
     """What reports of these numbers say, each drawn as the encoding's law is, with the window for the last epsilon."""
-    wave = rx.Wave(0, 1, epsilon=epsilons[-1])
-    encoding, counts = wave.encoding, Counts(wave)
+    wave = rx.SquareWave(0, 1, epsilon=epsilons[-1])
+    encoding, counts = wave, Counts(wave)
     for epsilon, own in zip(epsilons, np.array_split(numbers, len(epsilons)), strict=True):
         places, objects = own * (encoding.bins - 1), len(own)
         places = np.floor(places) + (rng.random(objects) < places % 1) + rng.integers(0, encoding.window, objects)

@@ -17,7 +17,6 @@ from scipy.stats import norm
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.estimation.spreads import categorical_support, share_variance
 from relaxdp.hazmat import SeededEntropy, relax_once
-from relaxdp.law.bridge import NOISE
 from relaxdp.paper.baselines import (
     noisy_sampling_estimate,
     noisy_sampling_variance,
@@ -25,6 +24,7 @@ from relaxdp.paper.baselines import (
     split_budget,
     split_budget_variance,
 )
+from relaxdp.theory.response import NOISE
 
 PAGE = Path(__file__).parents[3] / "docs" / "planning.md"
 LEVELS = ("0.1", "0.5", "1", "2")

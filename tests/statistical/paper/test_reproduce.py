@@ -15,14 +15,14 @@ import pytest
 from numpy.typing import NDArray
 from tests.docs.gallery_page import FIGURES, PAGE, gallery_page
 
-from relaxdp.audit.laws import retentions
+from relaxdp.audit.attacks import retentions
 from relaxdp.hazmat import relax_once
-from relaxdp.law.bridge import NOISE, report_law
 from relaxdp.paper import feasibility, judge, proofs, tables, utility
 from relaxdp.paper.claims import Check, Verdict
 from relaxdp.paper.lab import AlgorithmOne, Codes, Lab, Levels, Sampler, Settings, seeded
 from relaxdp.paper.mean import as_printed
 from relaxdp.paper.runner import CLAIMS, Run, chosen, data_files, judge_all
+from relaxdp.theory.response import NOISE, report_law
 
 pytestmark = pytest.mark.long
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.paper.classic import Responses
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import BitEstimates, RapporCounts
 from relaxdp.rappor.decode import Decoded, decode
-from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
 from relaxdp.rappor.fit import fit_words
 
 PAGE = Path(__file__).parents[3] / "docs" / "rappor-measured.md"
@@ -76,12 +76,12 @@ def relaxed(setting: Setting, epsilon: object, run: int, seed: int = 1) -> tuple
     """One run: the true shares of the candidates among these devices, and what was decoded."""
     generator = np.random.default_rng([seed, run])
     words = setting.words(run)
-    everything = CandidateMap.of_words(words, setting.shape)
+    everything = CandidateMap.from_words(words, setting.shape)
     per_word, devices, ones = draw_devices(setting, everything, generator)
     support = bit_support(bloom_threshold(setting.shape, epsilon))  # type: ignore[arg-type]
     counts = RapporCounts(setting.shape)
     counts.add(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
-    candidates = CandidateMap.of_words(words[: setting.candidates], setting.shape)
+    candidates = CandidateMap.from_words(words[: setting.candidates], setting.shape)
     return per_word[: setting.candidates] / setting.devices, decode(counts, candidates)
 
 
@@ -89,7 +89,7 @@ def sampled(setting: Setting, samples: int, run: int, seed: int = 1) -> tuple[Fl
     """One run of classic noisy sampling: the true shares, and those decoded from the mean of the samples."""
     generator = np.random.default_rng([seed, run])
     words = setting.words(run)
-    everything = CandidateMap.of_words(words, setting.shape)
+    everything = CandidateMap.from_words(words, setting.shape)
     per_word, devices, ones = draw_devices(setting, everything, generator)
     flip = float(CLASSIC.noise) / 2
     permanent = answer(ones, devices, 1 - flip, flip, generator)
@@ -102,7 +102,7 @@ def sampled(setting: Setting, samples: int, run: int, seed: int = 1) -> tuple[Fl
         CLASSIC.support.debias(sums / samples / devices[:, None]),
         CLASSIC.mean_variance(setting.shape.chances(), samples) / devices[:, None],
     )
-    fit = fit_words(means, CandidateMap.of_words(words[: setting.candidates], setting.shape))
+    fit = fit_words(means, CandidateMap.from_words(words[: setting.candidates], setting.shape))
     return per_word[: setting.candidates] / setting.devices, fit.share
 
 
@@ -144,7 +144,7 @@ class Tally:
 
 
 def tally(setting: Setting, runs: int, seed: int = 1) -> Tally:
-    level = epsilon_of(setting.shape, setting.noise)
+    level = compute_epsilon(setting.shape, setting.noise)
     shares = setting.shares()[: setting.candidates]
     rows = []
     for run in range(runs):
@@ -157,14 +157,14 @@ def tally(setting: Setting, runs: int, seed: int = 1) -> Tally:
                 (shares, decoded.estimate.ends(0.025, "population")),
             )
         ]
-        loose = decoded.detected(0.05, "benjamini-hochberg")
+        loose = decoded.find_detected(0.05, "benjamini-hochberg")
         rest, error = decoded.unlisted or (np.nan, np.nan)
         rows.append(
             (
                 inside[0].mean(),
                 inside[1].mean(),
                 inside[0][:10].mean(),
-                float((decoded.detected(0.05) & absent).any()),
+                float((decoded.find_detected(0.05) & absent).any()),
                 float((loose & absent).sum()) / max(1, int(loose.sum())),
                 float(abs(rest - (1 - truth.sum())) <= -ndtri(0.025) * error),
             )
@@ -175,7 +175,7 @@ def tally(setting: Setting, runs: int, seed: int = 1) -> Tally:
 def comparison(runs: int, seed: int = 3) -> list[tuple[str, float, float, float, float]]:
     """Rows of (what, guarantee, L1 error, found of words with 1.2 % or more, share of runs with a false word)."""
     setting, rows = planted(), []
-    last = epsilon_of(PLANTED, "0.5")
+    last = compute_epsilon(PLANTED, "0.5")
     levels = [("relaxation, f = 0.5", last)]
     for samples in (1, 10):
         guarantee = CLASSIC.guarantee(PLANTED, samples)
@@ -185,8 +185,8 @@ def comparison(runs: int, seed: int = 3) -> list[tuple[str, float, float, float,
     for name, level in levels:
         found = [relaxed(setting, level, run, seed) for run in range(runs)]
         errors = [np.abs(decoded.consistent() - truth).sum() for truth, decoded in found]
-        strong = [decoded.detected()[truth >= WORDS_FOUND].mean() for truth, decoded in found]
-        false = [bool((decoded.detected() & (truth == 0)).any()) for truth, decoded in found]
+        strong = [decoded.find_detected()[truth >= WORDS_FOUND].mean() for truth, decoded in found]
+        false = [bool((decoded.find_detected() & (truth == 0)).any()) for truth, decoded in found]
         rows.append((name, float(level), float(np.mean(errors)), float(np.mean(strong)), float(np.mean(false))))
     for samples in (1, 10):
         pairs = [sampled(setting, samples, run, seed) for run in range(runs)]

@@ -21,11 +21,11 @@ from tests.statistical.rappor.rappor_runs import (
 
 from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import SeededEntropy
+from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import decode
-from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
 
 pytestmark = pytest.mark.long
 
@@ -90,14 +90,14 @@ def test_a_planted_distribution_is_found_device_by_device() -> None:
     fleet = Fleet(
         PLANTED, np.array(names)[chosen], generator.integers(0, 64, setting.devices), entropy=SeededEntropy(21)
     )
-    last = epsilon_of(PLANTED, "0.5")
+    last = compute_epsilon(PLANTED, "0.5")
     for level in ("1", "2.5", last):
         fleet.relax(epsilon=level)
     counts = RapporCounts(PLANTED)
     counts.add_level(fleet.devices, fleet.counts(), epsilon=last)
-    decoded = decode(counts, CandidateMap.of_words(names, PLANTED))
+    decoded = decode(counts, CandidateMap.from_words(names, PLANTED))
     truth = np.bincount(chosen, minlength=300) / setting.devices
-    found, strong = decoded.detected(0.05), truth >= WORDS_FOUND
+    found, strong = decoded.find_detected(0.05), truth >= WORDS_FOUND
     assert strong.sum() > 20
     assert found[strong].mean() >= 0.9
     assert not (found & (truth == 0)).any()
@@ -106,7 +106,7 @@ def test_a_planted_distribution_is_found_device_by_device() -> None:
 
 
 def relaxed_truth(run: int) -> np.ndarray:
-    return relaxed(planted(), epsilon_of(PLANTED, "0.5"), run)[0]
+    return relaxed(planted(), compute_epsilon(PLANTED, "0.5"), run)[0]
 
 
 def test_relaxation_beats_samples_at_the_same_guarantee() -> None:

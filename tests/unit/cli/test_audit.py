@@ -11,15 +11,14 @@ from tests.refusals import refused
 from typer.testing import CliRunner
 
 from relaxdp.audit import cases, peers
+from relaxdp.audit.attacks import Relaxed
 from relaxdp.audit.auditor import Audit, Finding, audit, run
-from relaxdp.audit.cases import Case, all_cases, encodings_with_truths, words_apart
-from relaxdp.audit.guessing import LinearScore
-from relaxdp.audit.laws import Relaxed
-from relaxdp.audit.views import Column, Digits, candidate_views
+from relaxdp.audit.cases import Case, all_cases, list_mechanisms, make_words_apart
+from relaxdp.audit.guessing import Column, Digits, LinearScore, candidate_views
 from relaxdp.cli.main import app
-from relaxdp.encodings import registry
-from relaxdp.errors import AuditError, OptionError
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.errors import ArgumentError, AuditError
+from relaxdp.mechanisms import registry
+from relaxdp.mechanisms.bloom_filter import BloomShape
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})
 
@@ -29,8 +28,8 @@ def honest(truths: np.ndarray) -> np.ndarray:
 
 
 def test_every_encoding_is_audited_with_both_samplers() -> None:
-    names = {encoding.name for encoding, _, _ in encodings_with_truths()}
-    own = {name for name, member in registry._members.items() if member.__module__.startswith("relaxdp.")}
+    names = {encoding.name for encoding, _, _ in list_mechanisms()}
+    own = {kind.name for kind in registry.BUILT_IN}
     assert names == own
     audited = [case.name for case in all_cases() if case.group == "encoding"]
     assert {(name, sampler) for name in names for sampler in ("path", "Algorithm 1")} == {
@@ -41,7 +40,7 @@ def test_every_encoding_is_audited_with_both_samplers() -> None:
 
 def test_words_apart_share_no_bit() -> None:
     shape = BloomShape(bits=8, hashes=2, cohorts=1)
-    first, second = (set(shape.bits_of(word, 0)) for word in words_apart(shape))
+    first, second = (set(shape.compute_bits(word, 0)) for word in make_words_apart(shape))
     assert len(first | second) == 4
 
 
@@ -112,7 +111,7 @@ def test_an_installed_peer_is_audited_and_not_our_business(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("options", [["--only", "nothing like it"], ["--confidence", "1.5"]])
 def test_mistakes_of_the_caller(options: list[str]) -> None:
-    assert isinstance(RUNNER.invoke(app, ["audit", *options]).exception, OptionError)
+    assert isinstance(RUNNER.invoke(app, ["audit", *options]).exception, ArgumentError)
 
 
 def test_refusals_of_the_auditor() -> None:
@@ -130,7 +129,7 @@ def test_refusals_of_the_auditor() -> None:
         lambda truths: np.zeros((len(truths), 1, 1)),
     )
     for mechanism in wrong:
-        with refused(AuditError, says="one row for each truth"):
+        with refused(AuditError, says="one row per true value"):
             audit(mechanism, [0, 1], claimed=1, trials=1000)
 
 
@@ -167,7 +166,7 @@ def test_views_are_what_they_say() -> None:
     assert [view.name for view in views][:3] == ["the last 2 columns", "the last 4 columns", "all columns"]
     kept = rows.copy()
     for view in views:
-        assert view.decoded()[view(rows)].tolist() == rows[:, [column.place for column in view.columns]].tolist()
+        assert view.decode_cells()[view(rows)].tolist() == rows[:, [column.place for column in view.columns]].tolist()
     assert np.array_equal(rows, kept)
     signed = (rows.astype(np.int64) - 7)[:, :2]
     view = Digits([Column.fit(place, signed[:, place]) for place in range(2)], "two")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -20,17 +21,17 @@ from tests.refusals import refused
 from tests.released import release_to
 from typer.testing import CliRunner
 
-from relaxdp import Categorical, Counts, Key, Numeric, Wave, cross
-from relaxdp.cli import pictures
+from relaxdp import Categorical, Counts, Key, Numeric, SquareWave, cross, estimate
+from relaxdp.cli import result_plots
 from relaxdp.cli.main import app, main
-from relaxdp.draw.stream import PathId
-from relaxdp.errors import MixedFilesError
-from relaxdp.law.epsilon import as_epsilon
-from relaxdp.mechanisms import Mechanism
+from relaxdp.errors import MetadataError
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.sampling.stream import PathId
 from relaxdp.tables.counting import count, count_pairs
 from relaxdp.tables.files import get_kind, get_sidecar
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.output import Output
+from relaxdp.theory.epsilon import as_epsilon
 
 KEY = Key.from_bytes(bytes(range(32)))
 ANSWERS = Categorical(["flu", "covid", "none"])
@@ -44,11 +45,11 @@ Columns = dict[str, tuple[Mechanism, Any, str]]
 
 
 def reports(mechanism: Mechanism, truth: Any, ids: Any, epsilon: str, attribute: str) -> Any:
-    return mechanism.release(pa.array(truth), ids, key=KEY, epsilon=epsilon, release="survey", attribute=attribute)
+    return mechanism.release(pa.array(truth), ids, key=KEY, epsilon=epsilon, name="survey", column=attribute)
 
 
 def described(mechanism: Mechanism, epsilon: str, attribute: str, id_type: str = "integer") -> ColumnDescription:
-    encoding, level = mechanism.encoding, as_epsilon(epsilon)
+    encoding, level = mechanism, as_epsilon(epsilon)
     numeric = isinstance(mechanism, Numeric)
     return ColumnDescription(
         path=PathId("survey", attribute),
@@ -117,8 +118,8 @@ def expected(epsilon: str = "1") -> Any:
 def test_one_file_of_every_format(tmp_path: Path, ending: str) -> None:
     path = survey(tmp_path / f"released.{ending}")
     found, wanted = answer(path), expected()
-    assert (found["objects"], found["column"], found["release"]) == (OBJECTS, "diagnosis", "survey")
-    assert found["groups"][0]["levels"] == [{"epsilon": "1", "cross_epsilon": None, "objects": OBJECTS}]
+    assert (found["n"], found["column"], found["release"]) == (OBJECTS, "diagnosis", "survey")
+    assert found["groups"][0]["levels"] == [{"epsilon": "1", "cross_epsilon": None, "n": OBJECTS}]
     shown, (low, high) = rows(found), wanted.interval(0.95)
     assert shown["value"] == ["flu", "covid", "none"]
     np.testing.assert_allclose(shown["estimate"], wanted.value, rtol=1e-12)
@@ -133,7 +134,7 @@ def test_a_folder_is_one_file(tmp_path: Path) -> None:
     survey(folder / "part-2.parquet", chosen=slice(2_000, None))
     assert rows(answer(folder)) == rows(answer(survey(tmp_path / "whole.parquet")))
     survey(folder / "part-3.parquet", "2", slice(0, 10))
-    with refused(MixedFilesError, says="not of the same release, level and columns as the first file"):
+    with refused(MetadataError, says="not of the same release, level and columns as the first file"):
         count([folder])
 
 
@@ -165,11 +166,13 @@ def test_each_object_counts_once_at_its_highest_level(tmp_path: Path) -> None:
         for method in ("average", "precision"):
             found = answer(*order, "--method", method)
             wanted = counts.estimate(method)
-            assert found["objects"] == OBJECTS
-            assert {level["epsilon"]: level["objects"] for level in found["groups"][0]["levels"]} == counts.levels
+            assert found["n"] == OBJECTS
+            assert {level["epsilon"]: level["n"] for level in found["groups"][0]["levels"]} == counts.levels
             np.testing.assert_allclose(rows(found)["estimate"], wanted.value, rtol=1e-9)
             np.testing.assert_allclose(rows(found)["low"], wanted.interval()[0], rtol=1e-9)
-    assert "3,000 objects at epsilon 0.5 (1,000), 1 (1,000), 2 (1,000): 'diagnosis' of release 'survey'" in run(*files)
+    assert "3,000 individuals at epsilon 0.5 (1,000), 1 (1,000), 2 (1,000): 'diagnosis' of release 'survey'" in run(
+        *files
+    )
 
 
 def test_files_of_one_level_are_added(tmp_path: Path) -> None:
@@ -222,7 +225,7 @@ def test_values_of_every_kind(tmp_path: Path, values: list[Any], ending: str) ->
         write(tmp_path / f"{level}.{ending}", {"id": np.arange(100), "x": labels.take(pa.array(places))}, about[level])
         for level in about
     ]
-    wanted = mechanism.encoding.count(places[:, None].astype(np.uint8))
+    wanted = mechanism.count(places[:, None].astype(np.uint8))
     for chosen in (files[:1], files):
         tally = count(chosen)
         assert tally.objects == 100
@@ -236,7 +239,7 @@ def test_groups(tmp_path: Path) -> None:
     one = survey(tmp_path / "one.parquet", "1", region=homes)
     two = survey(tmp_path / "two.csv", "2", slice(0, 1_000), region=homes[:1_000])
     found = answer(one, "--by", "region")
-    assert [(group["group"], group["objects"]) for group in found["groups"]] == [
+    assert [(group["group"], group["n"]) for group in found["groups"]] == [
         ("north", int((HOMES[5:] == "north").sum())), ("south", int((HOMES[5:] == "south").sum())), (None, 5),
     ]  # fmt: skip
     where = np.flatnonzero((HOMES == "south") & (IDS >= 5))
@@ -244,10 +247,10 @@ def test_groups(tmp_path: Path) -> None:
     np.testing.assert_allclose(rows(found, 1)["estimate"], wanted.value, rtol=1e-12)
     found = answer(one, two, "--by", "region")
     wanted_levels = {"1": int((where >= 1_000).sum()), "2": int((where < 1_000).sum())}
-    assert {level["epsilon"]: level["objects"] for level in found["groups"][1]["levels"]} == wanted_levels
+    assert {level["epsilon"]: level["n"] for level in found["groups"][1]["levels"]} == wanted_levels
     shown = run(one, "--by", "region")
     assert "(missing)" in shown
-    assert "Groups are made of the kept column 'region', which was released as it is, without noise." in shown
+    assert "Groups are made of the pass-through column 'region', released without noise." in shown
 
 
 def test_groups_of_numbers_are_sorted_as_numbers(tmp_path: Path) -> None:
@@ -260,12 +263,12 @@ def test_pairs(tmp_path: Path) -> None:
     diagnoses, homes = reports(ANSWERS, TRUTH, IDS, "1", "diagnosis"), reports(REGIONS, HOMES, IDS, "2", "region")
     wanted = cross(ANSWERS, diagnoses, REGIONS, homes, row_epsilon=1, column_epsilon=2)
     found = answer(path, "--cross", "region")
-    assert found["groups"][0]["levels"] == [{"epsilon": "1", "cross_epsilon": "2", "objects": OBJECTS}]
+    assert found["groups"][0]["levels"] == [{"epsilon": "1", "cross_epsilon": "2", "n": OBJECTS}]
     assert rows(found)["value"] == ["flu", "flu", "covid", "covid", "none", "none"]
     assert rows(found)["cross_value"] == ["north", "south"] * 3
     np.testing.assert_allclose(rows(found)["estimate"], wanted.value, rtol=1e-12)
     np.testing.assert_allclose(rows(found)["high"], wanted.interval()[1], rtol=1e-12)
-    assert "3,000 objects at epsilon 1 and 2: 'diagnosis' and 'region' of release" in run(path, "--cross", "region")
+    assert "3,000 individuals at epsilon 1 and 2: 'diagnosis' and 'region' of release" in run(path, "--cross", "region")
 
 
 def test_pairs_from_two_files_at_mixed_levels(tmp_path: Path) -> None:
@@ -295,14 +298,14 @@ def test_mean(tmp_path: Path) -> None:
         assert rows(found)["value"] == ["mean"]
         np.testing.assert_allclose(rows(found)["estimate"], wanted.value, rtol=1e-12)
         np.testing.assert_allclose(rows(found)["low"], wanted.interval()[0], rtol=1e-12)
-        assert "mean of 'age' of release 'survey'; 95 % intervals of the mean, about these objects." in run(path)
+        assert "mean of 'age' of release 'survey'; 95 % intervals of the mean, about these individuals." in run(path)
         assert run(path, "--plot", tmp_path / "mean.svg")
-    assert "this answer is not made of shares" in sentence(path, "--consistent")
+    assert "The result is not made of shares" in sentence(path, "--consistent")
 
 
 def test_what_is_asked_of_the_intervals(tmp_path: Path) -> None:
     path, wanted = survey(tmp_path / "released.parquet"), expected()
-    words = ("--confidence", "0.9", "--simultaneous", "--about", "population")
+    words = ("--confidence-level", "0.9", "--simultaneous", "--about", "population")
     low, high = wanted.interval(0.9, simultaneous=True, about="population")
     found = answer(path, *words)
     np.testing.assert_allclose([rows(found)["low"], rows(found)["high"]], [low, high], rtol=1e-12)
@@ -313,7 +316,9 @@ def test_what_is_asked_of_the_intervals(tmp_path: Path) -> None:
 
 def test_table_and_bars(tmp_path: Path) -> None:
     shown = run(survey(tmp_path / "released.parquet"))
-    heading = "3,000 objects at epsilon 1: 'diagnosis' of release 'survey'; 95 % intervals of each value, about these"
+    heading = (
+        "3,000 individuals at epsilon 1: 'diagnosis' of release 'survey'; 95 % intervals of each value, about these"
+    )
     assert heading in shown
     for value, (low, high) in zip(expected().labels, np.transpose(expected().interval()), strict=True):
         line = next(line for line in shown.splitlines() if value in line)
@@ -345,11 +350,11 @@ def test_very_many_values_are_not_all_shown(tmp_path: Path) -> None:
 
 def test_a_wave_is_drawn_as_its_density(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"id": range(2_000), "age": [20.0 + n % 50 for n in range(2_000)], "town": ["a", "b"] * 1_000})
-    wave = {"age": Wave(0, 100, epsilon=3)}
+    wave = {"age": SquareWave(0, 100, epsilon=3)}
     release_to(tmp_path / "out.parquet", table, wave, epsilon=3, passthrough=["town"])
     drawn: list[Any] = []
-    monkeypatch.setattr(pictures, "save", lambda figure, path: drawn.append(figure))
-    assert "Median: " in run(tmp_path / "out.parquet", "--plot", tmp_path / "plot.png")
+    monkeypatch.setattr(result_plots, "save_figure", lambda figure, path: drawn.append(figure))
+    assert "│ median " in run(tmp_path / "out.parquet", "--plot", tmp_path / "plot.png")
     run(tmp_path / "out.parquet", "--by", "town", "--plot", tmp_path / "plot.png")
     assert [[axes.get_ylabel() for axes in figure.axes] for figure in drawn] == [["density"], ["density"] * 2]
     assert drawn[0].axes[0].get_xlabel().startswith("density, smoothed\nline: mean of 'age_report', with 95 %")
@@ -409,13 +414,13 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.parquet", region=pa.array(HOMES))
     assert "has no released column 'diagnose'. Did you mean 'diagnosis'?" in sentence(path, "--column", "diagnose")
     assert "has no released column 'region'. It has: 'diagnosis'." in sentence(path, "--column", "region")
-    assert "has no kept column 'regoin'. Did you mean 'region'?" in sentence(path, "--by", "regoin")
+    assert "has no pass-through column 'regoin'. Did you mean 'region'?" in sentence(path, "--by", "regoin")
     assert "is a released column" in sentence(path, "--by", "diagnosis")
     assert "holds the ids: every object would be a group of its own" in sentence(path, "--by", "id")
     assert "there is no column 'region'" in sentence(path, "--column", "diagnosis", "--cross", "region")
     assert "`by` and `cross` cannot be combined" in sentence(path, "--by", "region", "--cross", "region")
     several = both(tmp_path / "both.parquet")
-    assert "has several released columns ('diagnosis', 'region'). Name it with --column." in sentence(several)
+    assert "has several released columns ('diagnosis', 'region'). Pass column= (--column NAME)." in sentence(several)
     assert answer(several, "--column", "region")["column"] == "region"
     assert "are the same answers" in sentence(several, "--column", "region", "--cross", "region")
 
@@ -423,7 +428,7 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
 def test_kept_columns_of_a_csv_file_are_not_named(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.csv", region=pa.array(HOMES))
     told = sentence(path, "--by", "regoin")
-    assert "has no kept column 'regoin'. It has 3 columns, whose names are not shown" in told
+    assert "has no pass-through column 'regoin'. It has 3 columns, whose names are not shown" in told
     assert "region" not in told
 
 
@@ -486,7 +491,7 @@ def test_empty_files(tmp_path: Path, ending: str) -> None:
     empty = survey(tmp_path / f"empty.{ending}", chosen=slice(0, 0))
     assert "has no rows: there is nothing to estimate." in sentence(empty)
     full = survey(tmp_path / "full.parquet", "2")
-    assert answer(full, empty)["objects"] == OBJECTS
+    assert answer(full, empty)["n"] == OBJECTS
     if ending == "csv":
         empty.write_bytes(b"")
         assert str(empty) in sentence(empty)
@@ -505,7 +510,10 @@ def change_encoding(about: ColumnDescription) -> ColumnDescription:
     [
         (change_level, "contradicts itself: its threshold is not that of epsilon 1."),
         (change_encoding, "the encoding 'unary' is not known to this version."),
-        (lambda about: replace(about, values=("flu",)), "at least two values must be declared, not 1."),
+        (
+            lambda about: replace(about, values=("flu",)),
+            "The list of values is too short: it has 1. At least two values must be declared.",
+        ),
     ],
 )
 def test_descriptions_that_cannot_be(
@@ -517,8 +525,8 @@ def test_descriptions_that_cannot_be(
 
 def test_questions_that_make_no_sense(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.parquet")
-    assert "a confidence level lies between 0 and 1" in sentence(path, "--confidence", "95")
-    assert "a plot's ending must be .png, .svg or .pdf." in sentence(path, "--plot", tmp_path / "plot.txt")
+    assert "The confidence level must be a number between 0 and 1" in sentence(path, "--confidence-level", "95")
+    assert "the ending of a plot must be .png, .svg or .pdf." in sentence(path, "--plot", tmp_path / "plot.txt")
     assert "cannot be written: No such file or directory." in sentence(path, "--plot", tmp_path / "no" / "plot.png")
 
 
@@ -541,9 +549,56 @@ def test_the_commands_of_the_analysts_page(tmp_path: Path, monkeypatch: pytest.M
         exec(compile(block, "analyst.md", "exec"), names)
     assert len(lines) == 5
     shown = [run(*line.split(), width=80) for line in lines]
-    assert all(re.match(r"[\d,]+ objects at epsilon 0.5", each) for each in shown)
-    (printed,) = re.findall(r"```text\n(50,000 objects.*?)```", page, flags=re.DOTALL)
+    (compared,) = re.findall(r"^relaxdp compare (.*)$", page, flags=re.MULTILINE)
+    assert CliRunner().invoke(app, ["compare", *compared.split()]).exit_code == 0
+    assert all(re.match(r"[\d,]+ individuals at epsilon 0.5", each) for each in shown)
+    (printed,) = re.findall(r"```text\n(50,000 individuals.*?)```", page, flags=re.DOTALL)
     heading = slice(0, 5)  # the vault of the page has a key of its own, and so other reports
     assert printed.splitlines()[heading] == [line.rstrip() for line in shown[0].splitlines()][heading]
-    for option in re.findall(r"`(--[a-z]+)", page):
+    for option in re.findall(r"`(--[-a-z]+)", page):
         assert option in CliRunner().invoke(app, ["estimate", "--help"]).output
+
+
+# Quantiles and CSV.
+
+
+@pytest.fixture(scope="module")
+def ages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ages") / "ages.parquet"
+    numbers = np.random.default_rng(8).normal(40, 15, 5_000)
+    table = pa.table({"id": np.arange(5_000), "age": np.clip(numbers, 0, 100)})
+    release_to(path, table, {"age": SquareWave(0, 100, epsilon=2, bins=32)}, epsilon=2)
+    return path
+
+
+def test_any_quantiles(ages: Path) -> None:
+    expected = estimate(ages).quantile([0.1, 0.9])
+    (group,) = answer(ages, "--quantiles", "0.1,0.9")["groups"]
+    assert [each["probability"] for each in group["quantiles"]] == [0.1, 0.9]
+    assert [each["estimate"] for each in group["quantiles"]] == expected.value.tolist()
+    assert [(each["low"], each["high"]) for each in group["quantiles"]] == list(zip(*expected.interval(), strict=True))
+    assert "│ quantile 0.1 │" in run(ages, "--quantiles", "0.1")
+    (group,) = answer(ages)["groups"]
+    assert [each["probability"] for each in group["quantiles"]] == [0.25, 0.5, 0.75]
+
+
+@pytest.mark.parametrize("written", ["", "0.5,", "0", "1", "nan", "a"])
+def test_quantiles_are_numbers_between_0_and_1(ages: Path, written: str) -> None:
+    assert "are not numbers between 0 and 1." in sentence(ages, "--quantiles", written)
+
+
+def test_only_distributions_have_quantiles(tmp_path: Path) -> None:
+    path = survey(tmp_path / "released.parquet")
+    assert "Quantiles need numbers that were released by the square wave." in sentence(path, "--quantiles", "0.5")
+
+
+def test_csv_has_every_row(ages: Path, tmp_path: Path) -> None:
+    path = survey(tmp_path / "released.parquet", region=pa.array(HOMES))
+    rows = list(csv.DictReader(io.StringIO(run(path, "--by", "region", "--csv"))))
+    groups = answer(path, "--by", "region")["groups"]
+    expected = [(group["group"], row["value"], row["estimate"]) for group in groups for row in group["estimates"]]
+    assert [(row["group"], row["value"], float(row["estimate"])) for row in rows] == expected
+    assert [row["value"] for row in csv.DictReader(io.StringIO(run(ages, "--csv", "--quantiles", "0.5")))] == [
+        "mean", "median",
+    ]  # fmt: skip
+    assert "--json and --csv cannot be combined." in sentence(path, "--json", "--csv")

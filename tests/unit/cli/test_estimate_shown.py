@@ -157,7 +157,7 @@ def test_few_values_are_all_shown_each_with_its_own_interval(survey: Path) -> No
 def test_what_is_below_what_can_be_told_is_said_and_has_a_bound(tmp_path: Path) -> None:
     truth = np.random.default_rng(5).choice(["a", "b"], ROWS)
     path = written(tmp_path / "out.parquet", {"x": truth}, {"x": rx.Categorical(list("abcdefgh"))})
-    words = ("--confidence", "0.5")  # so that noise takes some of the values that nobody has farther than that
+    words = ("--confidence-level", "0.5")  # so that noise takes some of the values that nobody has farther than that
     found = json.loads(run(path, *words, "--json"))["groups"][0]["estimates"]
     below = [row["value"] for row in found if row["beyond"] == "below"]
     assert below
@@ -166,7 +166,7 @@ def test_what_is_below_what_can_be_told_is_said_and_has_a_bound(tmp_path: Path) 
     shown = run(path, *words, width=300)
     assert [row[0] for row in cells(shown) if row[0].endswith(" *")] == [f"{value} *" for value in below]
     assert "* below what can be told at this level" in shown
-    assert "what can be told" not in run(path, "--confidence", "0.999999", width=300)
+    assert "what can be told" not in run(path, "--confidence-level", "0.999999", width=300)
 
 
 # Reports that cannot be.
@@ -219,7 +219,7 @@ def test_a_mean_outside_its_range_is_told() -> None:
     ages = rx.Numeric(0, 120)
     assert ages.estimate([120.0] * 2_000, epsilon=1).is_implausible()
     assert not ages.estimate([120.0] * 20, epsilon=1).is_implausible()
-    honest = ages.release([120.0] * 2_000, list(range(2_000)), key=KEY, epsilon=1, release="r", attribute="age")
+    honest = ages.release([120.0] * 2_000, list(range(2_000)), key=KEY, epsilon=1, name="r", column="age")
     assert not ages.estimate(honest, epsilon=1).is_implausible()
     squares = rx.Numeric(0, 14_400)
     square = squares.estimate([each * 120 for each in honest], epsilon=1)

@@ -169,7 +169,7 @@ def test_what_is_sent(market: FakeMarket) -> None:
         *((["deliver", "x", "f.parquet", "--prices", prices], "prices are points such as")
           for prices in ("", "1", "1:", ":1", "1:2.5", "1:-2", "0:1", "x:1", "1:2,", "1:²")),
         (["buy", "a/../b", "--epsilon", "1"], "the name of a listing has 1 to 64"),
-        (["buy", "a", "--epsilon", "-1"], "epsilon must be greater than 0"),
+        (["buy", "a", "--epsilon", "-1"], "Epsilon must be greater than 0"),
         (["buy", "a", "--epsilon", "1", "no/such/out.parquet"], "does not exist. Nothing was bought."),
         (["buy", "a", "--epsilon", "1", "out.csv"], "ends in .parquet. Nothing was bought."),
         (["buy", "a", "--epsilon", "1", "taken.parquet"], "exists already. Nothing was bought."),

@@ -18,12 +18,11 @@ from typer.testing import CliRunner
 
 from relaxdp import Key, Vault
 from relaxdp.cli.main import app, main
-from relaxdp.draw.stream import PathId
-from relaxdp.errors import DescriptionError, RowsChangedError
-from relaxdp.mechanisms import Mechanism
+from relaxdp.errors import MetadataError, RowsChangedError
+from relaxdp.mechanisms.bloom import Bloom, release_bloom
+from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.rappor.device import Device
-from relaxdp.rappor.encoding import BloomEncoding, release_bloom
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.sampling.stream import PathId
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})
 WORDS = [f"word {number}" for number in range(20)]
@@ -90,8 +89,8 @@ def decoded(*files: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def test_from_words_to_reports_to_words(place: Path) -> None:
     shown = encode("first.csv", "--epsilon", "1")
-    assert "Released 'value' of 3,000 rows as 'clients' at epsilon 1 to first.csv, from study.vault." in shown
-    assert "value as report: RAPPOR" in shown
+    assert "Released 3,000 rows as 'clients' at epsilon 1 to first.csv, from study.vault." in shown
+    assert "value as report  RAPPOR" in shown
     assert spent() == "1"
     rows = read("first.csv")
     assert rows[0] == ["client", "cohort", "report"]
@@ -106,7 +105,7 @@ def test_from_words_to_reports_to_words(place: Path) -> None:
     assert both["devices"] == 3000
     assert both["counted"] == [0, 3000]
     shown = run("decode", "first.csv", "second.csv", "--params", "params.csv", "--map", "map.csv")
-    assert "3,000 devices: 0 by their reports at epsilon 1; 3,000 by their reports at epsilon 3.5." in " ".join(
+    assert "3,000 devices: 0 by their reports at epsilon 1; 3,000 by their reports at epsilon 3.5; 95 %" in " ".join(
         shown.split()
     )
     assert [word["found"] for word in last["words"]] == [True] * 3 + [False] * 17
@@ -114,18 +113,18 @@ def test_from_words_to_reports_to_words(place: Path) -> None:
         assert abs(word["share"] - share) < 0.06
         assert word["low"] <= word["share"] <= word["high"]
     table = run("decode", "second.csv", "--params", "params.csv", "--candidates", "candidates.txt")
-    assert "3,000 devices: reports at epsilon 3.5." in table
+    assert "3,000 devices: reports at epsilon 3.5; 95 % intervals." in table
     assert "3 of 20 candidates found; the chance that even one of them is false is at most 0.05." in table
     assert "word 7" not in table
     # The words were found by what they say, so their intervals hold for all candidates; JSON says which it has.
     together = decoded("second.csv", options=("--simultaneous",))
-    assert (last["simultaneous"], together["simultaneous"], last["confidence"]) == (False, True, 0.95)
+    assert (last["simultaneous"], together["simultaneous"], last["confidence_level"]) == (False, True, 0.95)
     for word in together["words"][:3]:
-        assert f"{word['low']:.2%} .. {word['high']:.2%}" in table
+        assert f"│ {word['low']:.4f} │ {word['high']:.4f} │" in table
     assert "The intervals hold for all 20 candidates at once." in table
     everything = run("decode", "second.csv", "--params", "params.csv", "--map", "map.csv", "--all")
     assert "word 7" in everything
-    assert f"{last['words'][0]['low']:.2%} .. {last['words'][0]['high']:.2%}" in everything
+    assert f"│ {last['words'][0]['low']:.4f} │ {last['words'][0]['high']:.4f} │" in everything
     assert "at once" not in everything
     plotted = run("decode", "second.csv", "--params", "params.csv", "--map", "map.csv", "--plot", "words.png")
     assert "3 of 20 candidates found" in plotted
@@ -163,10 +162,10 @@ def test_the_level_of_f_is_the_default_and_again_costs_nothing(place: Path) -> N
 
 def test_relaxing_along_a_schedule(place: Path) -> None:
     encode("r0.csv", "--epsilon", "0.4")
-    pace = ["--pace", "linear", "--first", "0.5", "--limit", "1.5", "--steps", "3"]
+    pace = ["--schedule", "linear:0.5,1.5,3"]
     levels = [json.loads(run("relax", "clients", f"r{step}.csv", "--json", *pace))["epsilon"] for step in (1, 2, 3)]
     assert levels == ["0.5", "1", "1.5"]
-    sampled = ["--pace", "noisy-sampling", "--alpha", "1", "--beta", "0.5", "--steps", "10"]
+    sampled = ["--schedule", "noisy-sampling:1,0.5,10"]
     shown = run("relax", "clients", "r4.csv", "--json", *sampled)
     assert json.loads(shown)["epsilon"] == "1.656674"  # twice the level of five samples
     # A lower level in between is free, and a schedule goes on from the largest one.
@@ -193,7 +192,7 @@ def test_words_of_every_kind_and_length_are_compared(place: Path) -> None:
     """Dictionaries and long words are words like others; one that changed is noticed at any level."""
     words = [WORDS[0], "naïve", "x" * 40, "", "word"] * 100
     table = pa.table({"client": range(500), "value": pa.array(words).dictionary_encode()})
-    bloom = Mechanism(BloomEncoding(SHAPE))
+    bloom = Bloom(SHAPE)
     vault = Vault("study.vault")
     where: dict[str, Any] = {"id": "client", "name": "kinds"}
     first = vault.release(table, {"value": bloom}, epsilon=2, **where)
@@ -203,7 +202,7 @@ def test_words_of_every_kind_and_length_are_compared(place: Path) -> None:
         words,
         list(range(500)),
         key=Key.load("key"),
-        level=bloom.encoding.level(2),
+        level=bloom.level(2),
         path=PathId("kinds", "value"),
     )
     assert first.to_frame()["report"].to_pylist() == [row.tobytes() for row in drawn.packed]
@@ -247,7 +246,7 @@ def test_estimate_says_who_reads_these_files(place: Path) -> None:
     for target in ("reports.csv", "reports.parquet"):
         encode(target, "--epsilon", "1")
         rejected = CliRunner().invoke(app, ["estimate", target]).exception
-        assert isinstance(rejected, DescriptionError)
+        assert isinstance(rejected, MetadataError)
         assert rejected.message == f"'{target}' holds RAPPOR reports. Run `relaxdp rappor decode {target}`."
 
 
@@ -309,57 +308,69 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("params --devices 5 --candidates 3", "give --epsilon to learn the smallest share that is found, or --share"),
+        ("params --devices 5 --candidates 3", "Pass --epsilon to get the smallest share that is found, or --share"),
         ("params --devices 5 --candidates 3 --epsilon 1 --write params.csv", "'params.csv' exists already."),
-        ("params --devices 5 --candidates 3 --epsilon 1 --hashes 17", "the number of hashes (h) must be"),
+        ("params --devices 5 --candidates 3 --epsilon 1 --hashes 17", "The number of hashes (h) must be"),
         ("map none.txt --params params.csv", "The values file 'none.txt' cannot be read"),
-        ("map candidates.txt --params none.csv", "the parameter file 'none.csv' cannot be read"),
-        ("map candidates.txt --params extra.csv", "'extra.csv' says 'z', which is none of RAPPOR's parameters"),
-        ("map candidates.txt --params missing.csv", "'missing.csv' lacks 'f'"),
+        ("map candidates.txt --params none.csv", "The parameter file 'none.csv' cannot be read"),
+        ("map candidates.txt --params extra.csv", "'extra.csv' has the unknown parameter 'z'"),
+        ("map candidates.txt --params missing.csv", "'missing.csv' does not have 'f'"),
         (
             "map candidates.txt --params many.csv",
-            "the number of hashes (h) must be a whole number from 1 to 16, not 17.",
+            "The number of hashes (h) must be a whole number from 1 to 16, not 17.",
         ),
-        ("decode first.csv --params k16.csv --map map.csv", "have k = 32, h = 1, m = 8, and the parameters are k = 16"),
+        (
+            "decode first.csv --params k16.csv --map map.csv",
+            "have the parameters k = 32, h = 1, m = 8, and the parameter file has k = 16",
+        ),
         (
             "decode short.csv --params params.csv --map map.csv",
-            "row 1: the report has 31 bits, and the parameters say k = 32.",
+            "Row 1 of 'short.csv': the report has 31 bits, and the parameters have k = 32.",
         ),
         (
             "decode cohort.csv --params params.csv --map map.csv",
-            "row 2: cohorts go from 0 to 7, and 8 is none of them.",
+            "Row 2 of 'cohort.csv': the cohort must be from 0 to 7, not 8.",
         ),
         (
             "decode letters.csv --params params.csv --map map.csv",
-            "'letters.csv', row 1: the report is not made of zeros and ones.",
+            "Row 1 of 'letters.csv': the report has other characters than 0 and 1.",
         ),
-        ("decode nobody.csv --params params.csv --map map.csv", "'nobody.csv', row 2: the client is missing."),
-        ("decode where.csv --params params.csv --map map.csv", "row 2: the cohort is missing or not a whole number."),
+        ("decode nobody.csv --params params.csv --map map.csv", "Row 2 of 'nobody.csv': the client is missing."),
+        (
+            "decode where.csv --params params.csv --map map.csv",
+            "Row 2 of 'where.csv': the cohort is missing or not a whole number.",
+        ),
         (
             "decode ragged.csv --params params.csv --map map.csv",
-            "'ragged.csv', line 4: the header has 3 fields, and this line 4.",
+            "Line 4 of 'ragged.csv' has 4 fields, and the header has 3.",
         ),
-        ("decode first.csv --params params.csv --map map16.csv", "the map is for other parameters"),
+        ("decode first.csv --params params.csv --map map16.csv", "The map was made for other parameters"),
         (
             "decode first.csv --params params.csv --map hashed.csv",
-            "or its words were hashed in another way.",
+            "or by another hash function.",
         ),
-        ("decode first.csv --params params.csv", "a map of candidates is needed"),
-        ("decode first.csv --params params.csv --map map.csv --candidates candidates.txt", "not both."),
+        ("decode first.csv --params params.csv", "The map of candidates is missing."),
+        (
+            "decode first.csv --params params.csv --map map.csv --candidates candidates.txt",
+            "--map and --candidates cannot be combined.",
+        ),
         (
             "decode plain.csv --params params.csv --map map.csv",
-            "'plain.csv' does not state the level of its reports.",
+            "'plain.csv' does not state the epsilon of its reports.",
         ),
         (
             "decode clients.csv --params params.csv --map map.csv",
-            "'clients.csv' holds no RAPPOR reports: it lacks the column",
+            "'clients.csv' does not contain RAPPOR reports. It does not have the column",
         ),
-        ("decode first.csv --params params.csv --map map.csv --rate 2", "a rate of false words lies between 0 and 1"),
+        ("decode first.csv --params params.csv --map map.csv --rate 2", "The error rate must be between 0 and 1"),
         ("decode none.csv --params params.csv --map map.csv", "There is no file 'none.csv'."),
-        ("decode first.csv first.csv --params params.csv --map map.csv", "'first.csv' is named twice"),
-        ("encode clients.csv out.csv --params params.csv --epsilon 9", "this release needs 8, and 2 of 5 is left"),
+        ("decode first.csv first.csv --params params.csv --map map.csv", "'first.csv' is given twice"),
+        ("encode clients.csv out.csv --params params.csv --epsilon 9", "This release needs 8, and 2 of 5 is left"),
         ("encode clients.csv first.csv --params params.csv", "'first.csv' already exists."),
-        ("encode clients.csv out.csv --params bare.csv", "the permanent noise f lies above 0 and up to 1, not 0."),
+        (
+            "encode clients.csv out.csv --params bare.csv",
+            "The permanent noise f must be greater than 0 and at most 1, not 0.",
+        ),
         (
             "encode changed.csv out.csv --params params.csv --name clients --epsilon 2",
             "The values of 'value' have changed in some rows since they were released as 'clients'.",
@@ -368,16 +379,16 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("encode twice.csv out.csv --params params.csv --epsilon 1", "Rows 1 and 2 of 'twice.csv' have the same id."),
         (
             "encode gap.parquet out.csv --params params.csv --epsilon 1",
-            "row 2 of 'value' in the order of the ids: the word is missing.",
+            "Row 2 of 'value' in the order of the ids: the word is missing.",
         ),
         ("encode clients.csv out.csv --params params.csv --column word", "has no column 'word'"),
         ("encode clients.csv out.csv --params params.csv --vault none.vault", "There is no vault at 'none.vault'."),
         ("relax clients out.csv", "The next level is missing, or is given twice."),
-        ("relax clients out.csv --epsilon 2 --pace linear", "The next level is missing, or is given twice."),
-        ("relax clients out.csv --pace linear --first 1", "--pace linear takes --first, --limit, --steps"),
-        ("relax others out.csv --epsilon 2", "This vault has no release 'others'."),
+        ("relax clients out.csv --epsilon 2 --schedule 1,2", "The next level is missing, or is given twice."),
+        ("relax clients out.csv --schedule linear:1", "--schedule 'linear:1' is not a schedule."),
+        ("relax others out.csv --epsilon 2", "The vault has no release 'others'."),
         (
-            "relax plain out.csv --pace linear --first 1 --limit 2 --steps 2",
+            "relax plain out.csv --schedule linear:1,2,2",
             "The release 'plain' holds no RAPPOR reports.",
         ),
     ],

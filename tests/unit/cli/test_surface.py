@@ -21,7 +21,7 @@ from tests.patience import PATIENCE
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app, format_error
-from relaxdp.errors import OptionError
+from relaxdp.errors import ArgumentError
 
 SCRIPTS = Path(sys.executable).parent
 
@@ -79,6 +79,31 @@ def test_help_fits_and_is_whole_at_80_columns() -> None:
         assert not re.search(r"<(int|str|float|path|file|list|tuple)", shown), f"{words} shows a type of Python"
 
 
+def test_commands_of_the_data_holder_come_first_and_have_an_example() -> None:
+    shown = run("--help").output
+    holder = [
+        "init",
+        "release",
+        "relax",
+        "estimate",
+        "compare",
+        "plan",
+        "budget",
+        "retire",
+        "check",
+        "backup",
+        "rappor",
+        "audit",
+        "demo",
+    ]
+    listed = re.findall(r"^  ([a-z]+)  ", shown.partition("Commands:")[2], flags=re.MULTILINE)
+    assert listed[: len(holder)] == holder
+    assert shown.index("  demo ") < shown.index("Server:") < shown.index("  serve ")
+    for words in every_command():
+        if words and words[0] in holder and words not in (("rappor",), ("budget", "raise"), ("budget", "history")):
+            assert f"Example:\n  relaxdp {' '.join(words)}" in run(*words, "--help").output
+
+
 def test_the_release_command_has_at_most_20_options() -> None:
     command = typer.main.get_group(app).commands["release"]
     assert len([each for each in command.params if each.param_type_name == "option"]) <= 20
@@ -93,7 +118,7 @@ def test_the_release_command_has_at_most_20_options() -> None:
 )  # fmt: skip
 def test_a_typing_mistake_is_answered_with_what_was_meant(words: list[str], meant: str) -> None:
     problem = run(*words).exception
-    assert isinstance(problem, OptionError)
+    assert isinstance(problem, ArgumentError)
     error, hint, *_ = format_error(problem).splitlines()
     assert error.startswith("Error: No such")
     assert hint.startswith(f"Hint: Did you mean {meant}")
@@ -127,10 +152,10 @@ def terminal(*words: str, **variables: str) -> str:
 COLOUR = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-7]|38|9[0-7])[\d;]*m")
 
 
-def test_no_color_is_heeded() -> None:
-    words = ("plan", "--half-width", "0.05", "--objects", "100000", "--values", "3")
-    assert COLOUR.search(terminal(*words))
-    assert not COLOUR.search(terminal(*words, NO_COLOR="1"))
+def test_no_color_is_heeded(place: Path) -> None:
+    assert run(*RELEASE).exit_code == 0
+    assert COLOUR.search(terminal("estimate", "out.parquet"))
+    assert not COLOUR.search(terminal("estimate", "out.parquet", NO_COLOR="1"))
 
 
 def test_quiet_leaves_results_and_errors(place: Path) -> None:

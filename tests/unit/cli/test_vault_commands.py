@@ -64,7 +64,7 @@ def draw(epsilon: str) -> list[str]:
     """Draw what the release command must give, by the mechanism alone."""
     key = VaultFolder("study.vault").key
     reports: list[str] = rx.Categorical(VALUES).release(
-        TRUTH.tolist(), list(range(ROWS)), key=key, epsilon=epsilon, release="patients", attribute="diagnosis"
+        TRUTH.tolist(), list(range(ROWS)), key=key, epsilon=epsilon, name="patients", column="diagnosis"
     )
     return reports
 

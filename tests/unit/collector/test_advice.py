@@ -6,7 +6,7 @@ import pytest
 
 from relaxdp.collector.advice_routes import AdviceRequest, advice
 from relaxdp.collector.wire import LevelRequest
-from relaxdp.estimation.planning import half_width, objects_for
+from relaxdp.estimation.planning import find_margin, find_n
 from relaxdp.service.wire import EncodingRequest, Target
 
 VALUES = EncodingRequest("categorical", ["a", "b", "c", "d"])
@@ -16,8 +16,8 @@ LEVELS = [LevelRequest("0.5"), LevelRequest("1"), LevelRequest("2")]
 def test_it_is_the_plan_of_the_command_line() -> None:
     found = advice(AdviceRequest(VALUES, LEVELS, 100_000, Target(0.02)))
     for level in found.levels:
-        wanted = half_width(objects=100_000, values=4, epsilon=level.epsilon)
+        wanted = find_margin(n=100_000, values=4, epsilon=level.epsilon)
         assert level.half_width == pytest.approx(wanted, rel=6e-3)
-        needed = objects_for(0.02, values=4, epsilon=level.epsilon)
+        needed = find_n(0.02, values=4, epsilon=level.epsilon)
         assert level.devices_needed == pytest.approx(needed, rel=6e-3)
         assert level.met == (level.half_width <= 0.02)

@@ -11,21 +11,21 @@ import pyarrow.csv as pa_csv
 import pytest
 from msgspec import UNSET
 
-import relaxdp as rx
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.estimate_wire import EstimateOptions
 from relaxdp.collector.estimates import csv_text, estimate
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
-from relaxdp.estimation.planning import half_width
-from relaxdp.law.epsilon import as_epsilon
-from relaxdp.law.level import retention
-from relaxdp.rappor.encoding import BloomEncoding
-from relaxdp.rappor.filter import BloomShape
-from relaxdp.rappor.plan import word_error
+from relaxdp.estimation.planning import find_margin
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.rappor.plan import compute_word_error
 from relaxdp.service.precision import Precision
 from relaxdp.service.wire import EncodingRequest, Target
+from relaxdp.theory.epsilon import as_epsilon
+from relaxdp.theory.level import retention
 
 YES = EncodingRequest("categorical", ["no", "yes"])
 LEVELS = [LevelRequest("0.5"), LevelRequest("1"), LevelRequest("2")]
@@ -86,7 +86,7 @@ def test_numbers_of_devices_open_levels_and_the_target_finishes() -> None:
 def test_a_target_that_a_low_level_meets_stops_there() -> None:
     many = campaign(devices=10_000_000, target=Target(0.01))
     opened = decided(many, first_state(many), 0.0)
-    assert half_width(objects=200_000, values=2, epsilon="0.5") < 0.01
+    assert find_margin(n=200_000, values=2, epsilon="0.5") < 0.01
     stopped = reached(many, opened, (200_000, 0, 0))
     assert (stopped.state, stopped.open_level) == ("finished", 0)
 
@@ -186,7 +186,7 @@ def test_the_categorical_width_is_the_planner_s() -> None:
     for place, level in enumerate(("0.5", "1", "2")):
         devices = [0, 0, 0]
         devices[place] = 4321
-        wanted = half_width(objects=4321, values=4, epsilon=level)
+        wanted = find_margin(n=4321, values=4, epsilon=level)
         assert where.precision.half_width(devices) == pytest.approx(wanted)
     assert where.precision.half_width([0, 0, 0]) is None
     assert where.precision.half_width([1, 0, 0]) == 0.5
@@ -194,8 +194,8 @@ def test_the_categorical_width_is_the_planner_s() -> None:
 
 def test_the_width_of_words_is_the_planner_s() -> None:
     shape = BloomShape(bits=32, hashes=2, cohorts=8)
-    precision = Precision(BloomEncoding(shape), ["4", "8"], Target(0.1), candidates=20)
-    error = word_error(shape, epsilon="8", devices=5000, candidates=20)
+    precision = Precision(Bloom(shape), ["4", "8"], Target(0.1), candidates=20)
+    error = compute_word_error(shape, epsilon="8", devices=5000, candidates=20)
     assert precision.half_width([0, 5000]) == pytest.approx(1.959964 * error, rel=1e-6)
 
 
@@ -210,5 +210,5 @@ def test_definitions_are_written_in_one_spelling() -> None:
     assert (made.opens, made.largest_epsilon) == ("2026-10-01T08:00:00Z", "1")
     assert (made.encoding.name, made.encoding.options) == ("local-hash", {"buckets": 4})
     assert made.id
-    threshold = rx.mechanism(range(1000), encoding="local-hash", buckets=4).encoding.threshold(as_epsilon("0.5"))
+    threshold = create_mechanism("local-hash", values=range(1000), options={"buckets": 4}).threshold(as_epsilon("0.5"))
     assert Campaign(1, made).levels[0].threshold == str(threshold)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relaxdp.encodings.wave import WaveEncoding
 from relaxdp.estimation.bounds import Bounds
 from relaxdp.estimation.places import Places
+from relaxdp.mechanisms.square_wave import SquareWave
 
 RNG = np.random.default_rng(29)
 
 
 def expected(shares: np.ndarray, window: int, *epsilons: float, objects: float = 1e6) -> Places:
     """As many reports of each place as are expected of these shares."""
-    encoding = WaveEncoding(0, 1, bins=len(shares), window=window)
+    encoding = SquareWave(0, 1, bins=len(shares), window=window)
     keeps = np.array([float(encoding.level(epsilon).retention) for epsilon in epsilons])
     empty = Places(np.zeros((len(keeps), encoding.alphabet)), keeps, window)
     return Places(objects / len(keeps) * empty.chances(shares), keeps, window)

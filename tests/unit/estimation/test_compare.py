@@ -8,7 +8,7 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.errors import CountsError
+from relaxdp.errors import EstimationError
 from relaxdp.estimation.compare import Change
 
 mpl.use("Agg")
@@ -23,15 +23,15 @@ def changed_cities() -> Change:
 
 
 def changed_ages() -> Change:
-    ages = rx.Wave(0, 100, epsilon=4)
+    ages = rx.SquareWave(0, 100, epsilon=4)
     reports = [
         ages.release(
             20.0 + np.arange(3_000) % 50 + year,
             np.arange(3_000),
             key=rx.Key.from_bytes(bytes(range(32))),
             epsilon=4,
-            release=f"survey-{year}",
-            attribute="age",
+            name=f"survey-{year}",
+            column="age",
         )
         for year in (0, 10)
     ]
@@ -42,14 +42,14 @@ def test_errors_and_distances_add_as_squares() -> None:
     found = changed_cities()
     assert np.array_equal(found.value, found.new.value - found.old.value)
     for about in ("objects", "population"):
-        errors = [each.standard_error(about) for each in (found.old, found.new)]
-        assert np.allclose(found.standard_error(about), np.hypot(*errors), rtol=1e-12)
+        errors = [each.compute_std_error(about) for each in (found.old, found.new)]
+        assert np.allclose(found.compute_std_error(about), np.hypot(*errors), rtol=1e-12)
         (low, high), *ends = (each.ends(0.025, about) for each in (found, found.old, found.new))
         (old_low, old_high), (new_low, new_high) = ends
         assert np.allclose(found.value - low, np.hypot(found.new.value - new_low, old_high - found.old.value))
         assert np.allclose(high - found.value, np.hypot(new_high - found.new.value, found.old.value - old_low))
-    with refused(CountsError, about="nothing"):
-        found.standard_error("nothing")  # type: ignore[arg-type]
+    with refused(EstimationError, about="nothing"):
+        found.compute_std_error("nothing")  # type: ignore[arg-type]
 
 
 def test_means_are_no_percentages() -> None:
@@ -57,7 +57,7 @@ def test_means_are_no_percentages() -> None:
     found = rx.compare(old, new)
     assert repr(found).startswith("mean: 50.0 -> 63.1, +13.1 (")
     assert found.plot().get_xlabel().startswith("change\n")
-    with refused(CountsError, says="released as waves"):
+    with refused(EstimationError, says="neither quantiles nor shares"):
         found.quantile(0.5)
 
 
@@ -83,14 +83,14 @@ def test_the_largest_changes_hold_although_they_were_chosen() -> None:
     assert np.array_equal(chosen.interval(), whole[:, places])
     text = repr(found)
     assert "... and 60 more, none of which changed more" in text
-    assert text.endswith("(95 % intervals about these objects, all values at once)")
+    assert "95 % confidence intervals about these individuals, all values at once; n = 20,000, epsilon = 3 -> " in text
     some = found.only(places)
     assert np.array_equal(some.interval(), np.array(found.interval())[:, places])
 
 
 def test_a_frame_a_notebook_and_a_picture_show_both_results() -> None:
     found = changed_cities()
-    assert list(found.to_frame()) == ["value", "old", "new", "change", "std_error", "low", "high"]
+    assert found.to_frame().column_names == ["value", "old", "new", "change", "std_error", "low", "high"]
     page = found._repr_html_()
     assert "<th>old</th><th>new</th><th>change</th>" in page
     assert "the 20 of 80 that changed most" in page
@@ -110,5 +110,5 @@ def test_an_implausible_side_is_mentioned() -> None:
 @pytest.mark.parametrize("given", ["2026.parquet", None])
 def test_only_estimates_are_compared(given: object) -> None:
     known = rx.Categorical(["yes", "no"]).estimate(["yes"], epsilon=1)
-    with refused(CountsError, type=type(given).__name__):
+    with refused(EstimationError, type=type(given).__name__):
         rx.compare(known, given)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.errors import CountsError, LengthError
+from relaxdp.errors import ColumnError, EstimationError
 from relaxdp.estimation.cleaned import Cleaned
 
 EPSILONS = ("0.5", "1", "2")
@@ -17,14 +17,14 @@ EPSILONS = ("0.5", "1", "2")
 
 def released(mechanism: Any, truths: Any, epsilons: tuple[str, ...] = EPSILONS) -> list[Any]:
     key, ids = rx.Key(bytes(range(32))), np.arange(len(truths))
-    where: Any = {"key": key, "release": "r", "attribute": "a"}
+    where: Any = {"key": key, "name": "r", "column": "a"}
     return [mechanism.release(truths, ids, epsilon=epsilon, **where) for epsilon in epsilons]
 
 
 def test_pairs_may_be_added_in_any_way() -> None:
     answers = rx.Categorical(["a", "b", "c"])
     reports = released(answers, np.array(["a", "b", "c", "a"] * 50))
-    columns, tables = rx.Transitions(answers), rx.Transitions(answers)
+    columns, tables = rx.poisoning.Transitions(answers), rx.poisoning.Transitions(answers)
     columns.add_objects(reports, epsilons=EPSILONS)
     for old, new in ((0, 1), (1, 2)):
         table = [[int(np.sum((reports[old] == o) & (reports[new] == n))) for n in "abc"] for o in "abc"]
@@ -32,7 +32,7 @@ def test_pairs_may_be_added_in_any_way() -> None:
     for one, other in zip(columns.tables, tables.tables, strict=True):
         assert np.array_equal(one.numbers, other.numbers)
     assert columns.objects == 200  # each object once, by its newest report
-    found = rx.integrity(columns, objects=250, levels=EPSILONS)
+    found = rx.poisoning.integrity(columns, objects=250, levels=EPSILONS)
     assert (found.tested, found.untested) == (200, 50)
     assert found.shares is not None
     assert np.array_equal(found.shares.value, answers.estimate(reports[2], epsilon="2").value)
@@ -42,24 +42,24 @@ def test_pairs_may_be_added_in_any_way() -> None:
 
 
 def test_what_are_no_pairs_is_refused() -> None:
-    pairs = rx.Transitions(rx.Categorical(["a", "b"]))
+    pairs = rx.poisoning.Transitions(rx.Categorical(["a", "b"]))
     levels: Any = {"older_epsilon": 1, "newer_epsilon": 2}
-    with refused(LengthError, older=1, newer=2):
+    with refused(ColumnError, older=1, newer=2):
         pairs.add(["a"], ["a", "b"], **levels)
-    with refused(CountsError, values=2):
+    with refused(EstimationError, values=2):
         pairs.add_table([[1, 2, 3]], **levels)
-    with refused(CountsError, older="2", newer="1"):
+    with refused(EstimationError, older="2", newer="1"):
         pairs.add(["a"], ["a"], older_epsilon=2, newer_epsilon=1)
-    with refused(CountsError):
-        rx.Transitions(rx.Unary(["a", "b"])).add_table([[1, 2], [3, 4]], **levels)
-    with refused(CountsError):
-        rx.integrity(pairs, false_alarms=0.0)
-    with pytest.raises(LengthError):
+    with refused(EstimationError):
+        rx.poisoning.Transitions(rx.Unary(["a", "b"])).add_table([[1, 2], [3, 4]], **levels)
+    with refused(EstimationError):
+        rx.poisoning.integrity(pairs, false_alarms=0.0)
+    with pytest.raises(ColumnError):
         pairs.add_objects([["a"], ["a", "b"]], epsilons=[1, 2])
 
 
 def test_nothing_is_said_without_pairs() -> None:
-    found = rx.integrity(rx.Transitions(rx.Categorical(["a", "b"])), objects=7)
+    found = rx.poisoning.integrity(rx.poisoning.Transitions(rx.Categorical(["a", "b"])), objects=7)
     assert (found.tested, found.untested, found.p_value, found.p_value_ever) == (0, 7, 1.0, 1.0)
     assert found.shares is None
     assert found.without is None
@@ -69,18 +69,18 @@ def test_nothing_is_said_without_pairs() -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "wanted"),
-    [(rx.Numeric(0, 100), 100), (rx.Wave(0, 100, bins=8, window=8), 14)],
+    [(rx.Numeric(0, 100), 100), (rx.SquareWave(0, 100, bins=8, window=8), 14)],
     ids=["numeric", "wave"],
 )
 def test_the_mean_without_what_was_made_up(mechanism: Any, wanted: int) -> None:
     objects, fakes = 20_000, 1_000
     truths = np.linspace(20, 60, objects)
     older, newer = released(mechanism, truths, ("0.5", "2"))
-    assert not rx.transitions(mechanism, older, newer, older_epsilon="0.5", newer_epsilon="2").is_alarm
+    assert not rx.poisoning.transitions(mechanism, older, newer, older_epsilon="0.5", newer_epsilon="2").is_alarm
     column = [np.array(each) for each in (older, newer)]
     for each in column:
         each[:fakes] = wanted
-    found = rx.transitions(mechanism, *column, older_epsilon="0.5", newer_epsilon="2")
+    found = rx.poisoning.transitions(mechanism, *column, older_epsilon="0.5", newer_epsilon="2")
     assert found.pushed[0].label == wanted
     assert found.reach is not None
     assert found.reach.at_once == "the mean"
@@ -96,7 +96,7 @@ def test_the_mean_without_what_was_made_up(mechanism: Any, wanted: int) -> None:
 def test_values_that_are_too_many_are_tested_together() -> None:
     answers = rx.Categorical(range(3_000))
     reports = np.arange(3_000)
-    found = rx.transitions(answers, reports, reports, older_epsilon="0.5", newer_epsilon="2")
+    found = rx.poisoning.transitions(answers, reports, reports, older_epsilon="0.5", newer_epsilon="2")
     assert found.is_alarm
     assert (found.pushed, found.shares, found.without) == ([], None, None)
     assert found.made_up.estimate == pytest.approx(3_000)
@@ -106,7 +106,7 @@ def test_who_answers_otherwise_each_time_is_noticed_too() -> None:
     rng = np.random.default_rng(5)
     answers = rx.Categorical(range(5))
     older = rng.integers(0, 5, 5_000)
-    found = rx.transitions(answers, older, (older + 1) % 5, older_epsilon="1", newer_epsilon="1.5")
+    found = rx.poisoning.transitions(answers, older, (older + 1) % 5, older_epsilon="1", newer_epsilon="1.5")
     assert found.is_alarm
     assert {each.kind for each in found.pushed} >= {"changed"}
     assert found.made_up.high > 4_000
@@ -119,7 +119,7 @@ def test_who_repeats_no_wanted_value_is_left_out_as_well() -> None:
     answers = rx.Categorical(range(60))
     older, newer = released(answers, truths, ("0.5", "2"))
     older[:fakes] = newer[:fakes] = rng.integers(20, 60, fakes)
-    found = rx.transitions(answers, older, newer, older_epsilon="0.5", newer_epsilon="2")
+    found = rx.poisoning.transitions(answers, older, newer, older_epsilon="0.5", newer_epsilon="2")
     assert found.is_alarm
     assert found.made_up.low <= fakes <= found.made_up.high
     assert found.without is not None
@@ -133,7 +133,7 @@ def test_bits_of_which_none_is_named_are_not_corrected() -> None:
     rng = np.random.default_rng(7)
     bits = rx.Unary(range(16))
     older, newer = (rng.integers(0, 256, (3_000, 2)).astype(np.uint8) for _ in range(2))
-    found = rx.transitions(bits, older, newer, older_epsilon="1", newer_epsilon="1.2")
+    found = rx.poisoning.transitions(bits, older, newer, older_epsilon="1", newer_epsilon="1.2")
     assert found.is_alarm
     assert found.made_up.estimate > 500
     assert found.without is None or {each.kind for each in found.pushed} & {"repeated", "changed"}
@@ -142,6 +142,6 @@ def test_bits_of_which_none_is_named_are_not_corrected() -> None:
 @pytest.mark.parametrize("levels", [("1", "1.0000000000000001"), ("37", "38"), ("42", "43")])
 def test_levels_that_a_float_does_not_tell_apart(levels: tuple[str, str]) -> None:
     answers = ["a", "b"] * 50
-    pairs = rx.Transitions(rx.Categorical(["a", "b"]))
+    pairs = rx.poisoning.Transitions(rx.Categorical(["a", "b"]))
     pairs.add(answers, answers, older_epsilon=levels[0], newer_epsilon=levels[1])
-    assert not rx.integrity(pairs).is_alarm
+    assert not rx.poisoning.integrity(pairs).is_alarm

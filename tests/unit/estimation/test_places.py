@@ -9,17 +9,17 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.encodings.wave import WaveEncoding
-from relaxdp.errors import CountsError, RangeError
+from relaxdp.errors import EstimationError, RangeError
 from relaxdp.estimation.places import Places, likeliest, smoothed
 from relaxdp.estimation.wave import Distribution
+from relaxdp.mechanisms.square_wave import SquareWave
 
 NEAR = 0.01
 RNG = np.random.default_rng(11)
 
 
 def places(objects: int = 5_000, bins: int = 32, window: int = 8, epsilons: tuple[float, ...] = (2,)) -> Places:
-    encoding = WaveEncoding(0, 1, bins=bins, window=window)
+    encoding = SquareWave(0, 1, bins=bins, window=window)
     keeps = np.array([float(encoding.level(epsilon).retention) for epsilon in epsilons])
     empty = Places(np.zeros((len(keeps), encoding.alphabet)), keeps, window)
     numbers = RNG.beta(2, 5, 2_000) * (bins - 1)
@@ -70,14 +70,14 @@ def test_smooth_shares() -> None:
 
 
 def answered(objects: int = 20_000, epsilons: tuple[float, ...] = (3,)) -> tuple[Any, Any]:
-    wave = rx.Wave(0, 100, epsilon=3)
+    wave = rx.SquareWave(0, 100, epsilon=3)
     numbers = 100 * RNG.beta(2, 5, objects)
     counts = rx.Counts(wave)
     key, ids = rx.Key.from_bytes(bytes(range(32))), np.arange(objects)
     for number, epsilon in enumerate(epsilons):
         part = slice(number, None, len(epsilons))
         counts.add(
-            wave.release(numbers[part], ids[part], key=key, epsilon=epsilon, release="r", attribute="a"),
+            wave.release(numbers[part], ids[part], key=key, epsilon=epsilon, name="r", column="a"),
             epsilon=epsilon,
         )
     return counts.estimate(), numbers
@@ -126,7 +126,7 @@ def test_the_picture() -> None:
 def test_what_is_refused() -> None:
     found, _ = answered(100)
     for wrong in (0, 1, 1.5, [], [0.5, float("nan")]):
-        with refused(CountsError, says="between 0 and 1"):
+        with refused(EstimationError, says="between 0 and 1"):
             found.quantile(wrong)
     for low, high in ((30, 18), (-1, 5), (5, 101), (5, 5)):
         with refused(RangeError, low=0, high=100, says="part of the range"):

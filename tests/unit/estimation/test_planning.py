@@ -12,14 +12,16 @@ from scipy.stats import binom
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.errors import CountsError, EpsilonError, PlanError
+from relaxdp.errors import EpsilonError, EstimationError, PlanError
+from relaxdp.estimation.advice import rank_mechanisms
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.planning import Asked, epsilon_for, half_width, objects_for, steps
+from relaxdp.estimation.planning import PlanOptions, compute_steps, find_epsilon, find_margin, find_n
 from relaxdp.estimation.result import About, tail_of
 from relaxdp.estimation.spreads import categorical_support, share_variance
+from relaxdp.mechanisms.registry import create_mechanism
 
 ABOUTS: tuple[About, ...] = ("objects", "population")
-ASKED: list[Asked] = [
+ASKED: list[PlanOptions] = [
     {},
     {"share": 0.1},
     {"about": "population"},
@@ -51,12 +53,12 @@ def count_law(objects: int, truths: int, values: int, epsilon: str, about: About
 @pytest.mark.parametrize("about", ABOUTS)
 @pytest.mark.parametrize(("values", "epsilon"), [(2, "0.5"), (2, "2"), (3, "1"), (5, "4"), (52, "4"), (300, "5")])
 @pytest.mark.parametrize("share", [0.3, 0.5])
-def test_half_width_is_that_of_the_intervals(about: About, values: int, epsilon: str, share: float) -> None:
+def test_margin_is_that_of_the_intervals(about: About, values: int, epsilon: str, share: float) -> None:
     """The mean over all counts, with their exact probabilities, of the half-width that comes out."""
     objects = 2000
     low, high = every_interval(objects, values, epsilon, 0.025, about)
     law = count_law(objects, round(share * objects), values, epsilon, about)
-    planned = half_width(objects=objects, values=values, epsilon=epsilon, share=share, about=about)
+    planned = find_margin(n=objects, values=values, epsilon=epsilon, share=share, about=about)
     assert planned == pytest.approx(law @ (high - low) / 2, rel=0.02)
 
 
@@ -66,10 +68,10 @@ def test_half_width_is_that_of_the_intervals(about: About, values: int, epsilon:
 def test_without_a_share_no_interval_is_wider(about: About, values: int, epsilon: str) -> None:
     for objects, slack in [(100, 1.06), (1000, 1.01)]:
         low, high = (np.clip(end, 0, 1) for end in every_interval(objects, values, epsilon, 0.025, about))
-        worst = half_width(objects=objects, values=values, epsilon=epsilon, about=about)
+        worst = find_margin(n=objects, values=values, epsilon=epsilon, about=about)
         assert ((high - low) / 2).max() <= slack * worst
         shares = [
-            half_width(objects=objects, values=values, epsilon=epsilon, about=about, share=share)
+            find_margin(n=objects, values=values, epsilon=epsilon, about=about, share=share)
             for share in np.linspace(0, 1, 201)
         ]
         assert max(shares) == pytest.approx(worst, rel=1e-3)
@@ -77,12 +79,12 @@ def test_without_a_share_no_interval_is_wider(about: About, values: int, epsilon
 
 
 def test_simultaneous_and_other_confidence_levels() -> None:
-    levels: list[Asked] = [{"share": 0.5, "simultaneous": True}, {"share": 0.5, "confidence_level": 0.8}]
+    levels: list[PlanOptions] = [{"share": 0.5, "simultaneous": True}, {"share": 0.5, "confidence_level": 0.8}]
     for asked in levels:
         tail = tail_of(asked.get("confidence_level", 0.95), 4 if "simultaneous" in asked else 1)
         low, high = every_interval(4000, 4, "1", tail, "objects")
         middle = round(4000 * float(categorical_support("1", 4).noise + categorical_support("1", 4).gain / 2))
-        planned = half_width(objects=4000, values=4, epsilon=1, **asked)
+        planned = find_margin(n=4000, values=4, epsilon=1, **asked)
         assert planned == pytest.approx((high - low)[middle] / 2, rel=0.01)
 
 
@@ -92,85 +94,87 @@ def test_share_variance_is_that_of_the_estimate() -> None:
     shares = np.clip(estimate.value, 0, 1)
     for about in ABOUTS:
         variances = [share_variance(support, share, about) / 1000 for share in shares]
-        assert np.sqrt(variances) == pytest.approx(estimate.standard_error(about), rel=1e-12)
+        assert np.sqrt(variances) == pytest.approx(estimate.compute_std_error(about), rel=1e-12)
 
 
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize(("objects", "values"), [(1000, 2), (100_000, 5), (10**9, 1000)])
 @pytest.mark.parametrize("wanted", [0.04, 0.2, 0.49])
-def test_epsilon_for_is_the_smallest(asked: Asked, objects: int, values: int, wanted: float) -> None:
-    epsilon = epsilon_for(wanted, objects=objects, values=values, **asked)
+def test_epsilon_for_is_the_smallest(asked: PlanOptions, objects: int, values: int, wanted: float) -> None:
+    epsilon = find_epsilon(wanted, n=objects, values=values, **asked)
     assert len(epsilon.as_tuple().digits) <= 4
-    assert half_width(objects=objects, values=values, epsilon=epsilon, **asked) <= wanted
+    assert find_margin(n=objects, values=values, epsilon=epsilon, **asked) <= wanted
     below = Context(prec=4).next_minus(epsilon)
-    assert half_width(objects=objects, values=values, epsilon=below, **asked) > wanted
+    assert find_margin(n=objects, values=values, epsilon=below, **asked) > wanted
 
 
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize(("epsilon", "values"), [("0.01", 2), ("1", 5), ("6", 1000), ("60", 2)])
 @pytest.mark.parametrize("wanted", [0.0003, 0.01, 0.4])
-def test_objects_for_is_the_smallest(asked: Asked, epsilon: str, values: int, wanted: float) -> None:
-    objects = objects_for(wanted, epsilon=epsilon, values=values, **asked)
-    assert half_width(objects=objects, values=values, epsilon=epsilon, **asked) <= wanted
+def test_objects_for_is_the_smallest(asked: PlanOptions, epsilon: str, values: int, wanted: float) -> None:
+    objects = find_n(wanted, epsilon=epsilon, values=values, **asked)
+    assert find_margin(n=objects, values=values, epsilon=epsilon, **asked) <= wanted
     if objects > 1:
-        assert half_width(objects=objects - 1, values=values, epsilon=epsilon, **asked) > wanted
+        assert find_margin(n=objects - 1, values=values, epsilon=epsilon, **asked) > wanted
 
 
 def test_some_plans_cannot_be_met() -> None:
-    with refused(PlanError, half_width=0.03, objects=1000, says="even without noise") as caught:
-        epsilon_for(0.03, objects=1000, values=5, about="population")
-    assert caught.value.message.endswith(": even without noise it is 0.0315. More objects are needed.")
-    assert caught.value.fields["least_half_width"] == pytest.approx(1.96 * 0.5 / 1000**0.5 + 0.0005, rel=1e-4)
-    assert epsilon_for(0.0316, objects=1000, values=5, about="population") > 5
-    with refused(PlanError, least_half_width=pytest.approx(0.005)):  # half a report of 100
-        epsilon_for(0.004, objects=100, values=5)
+    with refused(PlanError, margin=0.03, n=1000, says="even without noise") as caught:
+        find_epsilon(0.03, n=1000, values=5, about="population")
+    assert caught.value.message.endswith(
+        ": even without noise it is 0.0315. Plan for more individuals, or a larger margin."
+    )
+    assert caught.value.fields["least_margin"] == pytest.approx(1.96 * 0.5 / 1000**0.5 + 0.0005, rel=1e-4)
+    assert find_epsilon(0.0316, n=1000, values=5, about="population") > 5
+    with refused(PlanError, least_margin=pytest.approx(0.005)):  # half a report of 100
+        find_epsilon(0.004, n=100, values=5)
 
 
 def test_extremes_are_planned_or_refused_at_once() -> None:
-    with refused(PlanError, half_width=0.001, epsilon="0.000000001"):
-        objects_for(0.001, epsilon="1e-9", values=2)
-    almost = objects_for(0.4, epsilon="2e-7", values=2)
-    assert half_width(objects=almost, values=2, epsilon="2e-7") <= 0.4
-    tiny = epsilon_for(0.49, objects=10**15, values=2)
-    assert half_width(objects=10**15, values=2, epsilon=tiny) <= 0.49
-    large = epsilon_for(0.00051, objects=1000, values=2**32)
-    assert half_width(objects=1000, values=2**32, epsilon=large) <= 0.00051
+    with refused(PlanError, margin=0.001, epsilon="0.000000001"):
+        find_n(0.001, epsilon="1e-9", values=2)
+    almost = find_n(0.4, epsilon="2e-7", values=2)
+    assert find_margin(n=almost, values=2, epsilon="2e-7") <= 0.4
+    tiny = find_epsilon(0.49, n=10**15, values=2)
+    assert find_margin(n=10**15, values=2, epsilon=tiny) <= 0.49
+    large = find_epsilon(0.00051, n=1000, values=2**32)
+    assert find_margin(n=1000, values=2**32, epsilon=large) <= 0.00051
 
 
 def test_nothing_is_wider_than_knowing_nothing() -> None:
-    assert half_width(objects=1, values=100, epsilon="0.001") == 0.5
+    assert find_margin(n=1, values=100, epsilon="0.001") == 0.5
 
 
 def test_steps() -> None:
-    found = steps(["0.1", 1, 2], objects=100_000, values=5, half_width=0.012, share=0.2)
+    found = compute_steps(["0.1", 1, 2], n=100_000, values=5, margin=0.012, share=0.2)
     assert [step.epsilon for step in found] == [Decimal("0.1"), 1, 2]
     assert [step.met for step in found] == [False, True, True]
-    assert found[1].half_width == half_width(objects=100_000, values=5, epsilon=1, share=0.2)
-    assert {step.met for step in steps([1, 2], objects=10, values=2)} == {None}
-    assert steps(["0.001"], objects=1, values=2)[0].half_width == 0.5
+    assert found[1].margin == find_margin(n=100_000, values=5, epsilon=1, share=0.2)
+    assert {step.met for step in compute_steps([1, 2], n=10, values=2)} == {None}
+    assert compute_steps(["0.001"], n=1, values=2)[0].margin == 0.5
 
 
 def test_mistakes() -> None:
     for wanted in (0, -0.1, 0.5, 2, float("nan")):
-        with refused(PlanError, widest=0.5, example=0.01, says="a half-width lies between 0 and"):
-            epsilon_for(wanted, objects=100, values=2)
-        with refused(PlanError, says="a half-width lies between 0 and"):
-            objects_for(wanted, epsilon=1, values=2)
-        with refused(PlanError, says="a half-width lies between 0 and"):
-            steps([1], objects=100, values=2, half_width=wanted)
+        with refused(PlanError, max_margin=0.5, example=0.01, says="The margin must lie between 0 and"):
+            find_epsilon(wanted, n=100, values=2)
+        with refused(PlanError, says="The margin must lie between 0 and"):
+            find_n(wanted, epsilon=1, values=2)
+        with refused(PlanError, says="The margin must lie between 0 and"):
+            compute_steps([1], n=100, values=2, margin=wanted)
     for objects in (0, -5, 10.5, 10**15 + 1):
-        with refused(PlanError, says="the number of objects must be a whole number from 1 to"):
-            half_width(objects=objects, values=2, epsilon=1)  # type: ignore[arg-type]
+        with refused(PlanError, says="n must be a whole number from 1 to"):
+            find_margin(n=objects, values=2, epsilon=1)  # type: ignore[arg-type]
     with refused(PlanError, values=1):
-        half_width(objects=10, values=1, epsilon=1)
-    with refused(PlanError, share=1.5, says="a share lies in 0 .. 1, not"):
-        half_width(objects=10, values=2, epsilon=1, share=1.5)
-    with refused(CountsError, confidence_level=95):
-        half_width(objects=10, values=2, epsilon=1, confidence_level=95)
-    with refused(CountsError, about="everything"):
-        half_width(objects=10, values=2, epsilon=1, about="everything")  # type: ignore[arg-type]
+        find_margin(n=10, values=1, epsilon=1)
+    with refused(PlanError, share=1.5, says="`share` must be between 0 and 1"):
+        find_margin(n=10, values=2, epsilon=1, share=1.5)
+    with refused(EstimationError, confidence_level=95):
+        find_margin(n=10, values=2, epsilon=1, confidence_level=95)
+    with refused(EstimationError, about="everything"):
+        find_margin(n=10, values=2, epsilon=1, about="everything")  # type: ignore[arg-type]
     with pytest.raises(EpsilonError):
-        half_width(objects=10, values=2, epsilon=0)
+        find_margin(n=10, values=2, epsilon=0)
 
 
 # Every encoding, and pairs.
@@ -179,7 +183,7 @@ def test_mistakes() -> None:
 def simulated(mechanism: Any, objects: int, epsilon: int, share: float, rng: Any) -> float:
     """The half-width of the interval of one value, from counts as the law makes them."""
     counts = rx.Counts(mechanism)
-    encoding = mechanism.encoding
+    encoding = mechanism
     support = encoding.support(encoding.level(epsilon).retention)
     truths = np.array([share, *np.full(len(encoding.labels) - 1, (1 - share) / (len(encoding.labels) - 1))])
     if encoding.joint == "exclusive":
@@ -196,27 +200,27 @@ def simulated(mechanism: Any, objects: int, epsilon: int, share: float, rng: Any
 def test_plans_of_every_encoding_are_as_wide_as_the_intervals(encoding: str, epsilon: int) -> None:
     rng, objects = np.random.default_rng(3), 50_000
     declared: Any = {"range": (0, 1)} if encoding == "numeric" else {"values": range(8)}
-    mechanism = rx.mechanism(**declared, encoding=encoding, epsilon=epsilon)
+    mechanism = create_mechanism(encoding, epsilon=epsilon if encoding == "local-hash" else None, **declared)
     share = 0.5 if encoding == "numeric" else 0.3
     known: Any = {} if encoding == "numeric" else {"share": share}
-    planned = rx.plan(values=mechanism, objects=objects, epsilon=epsilon, **known).half_width
+    planned = rx.plan(values=mechanism, n=objects, epsilon=epsilon, **known).margin
     widths = [simulated(mechanism, objects, epsilon, share, rng) for _ in range(20)]
     assert planned == pytest.approx(np.mean(widths), rel=0.05)
     if encoding != "numeric":  # a number of values and a name plan the same
-        assert rx.plan(values=8, encoding=encoding, objects=objects, epsilon=epsilon, **known).half_width == planned
+        assert rx.plan(values=8, mechanism=encoding, n=objects, epsilon=epsilon, **known).margin == planned
 
 
 @pytest.mark.parametrize("encoding", ["categorical", "unary-optimised"])
 def test_a_pair_of_values(encoding: str) -> None:
     """At worst: no cell of a table is wider by more than 5 percent, and the widest one is not much narrower."""
-    planned = rx.plan(values=4, cross=3, encoding=encoding, objects=20_000, epsilon=2).half_width
+    planned = rx.plan(values=4, cross=3, mechanism=encoding, n=20_000, epsilon=2).margin
     assert planned is not None
     key, ids = rx.Key.from_bytes(bytes(range(32))), np.arange(20_000)
-    mechanisms = [rx.mechanism(range(size), encoding=encoding) for size in (4, 3)]
+    mechanisms = [create_mechanism(encoding, values=range(size)) for size in (4, 3)]
     widest = []
     for truths in (np.zeros(20_000, int), ids % 3, ids % 2):
         reports = [
-            each.release(truths, ids, key=key, epsilon=2, release="r", attribute=f"{place}")
+            each.release(truths, ids, key=key, epsilon=2, name="r", column=f"{place}")
             for place, each in enumerate(mechanisms)
         ]
         pairs = rx.cross(mechanisms[0], reports[0], mechanisms[1], reports[1], row_epsilon=2, column_epsilon=2)
@@ -226,14 +230,14 @@ def test_a_pair_of_values(encoding: str) -> None:
 
 
 def test_the_encoding_is_the_best_one_unless_it_is_said() -> None:
-    made = rx.plan(values=700, objects=100_000, epsilon=1)
-    assert made.encoding == rx.best_encoding(700, 1).best == "local-hash"
-    found = rx.plan(values=700, objects=100_000, half_width=0.02)
-    assert found.encoding == "local-hash"
-    assert found.half_width is not None
-    assert found.half_width <= 0.02
-    table = rx.plan(values=30, objects=10_000)
-    assert [step.encoding for step in table.steps if step.epsilon in (1, 4)] == ["unary-optimised", "categorical"]
+    made = rx.plan(values=700, n=100_000, epsilon=1)
+    assert made.mechanism == rank_mechanisms(700, 1).best == "local-hash"
+    found = rx.plan(values=700, n=100_000, margin=0.02)
+    assert found.mechanism == "local-hash"
+    assert found.margin is not None
+    assert found.margin <= 0.02
+    table = rx.plan(values=30, n=10_000)
+    assert [level.mechanism for level in table.levels if level.epsilon in (1, 4)] == ["unary-optimised", "categorical"]
     # A schedule is one path: its encoding is that of its last level.
-    schedule = rx.plan(values=30, objects=10_000, schedule=[1, 4])
-    assert {step.encoding for step in schedule.steps} == {"categorical"}
+    schedule = rx.plan(values=30, n=10_000, schedule=[1, 4])
+    assert {level.mechanism for level in schedule.levels} == {"categorical"}

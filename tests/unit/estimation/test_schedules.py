@@ -11,8 +11,8 @@ from itertools import pairwise
 import pytest
 from tests.refusals import refused
 
-from relaxdp.errors import EpsilonError, PlanError, ScheduleError
-from relaxdp.estimation.planning import half_width
+from relaxdp.errors import EpsilonError, PlanError
+from relaxdp.estimation.planning import find_margin
 from relaxdp.estimation.schedules import (
     MOST_STEPS,
     ByDate,
@@ -97,45 +97,45 @@ def test_by_date() -> None:
 
 def test_until_precise() -> None:
     levels = Linear("0.1", 3, 30)
-    until = UntilPrecise(levels, half_width=0.05, objects=5000, values=4)
-    widths = [half_width(objects=5000, values=4, epsilon=level) for level in until]
+    until = UntilPrecise(levels, margin=0.05, n=5000, values=4)
+    widths = [find_margin(n=5000, values=4, epsilon=level) for level in until]
     assert widths[-1] <= 0.05 < widths[-2]
     assert list(until) == list(levels)[: len(widths)]
     assert until.reached
-    stricter = UntilPrecise(levels, half_width=0.05, objects=5000, values=4, simultaneous=True, about="population")
+    stricter = UntilPrecise(levels, margin=0.05, n=5000, values=4, simultaneous=True, about="population")
     assert list(stricter)[-1] > list(until)[-1]
 
 
 def test_until_precise_may_not_be_reached() -> None:
-    until = UntilPrecise(Explicit([1, 2]), half_width=0.001, objects=100, values=2)
+    until = UntilPrecise(Explicit([1, 2]), margin=0.001, n=100, values=2)
     assert texts(until) == ["1", "2"]
     assert not until.reached
 
 
 def test_until_precise_by_date_keeps_the_order() -> None:
     dated = ByDate({date(2026, 1, 1): "0.5", date(2027, 1, 1): 1, date(2028, 1, 1): 4})
-    assert texts(UntilPrecise(dated, half_width=0.02, objects=100_000, values=3)) == ["0.5"]
+    assert texts(UntilPrecise(dated, margin=0.02, n=100_000, values=3)) == ["0.5"]
 
 
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: Explicit([]), "a schedule needs at least one level."),
-        (lambda: ByDate({}), "a schedule needs at least one level."),
-        (lambda: Explicit([1, "0.5"]), "epsilon may only grow: 0.5 follows 1 in the schedule. A report cannot"),
-        (lambda: ByDate({date(2026, 1, 1): 1, date(2026, 1, 2): 0.5}), "epsilon may only grow: 0.5 follows 1"),
-        (lambda: Linear(2, 1, 3), "epsilon may only grow: 1 follows 2"),
-        (lambda: Geometric(2, 1, 3), "epsilon may only grow: 1 follows 2"),
-        (lambda: Linear(1, 2, 0), "the number of steps must be a whole number from 2 to 10,000, not 0."),
-        (lambda: Geometric(1, 2, 1), "the number of steps must be a whole number from 2 to 10,000, not 1."),
+        (lambda: Explicit([]), "The schedule has no level."),
+        (lambda: ByDate({}), "The schedule has no level."),
+        (lambda: Explicit([1, "0.5"]), "The schedule falls from 1 to 0.5. A report cannot"),
+        (lambda: ByDate({date(2026, 1, 1): 1, date(2026, 1, 2): 0.5}), "The schedule falls from 1 to 0.5"),
+        (lambda: Linear(2, 1, 3), "The schedule falls from 2 to 1"),
+        (lambda: Geometric(2, 1, 3), "The schedule falls from 2 to 1"),
+        (lambda: Linear(1, 2, 0), "The number of steps must be a whole number from 2 to 10,000, not 0."),
+        (lambda: Geometric(1, 2, 1), "The number of steps must be a whole number from 2 to 10,000, not 1."),
         (lambda: Linear(1, 2, MOST_STEPS + 1), "not 10001."),
-        (lambda: NoisySampling(1, 1, 0), "the number of steps must be a whole number from 1 to 10,000, not 0."),
-        (lambda: ByDate({datetime(2026, 1, 1): 1}), "a day is a datetime.date without a time"),
-        (lambda: ByDate({"2026-01-01": 1}), "a day is a datetime.date without a time"),  # type: ignore[dict-item]
+        (lambda: NoisySampling(1, 1, 0), "The number of steps must be a whole number from 1 to 10,000, not 0."),
+        (lambda: ByDate({datetime(2026, 1, 1): 1}), "Expected a date without a time"),
+        (lambda: ByDate({"2026-01-01": 1}), "Expected a date without a time"),  # type: ignore[dict-item]
     ],
 )
 def test_mistakes_are_refused_when_made(make: Callable[[], Schedule], sentence: str) -> None:
-    with pytest.raises(ScheduleError) as caught:
+    with pytest.raises(PlanError) as caught:
         make()
     assert sentence in caught.value.message
 
@@ -143,9 +143,9 @@ def test_mistakes_are_refused_when_made(make: Callable[[], Schedule], sentence: 
 def test_other_mistakes() -> None:
     with refused(EpsilonError, says="greater than 0"):
         Linear(0, 1, 3)
-    with refused(PlanError, says="a half-width lies between 0 and"):
-        UntilPrecise(Explicit([1]), half_width=0, objects=10, values=2)
-    with refused(PlanError, says="the number of objects must be"):
-        UntilPrecise(Explicit([1]), half_width=0.1, objects=0, values=2)
-    with refused(ScheduleError, day="2026-01-01"):
+    with refused(PlanError, says="The margin must lie between 0 and"):
+        UntilPrecise(Explicit([1]), margin=0, n=10, values=2)
+    with refused(PlanError, says="n must be a whole number"):
+        UntilPrecise(Explicit([1]), margin=0.1, n=0, values=2)
+    with refused(PlanError, day="2026-01-01"):
         ByDate({date(2026, 1, 1): 1}).at("2026-01-01")  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from tests.contract.ledger.ledger_places import KEY, TIME, VAULT, charge, create
 
 from relaxdp.errors import BudgetError, RelaxdpError
 from relaxdp.ledger import rules
-from relaxdp.ledger.account import Account, as_budget, total
+from relaxdp.ledger.account import Account, add_amounts, as_budget
 from relaxdp.ledger.events import Adopted, BudgetRaised, Event, Retired
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.sqlite import SqliteStore
@@ -22,10 +22,10 @@ BEGUN = Account.begin(created(), "d1")
 
 
 def test_a_column_costs_its_largest_level_and_all_columns_add_up() -> None:
-    account = BEGUN.after(charge(BEGUN, levels={"diagnosis": "0.5", "age": "0.1"}))
-    account = account.after(charge(account, levels={"diagnosis": "0.7"}), "d3")
-    account = account.after(charge(account, levels={"diagnosis": "0.3"}), "d4")
-    account = account.after(charge(account, "next", levels={"diagnosis": "0.2"}, passthrough=(), rows=7), "d5")
+    account = BEGUN.apply_event(charge(BEGUN, levels={"diagnosis": "0.5", "age": "0.1"}))
+    account = account.apply_event(charge(account, levels={"diagnosis": "0.7"}), "d3")
+    account = account.apply_event(charge(account, levels={"diagnosis": "0.3"}), "d4")
+    account = account.apply_event(charge(account, "next", levels={"diagnosis": "0.2"}, passthrough=(), rows=7), "d5")
     assert (account.spent, account.remaining, account.budget) == (Decimal("1.0"), Decimal(1), Decimal(2))
     state = account.releases["patients"]
     column = state.columns["diagnosis"]
@@ -33,16 +33,16 @@ def test_a_column_costs_its_largest_level_and_all_columns_add_up() -> None:
     assert (state.last_event, state.rows, state.passthrough, state.retired) == (4, 1200, ("year",), False)
     assert column.snapshot == f"{3:064x}"
     assert (account.number, account.digest) == (5, "d5")
-    retired = account.after(Retired(6, TIME, "patients", "x"))
+    retired = account.apply_event(Retired(6, TIME, "patients", "x"))
     assert retired.spent == account.spent
     assert retired.releases["patients"].retired
-    assert retired.after(Adopted(7, TIME, "x", "y")).releases == retired.releases
+    assert retired.apply_event(Adopted(7, TIME, "x", "y")).releases == retired.releases
 
 
 def test_what_left_in_the_clear_stays_in_the_clear() -> None:
-    account = BEGUN.after(charge(BEGUN, passthrough=("year", "city"), id_column="person"))
-    account = account.after(charge(account, passthrough=()))
-    account = account.after(charge(account, "next", passthrough=("sex",)))
+    account = BEGUN.apply_event(charge(BEGUN, passthrough=("year", "city"), id_column="person"))
+    account = account.apply_event(charge(account, passthrough=()))
+    account = account.apply_event(charge(account, "next", passthrough=("sex",)))
     assert account.releases["patients"].passthrough == ()
     assert account.unprotected == {
         "person": "patients", "year": "patients", "city": "patients", "patient": "next", "sex": "next",
@@ -50,7 +50,7 @@ def test_what_left_in_the_clear_stays_in_the_clear() -> None:
     assert account.protected == {"diagnosis": "next"}
 
 
-ONCE = BEGUN.after(charge(BEGUN))
+ONCE = BEGUN.apply_event(charge(BEGUN))
 GOOD = charge(ONCE, levels={"diagnosis": "0.75"})
 COLUMN = GOOD.columns[0]
 
@@ -76,17 +76,17 @@ COLUMN = GOOD.columns[0]
     ],
 )
 def test_an_event_that_cannot_have_followed(event: Event) -> None:
-    ONCE.after(GOOD)
+    ONCE.apply_event(GOOD)
     with pytest.raises(ValueError, match=r"\bit\b|column"):
-        ONCE.after(event)
+        ONCE.apply_event(event)
 
 
 def test_a_retired_release_is_not_continued() -> None:
-    account = ONCE.after(Retired(3, TIME, "patients", "x"))
+    account = ONCE.apply_event(Retired(3, TIME, "patients", "x"))
     with pytest.raises(ValueError, match="retired"):
-        account.after(replace(GOOD, number=4))
+        account.apply_event(replace(GOOD, number=4))
     with pytest.raises(ValueError, match="not in use"):
-        account.after(Retired(4, TIME, "patients", "x"))
+        account.apply_event(Retired(4, TIME, "patients", "x"))
 
 
 @pytest.mark.parametrize("event", [GOOD, replace(GOOD, number=1), replace(created(), number=2), created(0)])
@@ -102,7 +102,7 @@ def test_a_column_is_charged_once() -> None:
     first = GOOD.columns[0]
     twice = replace(GOOD, columns=(first, replace(first, cost=Decimal(0))))
     with pytest.raises(ValueError, match="one twice"):
-        ONCE.after(twice)
+        ONCE.apply_event(twice)
 
 
 @pytest.mark.parametrize("written", [0, -1, "x", "inf", None, True])
@@ -152,7 +152,7 @@ def test_random_events_add_up_equally_in_memory_and_from_disk(
         except RelaxdpError:
             assert ledger.read() == account
         largest = [state.largest for each in account.releases.values() for state in each.columns.values()]
-        assert account.spent == total(largest) <= account.budget
+        assert account.spent == add_amounts(largest) <= account.budget
     fresh = Ledger(SqliteStore(path), KEY, VAULT)
     assert fresh.read() == account
     assert [event.to_json() for event in fresh.events()] == events

@@ -10,9 +10,9 @@ from typing import Any
 
 from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_collector
 
-from relaxdp.draw.key import Key
-from relaxdp.law.epsilon import ONE
 from relaxdp.market.receipts import VERSION, Receipt, Signer
+from relaxdp.sampling.keys import Key
+from relaxdp.theory.epsilon import ONE
 
 SIGNER = Signer(Key.from_bytes(bytes(range(32))))
 DATA = b"PAR1" + bytes(3_000_000) + b"PAR1"

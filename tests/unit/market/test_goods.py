@@ -36,18 +36,19 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.draw.bridge import keyed_bridge
-from relaxdp.draw.stream import PathId, PathName
-from relaxdp.errors import DeliveryError, DescriptionError
-from relaxdp.law.epsilon import ONE, as_epsilon
+from relaxdp.errors import DeliveryError, MetadataError
 from relaxdp.market import goods as goods_module
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, parts_of, read_level
 from relaxdp.market.listings import KeptLevel, Listing, find, levels_of
 from relaxdp.market.schema import FILES
-from relaxdp.mechanisms import Mechanism
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.sampling.bridge import keyed_bridge
+from relaxdp.sampling.stream import PathId, PathName
 from relaxdp.tables.files import Input
 from relaxdp.tables.metadata import description_in
+from relaxdp.theory.epsilon import ONE, as_epsilon
 
 NUMBERS = list(range(3, 43))
 TEXTS = [f"patient-{number:03}" for number in range(40)]
@@ -55,9 +56,9 @@ BYTES = [bytes([number, 255 - number]) for number in range(40)]
 KINDS: dict[str, tuple[Mechanism, Sequence[Any]]] = {
     "categorical of 2": (rx.Categorical(["no", "yes"]), NUMBERS),
     "categorical of 3": (rx.Categorical(VALUES), TEXTS),
-    "unary-optimised": (rx.mechanism([1, 2, 4, 8], encoding="unary-optimised"), NUMBERS),
-    "unary-symmetric": (rx.mechanism([*VALUES, "x", "y"], encoding="unary-symmetric"), BYTES),
-    "local-hash": (rx.mechanism(list(range(50)), encoding="local-hash", buckets=5), TEXTS),
+    "unary-optimised": (create_mechanism("unary-optimised", values=[1, 2, 4, 8]), NUMBERS),
+    "unary-symmetric": (create_mechanism("unary-symmetric", values=[*VALUES, "x", "y"]), BYTES),
+    "local-hash": (create_mechanism("local-hash", values=list(range(50)), options={"buckets": 5}), TEXTS),
     "numeric": (rx.Numeric(0, 120), NUMBERS),
 }
 DELIVERED = ["0.5", "1", "2", "3.5"]
@@ -74,7 +75,7 @@ def trader(tmp_path: Path) -> Iterator[Here]:
 
 
 def truths_of(mechanism: Mechanism, objects: int) -> list[Any]:
-    labels = mechanism.encoding.labels
+    labels = mechanism.labels
     if isinstance(mechanism, rx.Numeric):
         return [float(place * 3 % 120) for place in range(objects)]
     return [labels[place * place % len(labels)] for place in range(objects)]
@@ -82,7 +83,7 @@ def truths_of(mechanism: Mechanism, objects: int) -> list[Any]:
 
 def symbols_of(mechanism: Mechanism, report: Any) -> tuple[list[int], bytes]:
     """The symbols of one report and its seed, read by hand."""
-    encoding = mechanism.encoding
+    encoding = mechanism
     if encoding.name.startswith("unary"):
         return [report[place // 8] >> place % 8 & 1 for place in range(encoding.symbols)], b""
     if encoding.name == "local-hash":
@@ -129,13 +130,13 @@ class Watched:
         self.files: dict[int, bytes] = {}
         self.between: dict[int, tuple[int | None, int | None]] = {}
         self.owned: dict[str, int] = {}
-        encoding = mechanism.encoding
+        encoding = mechanism
         path = f"watched/{rx.Key.from_bytes(bytes(range(32))).fingerprint}/survey-2026"
         self.name = PathName(PathId(path, "diagnosis"), encoding.name, encoding.alphabet, encoding.params)
         trader.list_release("clinic", "watched", PRICES, levels=GRID)
 
     def threshold(self, epsilon: str) -> int:
-        return self.mechanism.encoding.threshold(as_epsilon(epsilon))
+        return self.mechanism.threshold(as_epsilon(epsilon))
 
     def deliver(self, epsilon: str) -> None:
         truths = truths_of(self.mechanism, len(self.ids))
@@ -290,7 +291,7 @@ def test_a_draw_is_a_pure_function(tmp_path: Path) -> None:
 def test_a_level_in_memory_is_the_scalar_bridge(tmp_path: Path, kind: str) -> None:
     """Between two others, and below the lowest, without a market around it."""
     mechanism, ids = KINDS[kind]
-    encoding = mechanism.encoding
+    encoding = mechanism
     lower, upper = (
         read_delivery(release_file(tmp_path, epsilon, mechanism=mechanism, ids=ids, truths=truths_of(mechanism, 40)))
         for epsilon in ("0.5", "2")
@@ -364,7 +365,7 @@ def test_a_bought_file_says_its_level_and_is_estimated(trader: Here, tmp_path: P
         files[epsilon] = tmp_path / f"bought-{epsilon}.parquet"
         files[epsilon].write_bytes(trader.data(f"buyer-{place}", purchase["number"]))
         said, before = column_of(described(files[epsilon])), column_of(described(original))
-        threshold = mechanism.encoding.threshold(as_epsilon(epsilon))
+        threshold = mechanism.threshold(as_epsilon(epsilon))
         assert (said["epsilon"], said["threshold"]) == (epsilon, str(threshold))
         assert said.pop("retention") == str(Fraction(threshold, ONE)) == purchase["retention"]
         assert {**said, "epsilon": 0, "threshold": 0} == {**before, "epsilon": 0, "threshold": 0}
@@ -520,7 +521,7 @@ def test_what_unfolds_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) ->
         assert len(more.left) == 2
 
 
-@pytest.mark.parametrize("damage", [pa.ArrowInvalid("odd"), DescriptionError("odd")], ids=repr)
+@pytest.mark.parametrize("damage", [pa.ArrowInvalid("odd"), MetadataError("odd")], ids=repr)
 def test_rows_that_are_damaged(monkeypatch: pytest.MonkeyPatch, damage: Exception) -> None:
     """What was read until then may be as many rows as there should be."""
     table = Claimed(1, (8, 8))
@@ -569,7 +570,7 @@ def test_deliveries_in_encodings_that_are_not_known(tmp_path: Path) -> None:
     goods = read_delivery(release_file(tmp_path, "1"))
     with pytest.raises(DeliveryError, match="cannot be sold here") as refused:
         goods_module.encoding_of(other(goods, encoding="morse").described)
-    assert refused.value.fields == {"problem": "description_error"}
+    assert refused.value.fields == {"problem": "metadata_error"}
 
 
 def test_deliveries_of_clipped_numbers(tmp_path: Path) -> None:

@@ -39,12 +39,12 @@ def prepared(tmp_path: Path, answer: str = "covid") -> list[str]:
 def test_only_the_report_leaves(market: FakeMarket, tmp_path: Path) -> None:
     words = prepared(tmp_path)
     key = Key.load(tmp_path / "mine.key")
-    path = Categorical(VALUES).path("covid", key=key, object_id="snacks", release="snacks", attribute="answer")
+    path = Categorical(VALUES).path("covid", key=key, id="snacks", name="snacks", column="answer")
     secret = (tmp_path / "mine.key").read_text().splitlines()[1]
     for epsilon in ("0.1", "0.5", "3", "0.5"):
         shown = ask(market.url, *words, "--epsilon", epsilon, "--minimum", "4")
         sent = market.requests[-1]
-        threshold = str(Categorical(VALUES).encoding.threshold(Decimal(epsilon)))
+        threshold = str(Categorical(VALUES).threshold(Decimal(epsilon)))
         level = {"epsilon": epsilon, "threshold": threshold}
         assert sent.json == {"level": level, "report": path.at(epsilon), "minimum": 4}
         assert f"all that was sent of your answer: {path.at(epsilon)}" in shown

@@ -19,8 +19,6 @@ from relaxdp.errors import (
     RelaxdpError,
     UnknownLevelError,
 )
-from relaxdp.law.epsilon import Epsilon, epsilon_text
-from relaxdp.law.level import Level
 from relaxdp.market.levels import (
     Grid,
     Neighbours,
@@ -37,8 +35,10 @@ from relaxdp.market.levels import (
     stated,
 )
 from relaxdp.market.prices import prices_of
+from relaxdp.theory.epsilon import Epsilon, epsilon_text
+from relaxdp.theory.level import Level
 
-THREE = rx.Categorical(["flu", "covid", "none"]).encoding
+THREE = rx.Categorical(["flu", "covid", "none"])
 LINEAR = prices_of(None, "10*epsilon")
 TO_THREE = prices_of([("0.4", 10), ("3", 90)], None)
 

@@ -32,12 +32,12 @@ from tests.servers.markets import (
 
 import relaxdp as rx
 from relaxdp.errors import CreditsError, MarketKeyError, WrongRoleError
-from relaxdp.law.epsilon import as_epsilon, epsilon_text
 from relaxdp.market import accounts
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, next_number
 from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.schema import ACCOUNTS, ENTRIES, LEVELS
+from relaxdp.theory.epsilon import as_epsilon, epsilon_text
 
 SENTENCE = re.compile(r"[^\n]{10,300}[.]")
 POINTS = [("0.1", 7), ("0.5", 7), ("1", 100), ("2.5", 1_003)]
@@ -142,7 +142,7 @@ def test_a_level_that_tells_more_than_its_row_says_is_not_sold(trader: Here) -> 
     for epsilon in ("0.25", "2.5"):
         with pytest.raises(Refused) as refused:
             trader.buy("institute", "one", epsilon)
-        assert refused.value.code == "level_mismatch"
+        assert refused.value.code == "level"
     assert dump(trader.database) == before
 
 

@@ -20,22 +20,23 @@ from sqlalchemy import select
 from tests.servers.markets import MARKET_KEY, VALUES, Here, Refused, described, dump, here, level_of
 
 import relaxdp as rx
-from relaxdp.draw.bridge import keyed_bridge
-from relaxdp.draw.canonical import length_prefixed
-from relaxdp.draw.stream import PathId, PathName
-from relaxdp.law.epsilon import ONE, as_epsilon, epsilon_text
 from relaxdp.market.schema import ACCOUNTS, MEMBER_LEVELS, MEMBERS
-from relaxdp.mechanisms import Mechanism
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.sampling.bridge import keyed_bridge
+from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.stream import PathId, PathName
+from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
 
 KINDS: dict[str, tuple[dict[str, Any], Mechanism]] = {
     "categorical": ({"name": "categorical", "values": VALUES}, rx.Categorical(VALUES)),
     "unary-optimised": (
         {"name": "unary-optimised", "values": list(range(11))},
-        rx.mechanism(list(range(11)), encoding="unary-optimised"),
+        create_mechanism("unary-optimised", values=list(range(11))),
     ),
     "local-hash": (
         {"name": "local-hash", "values": list(range(50)), "options": {"buckets": 5}},
-        rx.mechanism(list(range(50)), encoding="local-hash", buckets=5),
+        create_mechanism("local-hash", values=list(range(50)), options={"buckets": 5}),
     ),
     "numeric": ({"name": "numeric", "range": [0, 10]}, rx.Numeric(0, 10)),
 }
@@ -82,17 +83,17 @@ class Watched:
         self.people: dict[str, Person] = {}
         self.owned: dict[str, tuple[int, dict[str, int]]] = {}
         trader.pool("pool", asked, {"formula": FORMULA}, levels=GRID)
-        encoding = self.mechanism.encoding
+        encoding = self.mechanism
         self.name = PathName(PathId("pool//pool", "answer"), encoding.name, encoding.alphabet, encoding.params)
 
     def threshold(self, epsilon: str) -> int:
-        return self.mechanism.encoding.threshold(as_epsilon(epsilon))
+        return self.mechanism.threshold(as_epsilon(epsilon))
 
     def report(self, person: Person, epsilon: str) -> Any:
         """The member's own report, from their own key."""
         key = rx.Key.from_bytes(bytes([person.place]) * 32)
-        truth = 4 if isinstance(self.mechanism, rx.Numeric) else self.mechanism.encoding.labels[person.place % 3]
-        path = self.mechanism.path(truth, key=key, object_id=person.name, release="pool", attribute="answer")
+        truth = 4 if isinstance(self.mechanism, rx.Numeric) else self.mechanism.labels[person.place % 3]
+        path = self.mechanism.path(truth, key=key, id=person.name, name="pool", column="answer")
         return path.at(epsilon)
 
     def join(self, person: Person, epsilon: str, minimum: int) -> None:
@@ -180,7 +181,7 @@ class Watched:
         ], seed
 
     def _symbols(self, report: Any) -> tuple[list[int], bytes]:
-        encoding = self.mechanism.encoding
+        encoding = self.mechanism
         if encoding.name.startswith("unary"):
             return [report[place // 8] >> place % 8 & 1 for place in range(encoding.symbols)], b""
         if encoding.name == "local-hash":
@@ -304,7 +305,7 @@ def test_names_never_leave(trader: Here) -> None:
     pseudonyms = watched.pseudonyms()
     assert len(set(pseudonyms.values())) == 3
     for name, pseudonym in pseudonyms.items():  # a function of the market's key: a restored backup gives no second one
-        parts = b"".join(length_prefixed(part) for part in (b"market member", b"pool", name.encode()))
+        parts = b"".join(prefix_length(part) for part in (b"market member", b"pool", name.encode()))
         assert pseudonym == MARKET_KEY.derive(parts)[:16].hex()
     trader.pool("other", KINDS["categorical"][0], {"formula": FORMULA}, levels=GRID)
     trader.join("ann", "other", level_of("1"), "flu")

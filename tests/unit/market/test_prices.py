@@ -13,9 +13,6 @@ from typing import Any
 import pytest
 
 from relaxdp.errors import EpsilonError, PriceError
-from relaxdp.law.epsilon import as_epsilon, threshold
-from relaxdp.law.level import odds, retention
-from relaxdp.law.transcript import transcript_probability
 from relaxdp.market.prices import (
     MOST_LETTERS,
     MOST_POINT,
@@ -27,6 +24,9 @@ from relaxdp.market.prices import (
     prices_from_json,
     prices_of,
 )
+from relaxdp.theory.epsilon import as_epsilon, threshold
+from relaxdp.theory.level import odds, retention
+from relaxdp.theory.privacy_loss import transcript_probability
 
 HALF = Fraction(1, 2)
 Table = Sequence[tuple[str, int]]
@@ -109,12 +109,12 @@ def test_lines_between_random_points_are_exact() -> None:
         ([("1", 5), ("1.0", 6)], "must ascend: 1 follows 1"),
         ([("1", 5), ("2", 6), ("1.5", 7)], "must ascend: 1.5 follows 2"),
         ([("1", 5), ("2", 7), ("3", 6)], "must not fall: epsilon 2 costs 7 and epsilon 3 costs 6"),
-        ([("0", 5)], "^epsilon must be greater than 0"),
-        ([("1", 5), ("-2", 6)], "^epsilon must be greater than 0"),
-        ([("inf", 5)], "^epsilon must be finite"),
-        ([("NaN", 5)], "^epsilon must be finite"),
-        ([("one", 5)], "^epsilon must be a number"),
-        ([("1" * 61, 5)], "^epsilon must have at most"),
+        ([("0", 5)], "^Epsilon must be greater than 0"),
+        ([("1", 5), ("-2", 6)], "^Epsilon must be greater than 0"),
+        ([("inf", 5)], "^Epsilon must be finite"),
+        ([("NaN", 5)], "^Epsilon must be finite"),
+        ([("one", 5)], "^Epsilon must be a number"),
+        ([("1" * 61, 5)], "^Epsilon has too many digits"),
         ([("1", 5), ("0." + 78 * "0" + "1", 6)], "price point 2: epsilon has at most 80 letters"),
         ([(0.1, 5)], "price point 1 is no pair"),
         ([(1, 5)], "price point 1 is no pair"),

@@ -11,7 +11,6 @@ from math import ceil
 import pytest
 
 import relaxdp as rx
-from relaxdp.draw.stream import PathId
 from relaxdp.errors import (
     CreditsError,
     ListingStateError,
@@ -26,10 +25,11 @@ from relaxdp.market.listings import Listing
 from relaxdp.market.prices import prices_of
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.sales import Deal, Offer, check, level_of, release_offer
+from relaxdp.sampling.stream import PathId
 from relaxdp.tables.metadata import ColumnDescription
 
 VALUES = ("flu", "covid", "none")
-THREE = rx.Categorical(VALUES).encoding
+THREE = rx.Categorical(VALUES)
 LEVEL = {epsilon: THREE.level(epsilon) for epsilon in ("0.5", "1", "2")}
 DESCRIBED = ColumnDescription(
     PathId("survey", "diagnosis"), "categorical", Decimal(1), LEVEL["1"].threshold, "int", "00", VALUES

@@ -66,7 +66,7 @@ def test_it_tells_what_the_file_tells(trader: Here) -> None:
     assert trader.data("institute", number) == content
 
 
-@pytest.mark.parametrize("mechanism", [rx.Numeric(0, 10), rx.Wave(0, 10, bins=16, window=4)])
+@pytest.mark.parametrize("mechanism", [rx.Numeric(0, 10), rx.SquareWave(0, 10, bins=16, window=4)])
 def test_a_mean_lies_in_its_range(trader: Here, tmp_path: Path, mechanism: Any) -> None:
     trader.list_release("clinic", "two", PRICES)
     path = release_file(tmp_path, "1", mechanism=mechanism, truths=[4.0] * 40, release="two-2026")

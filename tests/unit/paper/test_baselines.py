@@ -13,9 +13,6 @@ import pytest
 
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.estimation.spreads import categorical_support
-from relaxdp.law.bridge import report_law
-from relaxdp.law.epsilon import threshold
-from relaxdp.law.level import retention
 from relaxdp.paper.baselines import (
     noisy_sampling_estimate,
     noisy_sampling_variance,
@@ -24,6 +21,9 @@ from relaxdp.paper.baselines import (
     split_budget_estimate,
     split_budget_variance,
 )
+from relaxdp.theory.epsilon import threshold
+from relaxdp.theory.level import retention
+from relaxdp.theory.response import report_law
 
 LEVELS = ("0.1", "0.5", "1", "2")
 ODDS = [(Fraction(3), Fraction(2), 1), (Fraction(3), Fraction(3, 2), 4), (Fraction(9, 8), Fraction(7), 7)]

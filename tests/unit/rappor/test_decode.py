@@ -12,24 +12,24 @@ from statsmodels.stats.multitest import multipletests
 from tests.refusals import refused
 from tests.statistical.rappor.rappor_runs import Setting, answer, draw_devices, relaxed
 
-from relaxdp.errors import CountsError, RapporError
-from relaxdp.law.support import Support
+from relaxdp.errors import EstimationError, RapporError
+from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.rappor.candidates import CandidateMap
 from relaxdp.rappor.counts import RapporCounts
 from relaxdp.rappor.decode import Decoded, decode
-from relaxdp.rappor.filter import BloomShape, bit_support, bloom_threshold, epsilon_of
 from relaxdp.rappor.fit import fit_words
+from relaxdp.theory.response import Support
 
 SHAPE = BloomShape(bits=32, hashes=2, cohorts=8)
 SMALL = Setting(SHAPE, candidates=20, present=8, scale=4, devices=5000, noise="0.5")
-LEVEL = epsilon_of(SHAPE, "0.5")
+LEVEL = compute_epsilon(SHAPE, "0.5")
 
 
 def exact_counts(shape: BloomShape, words: list[str], shares: np.ndarray, *, levels: list[Support]) -> RapporCounts:
     """Counts that are exactly what is expected, with so many devices that rounding does not matter."""
     devices = 10**12
     counts = RapporCounts(shape)
-    design = CandidateMap.of_words(words, shape)
+    design = CandidateMap.from_words(words, shape)
     for support in levels:
         truth = np.array([design.design(np.array([cohort])) @ shares for cohort in range(shape.cohorts)])
         chance = float(support.noise) + float(support.gain) * truth
@@ -44,7 +44,7 @@ def test_exact_counts_give_exact_shares() -> None:
     supports = [bit_support(bloom_threshold(SHAPE, level)) for level in ("1", "3")]
     for method in ("average", "precision"):
         counts = exact_counts(SHAPE, words, shares, levels=supports)
-        decoded = decode(counts, CandidateMap.of_words(words, SHAPE), method=method)
+        decoded = decode(counts, CandidateMap.from_words(words, SHAPE), method=method)
         assert np.abs(decoded.value - shares).max() < 1e-6
         assert np.abs(decoded.consistent() - shares).max() < 1e-5
         assert decoded.unlisted is not None
@@ -56,7 +56,7 @@ def test_expected_words_that_are_not_listed_bias_nothing() -> None:
     words, shares = ["a", "b", "c"], np.array([0.3, 0.1, 0.0])
     counts, devices = RapporCounts(SHAPE), 10**12
     support = bit_support(bloom_threshold(SHAPE, 3))
-    design = CandidateMap.of_words(words, SHAPE)
+    design = CandidateMap.from_words(words, SHAPE)
     rows = [design.design(np.array([cohort])) @ shares + 0.6 * SHAPE.chances() for cohort in range(8)]
     ones = np.rint(devices * (float(support.noise) + float(support.gain) * np.array(rows))).astype(np.int64)
     counts.add(np.full(8, devices), ones, support)
@@ -70,7 +70,7 @@ def test_least_squares_and_its_constrained_sister_have_oracles() -> None:
     """A dense solution of the same problem, and scipy's SLSQP with the constraints written out."""
     generator = np.random.default_rng(4)
     words = SMALL.words(0)
-    design = CandidateMap.of_words(words, SHAPE)
+    design = CandidateMap.from_words(words, SHAPE)
     _, devices, ones = draw_devices(SMALL, design, generator)
     support = bit_support(bloom_threshold(SHAPE, LEVEL))
     counts = RapporCounts(SHAPE)
@@ -108,7 +108,7 @@ def test_empty_cohorts_are_left_out() -> None:
     fewer = RapporCounts(SHAPE)
     fewer.add(devices, ones, support)
     assert fewer.estimates().cohorts.tolist() == [0, 2, 3, 4, 6, 7]
-    decoded = decode(fewer, CandidateMap.of_words(["a", "b"], SHAPE))
+    decoded = decode(fewer, CandidateMap.from_words(["a", "b"], SHAPE))
     assert np.abs(decoded.value - [0.7, 0.3]).max() < 1e-6
 
 
@@ -133,9 +133,9 @@ def test_a_boolean_is_unbiased_near_zero_and_needs_no_cohorts() -> None:
     low, high = decoded.interval()
     assert list(decoded.labels) == ["true"]
     assert low[0] == 0 < high[0] < 0.01
-    assert not decoded.detected()[0]
-    with refused(RapporError, says="a boolean: it is decoded without a map"):
-        decode(counts, CandidateMap.of_words(["a"], SHAPE))
+    assert not decoded.find_detected()[0]
+    with refused(RapporError, says="It is decoded without a map"):
+        decode(counts, CandidateMap.from_words(["a"], SHAPE))
 
 
 def test_booleans_at_two_levels_are_combined() -> None:
@@ -151,19 +151,19 @@ def test_booleans_at_two_levels_are_combined() -> None:
             decoded = decode(counts, method=method)
             assert abs(decoded.value[0] - share) < 1e-5
             assert abs(decoded.consistent()[0] - min(share, 1)) < 1e-5
-            assert bool(decoded.detected()[0]) == (share > 0)
+            assert bool(decoded.find_detected()[0]) == (share > 0)
 
 
 def test_a_map_that_was_hashed_otherwise_is_refused() -> None:
     words = ["a", "b", "c"]
-    bits = CandidateMap.of_words(words, SHAPE).bits
+    bits = CandidateMap.from_words(words, SHAPE).bits
     other = CandidateMap(SHAPE, words, (bits + 1) % 32)
     counts = exact_counts(SHAPE, words, np.array([0.5, 0.3, 0.2]), levels=[bit_support(bloom_threshold(SHAPE, 3))])
-    with refused(RapporError, shape="k = 32, h = 2, m = 8", says="hashed in another way"):
+    with refused(RapporError, shape="k = 32, h = 2, m = 8", says="by another hash function"):
         decode(counts, other)
-    with refused(RapporError, says="the map is for other parameters"):
-        decode(counts, CandidateMap.of_words(words, BloomShape(16, 2, 8)))
-    with refused(RapporError, says="a map of candidates is needed"):
+    with refused(RapporError, says="The map was made for other parameters"):
+        decode(counts, CandidateMap.from_words(words, BloomShape(16, 2, 8)))
+    with refused(RapporError, says="The map of candidates is missing"):
         decode(counts)
 
 
@@ -171,12 +171,12 @@ def test_words_that_cannot_be_told_apart_are_not_found() -> None:
     """Two words with the same bits everywhere: their sum is known, neither of them is."""
     shape = BloomShape(bits=8, hashes=1, cohorts=1)
     others = [f"word {number}" for number in range(100)]
-    twin = next(word for word in others if shape.bits_of(word, 0) == shape.bits_of("a", 0))
-    third = next(word for word in others if shape.bits_of(word, 0) != shape.bits_of("a", 0))
+    twin = next(word for word in others if shape.compute_bits(word, 0) == shape.compute_bits("a", 0))
+    third = next(word for word in others if shape.compute_bits(word, 0) != shape.compute_bits("a", 0))
     counts = exact_counts(shape, ["a", third], np.array([0.6, 0.4]), levels=[bit_support(bloom_threshold(shape, 3))])
-    decoded = decode(counts, CandidateMap.of_words(["a", twin, third], shape))
+    decoded = decode(counts, CandidateMap.from_words(["a", twin, third], shape))
     assert np.isinf(decoded.std_error[:2]).all()
-    assert decoded.detected().tolist() == [False, False, True]
+    assert decoded.find_detected().tolist() == [False, False, True]
     low, high = decoded.interval()
     assert (low[0], high[0]) == (0, 1)
     assert abs(decoded.consistent()[:2].sum() - 0.6) < 1e-4
@@ -184,8 +184,8 @@ def test_words_that_cannot_be_told_apart_are_not_found() -> None:
 
 def test_lasso_finds_what_is_there_among_too_many_candidates() -> None:
     setting = Setting(BloomShape(64, 2, 8), candidates=1500, present=10, scale=5, devices=50_000, noise="0.25")
-    truth, decoded = relaxed(setting, epsilon_of(setting.shape, "0.25"), run=1)
-    found = decoded.detected()
+    truth, decoded = relaxed(setting, compute_epsilon(setting.shape, "0.25"), run=1)
+    found = decoded.find_detected()
     assert found[truth > 0.05].all()
     assert not found[truth == 0].any()
     assert np.abs(decoded.value[:10] - truth[:10]).max() < 0.03
@@ -197,7 +197,7 @@ def test_lasso_finds_what_is_there_among_too_many_candidates() -> None:
 def test_devices_at_different_levels_are_combined() -> None:
     """Half of the devices stay at 2, half go to 8: "precision" weights the clear ones more, and is more precise."""
     generator = np.random.default_rng(3)
-    design = CandidateMap.of_words(SMALL.words(0), SHAPE)
+    design = CandidateMap.from_words(SMALL.words(0), SHAPE)
     counts, alone = RapporCounts(SHAPE), RapporCounts(SHAPE)
     for level in ("2", "8"):
         _, devices, ones = draw_devices(SMALL, design, generator)
@@ -211,7 +211,7 @@ def test_devices_at_different_levels_are_combined() -> None:
     assert counts.devices == 10_000
     assert np.median(precise.std_error) < np.median(clear.std_error) < np.median(average.std_error)
     for decoded in (average, precise):
-        assert np.abs((decoded.value - SMALL.shares()) / decoded.standard_error("population")).max() < 5
+        assert np.abs((decoded.value - SMALL.shares()) / decoded.compute_std_error("population")).max() < 5
 
 
 def test_corrections_are_those_of_statsmodels() -> None:
@@ -221,11 +221,11 @@ def test_corrections_are_those_of_statsmodels() -> None:
     for rate in (0.01, 0.05, 0.3):
         for ours, theirs in (("holm", "holm"), ("benjamini-hochberg", "fdr_bh")):
             expected = multipletests(decoded.p_value, rate, method=theirs)[0]
-            assert decoded.detected(rate, ours).tolist() == expected.tolist()  # type: ignore[arg-type]
-    with pytest.raises(CountsError):
-        decoded.detected(0)
-    with pytest.raises(CountsError):
-        decoded.detected(0.05, "none")  # type: ignore[arg-type]
+            assert decoded.find_detected(rate, ours).tolist() == expected.tolist()  # type: ignore[arg-type]
+    with pytest.raises(EstimationError):
+        decoded.find_detected(0)
+    with pytest.raises(EstimationError):
+        decoded.find_detected(0.05, "none")  # type: ignore[arg-type]
 
 
 def test_rows_and_frames() -> None:
@@ -248,10 +248,10 @@ def test_rows_and_frames() -> None:
 @pytest.mark.parametrize(
     ("devices", "ones", "sentence"),
     [
-        ([5] * 7, np.zeros((7, 32), int), "there are counts of 7 cohorts, and the parameters say m = 8."),
-        ([5] * 8, np.zeros((8, 16), int), "there are counts of 16 bits, and the parameters say k = 32."),
-        ([5] * 8, np.full((8, 32), 6), "nor more often than there are reports in its cohort."),
-        ([5] * 8, np.full((8, 32), 0.5), "counts must be whole numbers."),
+        ([5] * 7, np.zeros((7, 32), int), "There are counts of 7 cohorts, and the parameters have m = 8."),
+        ([5] * 8, np.zeros((8, 16), int), "There are counts of 16 bits, and the parameters have k = 32."),
+        ([5] * 8, np.full((8, 32), 6), "or larger than the number of reports in its cohort."),
+        ([5] * 8, np.full((8, 32), 0.5), "The counts must be whole numbers."),
     ],
 )
 def test_counts_that_cannot_be(devices: object, ones: object, sentence: str) -> None:
@@ -259,16 +259,16 @@ def test_counts_that_cannot_be(devices: object, ones: object, sentence: str) -> 
     with pytest.raises(RapporError) as caught:
         counts.add(devices, ones, bit_support(bloom_threshold(SHAPE, 1)))
     assert sentence in caught.value.message
-    with refused(RapporError, says="there are no reports to decode"):
+    with refused(RapporError, says="There are no reports to decode"):
         counts.estimates()
 
 
 def test_maps_that_cannot_be() -> None:
     with refused(RapporError, word="a", says="is listed twice"):
-        CandidateMap.of_words(["a", "a"], SHAPE)
-    with refused(RapporError, says="there is nothing to look for"):
-        CandidateMap.of_words([], SHAPE)
-    with refused(RapporError, says="it is for other parameters"):
+        CandidateMap.from_words(["a", "a"], SHAPE)
+    with refused(RapporError, says="The map has no candidates"):
+        CandidateMap.from_words([], SHAPE)
+    with refused(RapporError, says="The map was made for other parameters"):
         CandidateMap(SHAPE, ["a"], np.zeros((1, 2, 2), int))
-    with refused(RapporError, says="one bit is a boolean: it is decoded without a map"):
-        CandidateMap.of_words(["a"], BloomShape(1, 1, 1))
+    with refused(RapporError, says="It is decoded without a map"):
+        CandidateMap.from_words(["a"], BloomShape(1, 1, 1))

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from relaxdp.errors import RapporError
-from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.files import Parameters, map_rows, read_map
-from relaxdp.rappor.filter import BloomShape
+from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.rappor.candidates import CandidateMap, Parameters, map_rows, read_map
 
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=3)
 PARAMETERS = Parameters(SHAPE, Fraction(3, 10))
@@ -29,7 +28,7 @@ def refusal(call: object, *arguments: object) -> str:
     with pytest.raises(RapporError) as refused:
         call(*arguments)  # type: ignore[operator]
     assert refused.value.message.count("\n") == 0
-    return refused.value.message
+    return refused.value.sentence
 
 
 def test_parameters_come_and_go_exactly(tmp_path: Path) -> None:
@@ -60,23 +59,23 @@ def test_files_that_spreadsheets_wrote(tmp_path: Path, quirk: str) -> None:
     found = read_map(changed(lines), SHAPE)
     assert (found.words, found.bits.tolist()) == (
         ["v1", "v2"],
-        CandidateMap.of_words(["v1", "v2"], SHAPE).bits.tolist(),
+        CandidateMap.from_words(["v1", "v2"], SHAPE).bits.tolist(),
     )
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("k,h,m\n16,2,3\n", "lacks 'f': RAPPOR's parameters are k, h, m, f."),
-        ("k,h,m,p,q,f\n16,2,3,0.5,0.75,0.3\n", "says 'p', which is none of RAPPOR's parameters: k, h, m, f."),
-        ("k,h,m,f,f\n16,2,3,0.3,1\n", "says one of its parameters twice."),
+        ("k,h,m\n16,2,3\n", "does not have 'f'. Expected: k, h, m, f."),
+        ("k,h,m,p,q,f\n16,2,3,0.5,0.75,0.3\n", "has the unknown parameter 'p'. Expected: k, h, m, f."),
+        ("k,h,m,f,f\n16,2,3,0.3,1\n", "has a parameter twice."),
         (CSV + "16,2,3,0.3\n", "must have exactly two rows: k,h,m,f and their numbers."),
         ("", "must have exactly two rows: k,h,m,f and their numbers."),
         ("k,h,m,f\n16,2,3\n", "has 3 numbers for 4 columns."),
-        ("k,h,m,f\n16,2,x,0.3\n", "m must be a whole number, not 'x'."),
-        ("k,h,m,f\n16,2,3,1.3\n", "f must be a probability from 0 to 1, not '1.3'."),
-        ("k,h,m,f\n16,2,3,nan\n", "f must be a probability from 0 to 1, not 'nan'."),
-        ("k,h,m,f\n32,17,3,0.3\n", "the number of hashes (h) must be a whole number from 1 to 16, not 17."),
+        ("k,h,m,f\n16,2,x,0.3\n", " must be a whole number, not 'x'."),
+        ("k,h,m,f\n16,2,3,1.3\n", " must be a probability from 0 to 1, not '1.3'."),
+        ("k,h,m,f\n16,2,3,nan\n", " must be a probability from 0 to 1, not 'nan'."),
+        ("k,h,m,f\n32,17,3,0.3\n", "The number of hashes (h) must be a whole number from 1 to 16, not 17."),
     ],
 )
 def test_parameter_files_that_are_none(tmp_path: Path, text: str, sentence: str) -> None:
@@ -99,8 +98,11 @@ def test_a_map_is_googles_line_by_line(tmp_path: Path) -> None:
     found = read_map(written(tmp_path, "".join(lines), "map.csv"), SHAPE)
     assert list(found.words) == ["v1", "with, comma"]
     assert found.is_hashed
-    assert refusal(list, map_rows(["a", "a"], SHAPE)) == "the candidate 'a' is listed twice."
-    assert refusal(list, map_rows(["a"], BloomShape(1, 1, 1))) == "one bit is a boolean: it needs no map."
+    assert refusal(list, map_rows(["a", "a"], SHAPE)) == "The candidate 'a' is listed twice."
+    assert (
+        refusal(list, map_rows(["a"], BloomShape(1, 1, 1)))
+        == "The parameters have one bit (k = 1), which is a boolean. It is decoded without a map."
+    )
 
 
 def test_two_hashes_that_met_are_one_bit(tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_two_hashes_that_met_are_one_bit(tmp_path: Path) -> None:
     words = [f"V_{number}" for number in range(1, 41)]
     lines, met = [], 0
     for word in words:
-        bits = [sorted({4 * cohort + bit + 1 for bit in shape.bits_of(word, cohort)}) for cohort in range(3)]
+        bits = [sorted({4 * cohort + bit + 1 for bit in shape.compute_bits(word, cohort)}) for cohort in range(3)]
         flat = [str(bit) for each in bits for bit in each]
         met += len(flat) < 6
         lines.append(f'"{word}",' + ",".join(flat) + "," * (6 - len(flat)) + "\r\n")
@@ -118,7 +120,7 @@ def test_two_hashes_that_met_are_one_bit(tmp_path: Path) -> None:
     assert list(found.words) == words
     assert found.is_hashed
     everywhere = np.arange(3)
-    wanted = CandidateMap.of_words(words, shape).design(everywhere).toarray()
+    wanted = CandidateMap.from_words(words, shape).design(everywhere).toarray()
     assert np.array_equal(found.design(everywhere).toarray(), wanted)
     # Rows may also just be shorter, if others say how long they are.
     shorter = "".join(lines).replace(",\r\n", "\r\n")
@@ -134,17 +136,18 @@ def test_maps_for_other_parameters(tmp_path: Path) -> None:
 
     other = "".join(map_rows(["a", "b"], BloomShape(32, 2, 3)))
     assert (
-        "line 1: a bit lies outside of all cohorts: the map is for other parameters (k = 16, h = 2, m = 3)."
+        "a bit is outside of all cohorts. The map was made for other parameters than k = 16, h = 2, m = 3."
         in message(other)
     )
     fewer = "".join(map_rows(["a", "b"], BloomShape(16, 1, 3)))
-    assert "there are 3 bits behind the word, and the parameters (k = 16, h = 2, m = 3) ask for 6" in message(fewer)
+    assert "the word has 3 bits, and the parameters (k = 16, h = 2, m = 3) need 6" in message(fewer)
     assert "a bit is not a whole number." in message("a,1,2,x,4,5,6\n")
-    assert "there is nothing to look for" in message("")
+    assert "The map has no candidates" in message("")
     good = "".join(map_rows(["a"], SHAPE))
-    assert message(good + good).endswith("line 2: the candidate 'a' is listed twice.")
-    assert "line 3: the word has 3 bits in cohort 1, where 1 to 2 can be" in message(f"{good}\nb,1,17,18,19,33,34\n")
-    assert "line 2: the word has 0 bits in cohort 2, where 1 to 2 can be" in message(f"{good}b,1,2,17,18,,\n")
-    assert "line 2: there are 7 bits behind the word" in message(f"{good}b,1,2,17,18,33,34,35\n")
-    assert "line 1: the fields are not separated by commas." in message(good.replace(",", ";"))
-    assert "line 1: this cannot be read as CSV." in message("a" * 200_000 + good)
+    assert message(good + good).startswith("Line 2 of ")
+    assert message(good + good).endswith("the candidate 'a' is listed twice.")
+    assert "the word has 3 bits in cohort 1, instead of 1 to 2" in message(f"{good}\nb,1,17,18,19,33,34\n")
+    assert "the word has 0 bits in cohort 2, instead of 1 to 2" in message(f"{good}b,1,2,17,18,,\n")
+    assert "the word has 7 bits, and" in message(f"{good}b,1,2,17,18,33,34,35\n")
+    assert "the fields are not separated by commas." in message(good.replace(",", ";"))
+    assert "is not valid CSV." in message("a" * 200_000 + good)

@@ -8,8 +8,8 @@ from tests.refusals import refused
 from tests.statistical.rappor.rappor_runs import Setting, relaxed
 
 from relaxdp.errors import PlanError, RapporError
-from relaxdp.rappor.filter import BloomShape, epsilon_of
-from relaxdp.rappor.plan import advise, advise_share, smallest_share, word_error
+from relaxdp.mechanisms.bloom_filter import BloomShape, compute_epsilon
+from relaxdp.rappor.plan import advise, advise_share, compute_smallest_share, compute_word_error
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,10 @@ from relaxdp.rappor.plan import advise, advise_share, smallest_share, word_error
 )
 def test_planned_errors_are_what_the_decoder_finds(shape: BloomShape, candidates: int, noise: str) -> None:
     setting = Setting(shape, candidates, candidates // 4, candidates / 20, 20_000, noise)
-    level = epsilon_of(shape, noise)
+    level = compute_epsilon(shape, noise)
     truth, decoded = relaxed(setting, level, run=1)
     found = float(np.median(decoded.std_error[truth == 0]))
-    planned = word_error(shape, epsilon=level, devices=20_000, candidates=candidates)
+    planned = compute_word_error(shape, epsilon=level, devices=20_000, candidates=candidates)
     assert abs(planned / found - 1) < 0.1
 
 
@@ -34,8 +34,10 @@ def test_planned_errors_are_what_the_decoder_finds(shape: BloomShape, candidates
 def test_the_promised_share_is_found_nine_times_in_ten() -> None:
     """200 runs of one word at the smallest share beside others: found in 90 %, within four standard errors."""
     shape, devices, candidates = BloomShape(128, 1, 32), 5_000, 30
-    level = epsilon_of(shape, "0.3")
-    share = smallest_share(word_error(shape, epsilon=level, devices=devices, candidates=candidates), candidates)
+    level = compute_epsilon(shape, "0.3")
+    share = compute_smallest_share(
+        compute_word_error(shape, epsilon=level, devices=devices, candidates=candidates), candidates
+    )
 
     class Weak(Setting):
         def shares(self) -> np.ndarray:
@@ -44,7 +46,7 @@ def test_the_promised_share_is_found_nine_times_in_ten() -> None:
             return result
 
     setting = Weak(shape, candidates, 3, 1, devices, "0.3")
-    found = [bool(relaxed(setting, level, run)[1].detected()[2]) for run in range(200)]
+    found = [bool(relaxed(setting, level, run)[1].find_detected()[2]) for run in range(200)]
     assert 0.9 - 4 * 0.0212 - 0.02 < np.mean(found) < 0.9 + 4 * 0.0212 + 0.02
 
 
@@ -71,11 +73,11 @@ def test_the_epsilon_for_a_share() -> None:
 
 
 def test_mistakes() -> None:
-    with refused(PlanError, says="the number of devices must be"):
+    with refused(PlanError, says="The number of devices must be"):
         advise(devices=0, candidates=3, epsilon=1)
     with refused(PlanError, most=100000):
         advise(devices=5, candidates=0, epsilon=1)
-    with refused(PlanError, says="a share lies between 0 and 1"):
+    with refused(PlanError, says="The share must be between 0 and 1"):
         advise_share(1.5, devices=5, candidates=3)
-    with refused(RapporError, says="one bit is a boolean, which is planned as two values"):
-        word_error(BloomShape(1, 1, 1), epsilon=1, devices=5, candidates=1)
+    with refused(RapporError, says="It is planned as two values"):
+        compute_word_error(BloomShape(1, 1, 1), epsilon=1, devices=5, candidates=1)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.encodings.local_hash import best_buckets
-from relaxdp.encodings.wave import BINS, WaveEncoding
 from relaxdp.errors import RangeError, ValuesError
+from relaxdp.mechanisms.local_hash import best_buckets
+from relaxdp.mechanisms.square_wave import BINS, MAX_PLACES, SquareWave
 from relaxdp.tables.choose import FEW_VALUES, WINDOWS, NumberRange, choose_mechanism
 
 SHARES = (0.0, 0.5)
@@ -65,7 +65,7 @@ def worst_ratios(candidates: dict[Any, Any], levels: list[float]) -> dict[Any, f
 
 
 def name_of(mechanism: Any) -> Any:
-    encoding = mechanism.encoding
+    encoding = mechanism
     return encoding.alphabet if encoding.name == "local-hash" else encoding.name
 
 
@@ -180,23 +180,22 @@ def wave_error(window: int, level: float) -> list[float]:
 @settings(max_examples=60, deadline=None)
 def test_no_other_mechanism_of_numbers_is_better(epsilon: Decimal, share: Decimal, planned: Decimal | None) -> None:
     choice = choose(NumberRange(-3, 9, clip=True), epsilon, share, planned)
-    encoding = choice.mechanism.encoding
+    encoding = choice.mechanism
     assert (encoding.low, encoding.high, encoding.clip) == (-3, 9, True)
     levels = [float(planned)] if planned else grid(float(epsilon), float(epsilon + share), 12)
     candidates: dict[Any, Any] = {"numeric": numeric_error, **{each: partial(wave_error, each) for each in WINDOWS}}
     ratios = worst_ratios(candidates, levels)
-    own = encoding.window if isinstance(encoding, WaveEncoding) else encoding.name
+    own = encoding.window if isinstance(encoding, SquareWave) else encoding.name
     assert ratios[own] <= 1.02 * 1.02 * min(ratios.values())
 
 
 def test_all_windows_are_tried() -> None:
-    (most,) = (option.most for option in WaveEncoding.takes if option.name == "window")
-    assert tuple(each for each in range(1, most + 1) if each & (each - 1) == 0) == WINDOWS
+    assert tuple(each for each in range(1, MAX_PLACES + 1) if each & (each - 1) == 0) == WINDOWS
 
 
 def test_numbers() -> None:
     assert isinstance(choose(NumberRange(0, 120), "0.1").mechanism, rx.Numeric)
-    assert isinstance(choose(NumberRange(0, 120), "0.1", planned=2).mechanism, rx.Wave)
+    assert isinstance(choose(NumberRange(0, 120), "0.1", planned=2).mechanism, rx.SquareWave)
     missing = choose(NumberRange(0, 120, missing=True), 3)
     assert repr(missing.mechanism) == "Numeric(0, 120, missing=True)"
     assert missing.why == "the only one for numbers that may be missing"
@@ -214,7 +213,7 @@ def test_measured_errors_agree(epsilon: str, share: str, expected: str) -> None:
     """The mechanism with the smallest worst ratio of errors of real reports is the chosen one: twelve values."""
     values, rows = list(range(12)), 1000
     choice = choose(values, epsilon, share)
-    assert choice.mechanism.encoding.name == expected
+    assert choice.mechanism.name == expected
     truths = np.repeat([0, 1], rows // 2)
     others = [
         rx.Categorical(values),
@@ -239,4 +238,4 @@ def test_measured_errors_agree(epsilon: str, share: str, expected: str) -> None:
 
 def _release(mechanism: Any, truths: Any, level: str, seed: int) -> Any:
     key = rx.Key.from_bytes(bytes([seed]) * 32)
-    return mechanism.release(truths, np.arange(len(truths)), key=key, epsilon=level, release="r", attribute="a")
+    return mechanism.release(truths, np.arange(len(truths)), key=key, epsilon=level, name="r", column="a")

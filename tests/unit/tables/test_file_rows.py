@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import CountsError, DescriptionError, RelaxdpError, TableFileError
+from relaxdp.errors import EstimationError, MetadataError, RelaxdpError, TableFileError
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import level_file
 from relaxdp.tables.files import Input, get_sidecar, released
@@ -168,7 +168,7 @@ def test_files_with_other_rows_than_they_say_are_refused(place: Path, ending: st
     said = sentence(changed)
     assert said.startswith(f"'chosen.{ending}' had 3,000 rows when it was released, and has {len(chosen):,} now")
     assert "must not depend on their reports" in said
-    assert f"--description 'chosen.{ending}'." in said
+    assert f"(--description 'chosen.{ending}')." in said
     other = release(f"two.{ending}", epsilon="2")
     assert "had 3,000 rows" in sentence(changed, other)
     assert "had 3,000 rows" in sentence(changed, "--by", "region")
@@ -184,10 +184,10 @@ def test_the_first_lines_of_a_csv_file(place: Path) -> None:
 def test_frames_that_were_read_from_a_file_and_chosen_are_refused(place: Path) -> None:
     table = table_of(release("one.parquet"))
     wanted = rx.estimate(table, by="region")["north"].value
-    with refused(DescriptionError, name="the frame", released_rows=3000):
+    with refused(MetadataError, name="the frame", released_rows=3000):
         rx.estimate(CHOICES["by reports"](table))
     north = table.filter(pc.equal(table["region"], "north"))
-    with pytest.raises(DescriptionError) as caught:
+    with pytest.raises(MetadataError) as caught:
         rx.estimate(north)
     assert (caught.value.fields["released_rows"], caught.value.fields["rows"]) == (ROWS, len(north))
     for told in (table, north, "one.parquet", rx.description(north)):
@@ -211,9 +211,9 @@ def test_a_choice_without_a_look_at_reports_is_described(place: Path, ending: st
 def test_a_description_does_not_make_one_object_count_twice(place: Path, ending: str) -> None:
     path = release(f"one.{ending}")
     twice = write(Path(f"twice.{ending}"), CHOICES["doubled"](table_of(path)), path)
-    assert "an id stands in two rows of" in sentence(twice, "--description", path)
-    assert "an id stands in two rows of" in sentence(twice, "--description", path, "--by", "region")
-    with refused(CountsError, says="an id stands in two rows"):
+    assert "An id occurs twice in" in sentence(twice, "--description", path)
+    assert "An id occurs twice in" in sentence(twice, "--description", path, "--by", "region")
+    with refused(EstimationError, says="An id occurs twice"):
         rx.estimate(table_of(twice), "diagnosis", description=path)
 
 
@@ -254,7 +254,7 @@ def test_a_table_that_was_split_is_whole_where_all_parts_are(place: Path) -> Non
     parts_of("even")[1].unlink()
     said = sentence("even")
     assert "'even' had 3,000 rows when it was released, and has 2,000 now" in said
-    assert "--description 'even'." in said
+    assert "(--description 'even')." in said
 
 
 def parts_of(folder: str) -> list[Path]:

@@ -19,9 +19,8 @@ from tests.released import KEY, open_vault
 
 import relaxdp as rx
 from relaxdp.errors import (
-    CountsError,
-    DescriptionError,
-    MixedFilesError,
+    EstimationError,
+    MetadataError,
     RelaxdpError,
     TableFileError,
     UnknownColumnError,
@@ -44,7 +43,7 @@ def release(vault: rx.Vault, frame: Any, epsilon: Any = "0.5", **more: Any) -> A
 
 
 def expected(epsilon: Any = "0.5") -> list[str]:
-    where: Any = {"key": KEY, "epsilon": epsilon, "release": "in", "attribute": "diagnosis"}
+    where: Any = {"key": KEY, "epsilon": epsilon, "name": "in", "column": "diagnosis"}
     reports: list[str] = ANSWERS.release(COLUMNS["diagnosis"][ORDER].tolist(), list(range(ROWS)), **where)
     return reports
 
@@ -101,10 +100,10 @@ def test_objects_count_once_at_their_highest_level(vault: rx.Vault, kind: str) -
     counts.add(expected()[ROWS // 2 :], epsilon="0.5")
     assert np.array_equal(rx.estimate([low, high]).value, counts.estimate().value)
     assert np.array_equal(rx.estimate([low, high], method="precision").value, counts.estimate("precision").value)
-    with refused(MixedFilesError, says="a frame is named twice: its objects would count twice"):
+    with refused(MetadataError, says="in the list twice"):
         rx.estimate([low, low])
     other = release(rx.Vault.create(vault.path.with_name("other.vault"), budget=9), made(kind), "2")
-    with refused(MixedFilesError, file="frame 2", words="another key", first_file="frame 1"):
+    with refused(MetadataError, file="frame 2", words="another key", first_file="frame 1"):
         rx.estimate([low, other])
 
 
@@ -126,7 +125,7 @@ def test_clipping_is_part_of_the_description(vault: rx.Vault) -> None:
         for holder, clip in ((vault, False), (other, True))
     )
     assert [rx.description(each).columns["age_report"].clip for each in (plain, clipped)] == [False, True]
-    with refused(MixedFilesError, words="numbers that were clipped, or not"):
+    with refused(MetadataError, words="numbers that were clipped, or not"):
         rx.estimate([plain, clipped])
 
 
@@ -158,7 +157,7 @@ def test_polars_frames_are_recognised_while_they_live(vault: rx.Vault, tmp_path:
     value = rx.estimate(released).value
     copy = released.clone()
     for changed in (copy, released.filter(pl.col("diagnosis") == "flu"), released.lazy()):
-        with refused(DescriptionError, says="no description of its reports"):
+        with refused(MetadataError, says="no description of its reports"):
             rx.estimate(changed)
     assert np.array_equal(rx.estimate(copy, description=released).value, value)
     assert np.array_equal(rx.estimate(copy, "diagnosis", mechanism=ANSWERS, epsilon=0.5).value, value)
@@ -166,7 +165,7 @@ def test_polars_frames_are_recognised_while_they_live(vault: rx.Vault, tmp_path:
     gc.collect()
     assert len(frame_metadata._RELEASED) == known
     again = pl.read_parquet(tmp_path / "out.parquet")
-    with refused(DescriptionError, says="no description of its reports"):
+    with refused(MetadataError, says="no description of its reports"):
         rx.estimate(again)
     assert np.array_equal(rx.estimate(again, description=tmp_path / "out.parquet").value, value)
     assert np.array_equal(count([tmp_path / "out.parquet"]).groups[0][1].estimate().value, value)
@@ -189,14 +188,14 @@ def test_filters_and_joins_are_never_a_silent_wrong_answer(vault: rx.Vault) -> N
         table.rename_columns(["person", "illness", "region"]),
         table.drop_columns(["diagnosis"]),
     ):
-        with pytest.raises(DescriptionError):
+        with pytest.raises(MetadataError):
             rx.estimate(changed)
-    with refused(DescriptionError, released_rows=2000):
+    with refused(MetadataError, released_rows=2000):
         rx.estimate(frame.query("diagnosis == 'flu'"))
     north = frame[frame["region"] == "north"]
     chosen = rx.estimate(north, description=rx.description(north))
     assert np.array_equal(chosen.value, rx.estimate(frame, by="region")["north"].value)
-    with refused(CountsError, says="an id stands in two rows"):
+    with refused(EstimationError, says="An id occurs twice"):
         rx.estimate(frame.merge(twice, on="region"), description=frame)
     joined = frame.merge(pd.DataFrame({"person": range(ROWS), "weight": 1.0}), on="person")
     assert np.array_equal(rx.estimate(joined, description=frame).value, rx.estimate(frame).value)
@@ -205,24 +204,24 @@ def test_filters_and_joins_are_never_a_silent_wrong_answer(vault: rx.Vault) -> N
 def test_questions_that_make_no_sense(vault: rx.Vault) -> None:
     low, high = release(vault, made("polars")), release(vault, made("polars"), "2")
     mistakes: list[tuple[Any, dict[str, Any], type[RelaxdpError], dict[str, Any]]] = [
-        ([low, high], {"description": low}, DescriptionError, {"says": "a list with a description for each"}),
-        (low, {"mechanism": ANSWERS}, DescriptionError, {"says": "go together"}),
-        (low, {"mechanism": ANSWERS, "epsilon": 1}, DescriptionError, {"says": "with the column's name"}),
-        ([], {}, CountsError, {"says": "no frame"}),
-        (low, {"by": "region", "cross": "x"}, CountsError, {"option": "by"}),
+        ([low, high], {"description": low}, MetadataError, {"says": "need a description each"}),
+        (low, {"mechanism": ANSWERS}, MetadataError, {"says": "describe one column"}),
+        (low, {"mechanism": ANSWERS, "epsilon": 1}, MetadataError, {"says": "describe one column"}),
+        ([], {}, EstimationError, {"says": "list of data is empty"}),
+        (low, {"by": "region", "cross": "x"}, EstimationError, {"option": "by"}),
         (
             [low, high.drop("person")], {"description": [None, high]},
             UnknownColumnError, {"name": "frame 2", "column": "person"},
         ),
         (
             [low, high.cast({"person": pl.String})], {"description": [None, high]},
-            DescriptionError, {"name": "frame 2", "expected": "integer"},
+            MetadataError, {"name": "frame 2", "expected": "integer"},
         ),
         (
             low.with_columns(diagnosis=pl.lit(SECRET)), {"description": low},
-            CountsError, {"values": 3, "undeclared": ROWS, "column": "diagnosis"},
+            EstimationError, {"values": 3, "undeclared": ROWS, "column": "diagnosis"},
         ),
-        (made("pyarrow"), {}, DescriptionError, {"says": "no description of its reports"}),
+        (made("pyarrow"), {}, MetadataError, {"says": "no description of its reports"}),
         ("in.parquet", {}, TableFileError, {"path": "in.parquet"}),
     ]  # fmt: skip
     for frame, more, error, fields in mistakes:

@@ -30,7 +30,7 @@ from tests.released import KEY, open_vault
 
 import relaxdp as rx
 from relaxdp import tables
-from relaxdp.errors import ColumnError, DescriptionError, RelaxdpError, TableFileError
+from relaxdp.errors import ColumnError, MetadataError, RelaxdpError, TableFileError
 
 every_kind = pytest.mark.parametrize("kind", MAKERS)
 EXAMPLES = itertools.count(1)
@@ -48,7 +48,7 @@ def release(vault: rx.Vault, frame: Any, epsilon: Any = "0.5", **more: Any) -> A
 
 
 def expected(epsilon: Any = "0.5") -> list[str]:
-    where: Any = {"key": KEY, "epsilon": epsilon, "release": "in", "attribute": "diagnosis"}
+    where: Any = {"key": KEY, "epsilon": epsilon, "name": "in", "column": "diagnosis"}
     reports: list[str] = ANSWERS.release(COLUMNS["diagnosis"][ORDER].tolist(), list(range(ROWS)), **where)
     return reports
 
@@ -66,7 +66,7 @@ def test_the_same_kind_with_the_reports_of_the_arrays(vault: rx.Vault, kind: str
     assert list(found) == ["person", "diagnosis", "age_report", "region"]
     assert found["person"] == list(range(ROWS))
     assert found["diagnosis"] == expected()
-    where: Any = {"key": KEY, "epsilon": "0.5", "release": "in", "attribute": "age"}
+    where: Any = {"key": KEY, "epsilon": "0.5", "name": "in", "column": "age"}
     assert found["age_report"] == AGES.release(COLUMNS["age"][ORDER].tolist(), list(range(ROWS)), **where)
     assert found["region"] == COLUMNS["region"][ORDER].tolist()
     assert read_columns(frame) == before
@@ -258,8 +258,8 @@ def test_ids_and_values_of_every_type(vault: rx.Vault, name: str) -> None:
     found = read_columns(released)
     assert found["person"] == [ids[row] for row in order]
     assert found["diagnosis"] == ANSWERS.release(
-        COLUMNS["diagnosis"][order].tolist(), found["person"], key=KEY, epsilon="0.5", release="in",
-        attribute="diagnosis",
+        COLUMNS["diagnosis"][order].tolist(), found["person"], key=KEY, epsilon="0.5", name="in",
+        column="diagnosis",
     )  # fmt: skip
     if isinstance(frame, pd.DataFrame) and not any(word in name for word in ("cat", "dict", "objects")):
         assert released["person"].dtype == frame["person"].dtype
@@ -279,7 +279,7 @@ def test_values_of_every_type(vault: rx.Vault, kind: str, name: str) -> None:
     mechanism = rx.Categorical(values)
     released = release(vault, made(kind, diagnosis=truth), columns={"diagnosis": mechanism})
     truth = [truth[row] for row in ORDER]
-    reports = mechanism.release(truth, list(range(ROWS)), key=KEY, epsilon="0.5", release="in", attribute="diagnosis")
+    reports = mechanism.release(truth, list(range(ROWS)), key=KEY, epsilon="0.5", name="in", column="diagnosis")
     assert read_columns(released)["diagnosis"] == reports
     assert rx.estimate(released).value.tolist() == mechanism.estimate(reports, epsilon="0.5").value.tolist()
 
@@ -296,7 +296,7 @@ ids_of = st.one_of(
 def test_kinds_agree(vault: rx.Vault, ids: list[Any], data: st.DataObject, epsilon: str) -> None:
     truth = data.draw(st.lists(st.sampled_from(VALUES), min_size=len(ids), max_size=len(ids)))
     name = f"example {next(EXAMPLES)}"
-    reports = ANSWERS.release(truth, ids, key=KEY, epsilon=epsilon, release=name, attribute="diagnosis")
+    reports = ANSWERS.release(truth, ids, key=KEY, epsilon=epsilon, name=name, column="diagnosis")
     pairs = sorted(zip(ids, reports, strict=True))
     wanted = {"person": [pair[0] for pair in pairs], "diagnosis": [pair[1] for pair in pairs]}
     for make in MAKERS.values():
@@ -359,7 +359,7 @@ def test_true_false_and_dates_are_declared_as_text(
     declared, ids = rx.Categorical(values), list(range(100))
     columns = {"person": ids, "diagnosis": truth * 50}
     released = read_columns(release(vault, MAKERS[kind](columns), columns={"diagnosis": declared}))
-    where: Any = {"key": KEY, "epsilon": "0.5", "release": "in", "attribute": "diagnosis"}
+    where: Any = {"key": KEY, "epsilon": "0.5", "name": "in", "column": "diagnosis"}
     assert released["diagnosis"] == declared.release(values * 50, ids, **where)
     pa_parquet.write_table(pa.table(columns), tmp_path / "in.parquet")
     from_file = release(vault, tmp_path / "in.parquet", columns={"diagnosis": declared}, output=tmp_path / "o.parquet")
@@ -369,7 +369,7 @@ def test_true_false_and_dates_are_declared_as_text(
 @every_kind
 def test_reports_are_not_true_values_and_no_rows_are_no_table(vault: rx.Vault, kind: str) -> None:
     released = release(vault, made(kind), "1", passthrough=["region"])
-    with refused(DescriptionError, column="diagnosis"):
+    with refused(MetadataError, column="diagnosis"):
         release(vault, released, "2", name="reports")
     none = made(kind).limit(0) if kind in ("lazy", "duckdb") else made(kind)[:0]
     with refused(TableFileError):

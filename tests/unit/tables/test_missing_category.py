@@ -17,10 +17,10 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.draw.stream import PathId
-from relaxdp.errors import CountsError, DescriptionError, ValuesError
+from relaxdp.errors import EstimationError, MetadataError, ValuesError
 from relaxdp.estimation.counts import Counts
-from relaxdp.mechanisms import Mechanism
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.sampling.stream import PathId
 from relaxdp.tables.counting import PairTally, count, count_pairs
 from relaxdp.tables.files import get_kind, get_sidecar
 from relaxdp.tables.frame_estimate import estimate_frames
@@ -38,7 +38,7 @@ LISTS: dict[str, list[Any]] = {
 
 
 def describe(mechanism: Mechanism, epsilon: Any, attribute: str = "answer") -> ColumnDescription:
-    encoding = mechanism.encoding
+    encoding = mechanism
     path = PathId("study", attribute)
     return ColumnDescription.of(
         encoding, encoding.level(epsilon), path=path, id_type="integer", key_fingerprint=KEY.fingerprint
@@ -46,9 +46,9 @@ def describe(mechanism: Mechanism, epsilon: Any, attribute: str = "answer") -> C
 
 
 def reports(mechanism: Mechanism, truths: Sequence[Any], epsilon: Any, attribute: str = "answer") -> Any:
-    where: Any = {"release": "study", "attribute": attribute}
+    where: Any = {"name": "study", "column": attribute}
     packed = mechanism.release(list(truths), list(range(len(truths))), key=KEY, epsilon=epsilon, **where)
-    return mechanism.encoding.column(*mechanism.encoding.read(packed))
+    return mechanism.column(*mechanism.read(packed))
 
 
 def write(path: Path, columns: dict[str, tuple[Mechanism, Any]], truths: Sequence[Any], **kept: Any) -> Path:
@@ -72,7 +72,7 @@ def estimated(counts: Counts | PairTally) -> Any:
 
 
 def expected_counts(mechanism: Mechanism, truths: Sequence[Any], epsilon: Any, attribute: str = "answer") -> list[int]:
-    counts, _ = mechanism.encoding.count_reports(reports(mechanism, truths, epsilon, attribute))
+    counts, _ = mechanism.count_reports(reports(mechanism, truths, epsilon, attribute))
     return [int(each) for each in counts]
 
 
@@ -91,7 +91,7 @@ def test_description(kind: str) -> None:
         written = json.loads(description.dumps())["columns"]["answer"]["values"]
         assert [each is None for each in written] == [each is None for each in LISTS[kind]]
         assert FileDescription.loads(description.dumps()) == description
-        assert description.columns["answer"].mechanism().encoding.params == mechanism.encoding.params
+        assert description.columns["answer"].mechanism().params == mechanism.params
 
 
 def test_two_nulls_are_damage() -> None:
@@ -156,7 +156,7 @@ def test_a_damaged_text_is_not_missing(tmp_path: Path, kind: str) -> None:
     file = write(tmp_path / "one.csv", {"answer": (mechanism, 1)}, LISTS[kind] * 20)
     lines = file.read_text("utf-8").splitlines()
     file.write_text("\n".join([lines[0], "0,oops", *lines[2:]]) + "\n", "utf-8")
-    with refused(CountsError, undeclared=1):
+    with refused(EstimationError, undeclared=1):
         count([file])
 
 
@@ -166,7 +166,7 @@ def test_a_null_is_not_a_report_where_it_is_not_declared(tmp_path: Path) -> None
     table = pa_parquet.read_table(file)
     text = FileDescription("id", {"answer": describe(other, 3)}).dumps()
     pa_parquet.write_table(table.replace_schema_metadata({METADATA_KEY: text.encode()}), file)
-    with refused(CountsError, values=2):
+    with refused(EstimationError, values=2):
         count([file])
 
 
@@ -188,7 +188,7 @@ def test_frames(kind: str, library: str) -> None:
     mechanism, truths = rx.Categorical(values), values * 30
     table = pa.table({"id": range(len(truths)), "answer": reports(mechanism, truths, 2)})
     said = FileDescription("id", {"answer": describe(mechanism, 2)})
-    found = estimate_frames([frames(table)[library]], [said], column=None, by=None, cross=None, method="average")
+    found: Any = estimate_frames([frames(table)[library]], [said], column=None, by=None, cross=None, method="average")
     assert found.counts.tolist() == expected_counts(mechanism, truths, 2)
 
 
@@ -204,9 +204,10 @@ def test_frames_without_a_value(frame: Any) -> None:
     mechanism = rx.Categorical(["flu", None])
     said = FileDescription("id", {"answer": describe(mechanism, 2)})
     asked: Any = {"column": None, "by": None, "cross": None, "method": "average"}
-    assert estimate_frames([frame], [said], **asked).counts.tolist() == [0, 2]
+    found: Any = estimate_frames([frame], [said], **asked)
+    assert found.counts.tolist() == [0, 2]
     other = FileDescription("id", {"answer": describe(rx.Categorical(["flu", "none"]), 2)})
-    with refused(DescriptionError):
+    with refused(MetadataError):
         estimate_frames([frame], [other], **asked)
 
 

@@ -15,7 +15,7 @@ from tests.commands import status_and_words
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.errors import DescriptionError
+from relaxdp.errors import MetadataError
 
 VALUES = ["yes", "no"]
 ROWS = 3000
@@ -62,9 +62,9 @@ def test_files_at_another_level(files: dict[str, Path], ending: str) -> None:
         f"{str(low)!r} describes itself: 'smokes' was released at epsilon 0.5. The given description is another"
         in message
     )
-    with refused(DescriptionError, column="smokes", own_epsilon="0.5", given_epsilon="2"):
+    with refused(MetadataError, column="smokes", own_epsilon="0.5", given_epsilon="2"):
         rx.estimate(low, description=high)
-    with refused(DescriptionError, column="smokes", own_epsilon="0.5", given_epsilon="2"):
+    with refused(MetadataError, column="smokes", own_epsilon="0.5", given_epsilon="2"):
         rx.count(low, description=high)
     assert np.array_equal(rx.estimate(low, description=low).value, own.value)
 
@@ -73,7 +73,7 @@ def test_one_file_of_a_folder_at_another_level(files: dict[str, Path]) -> None:
     Path("folder").mkdir()
     for name in ("0.5.parquet", "2.parquet"):
         shutil.copy(files[name], Path("folder", name))
-    with refused(DescriptionError, own_epsilon="2", given_epsilon="0.5"):
+    with refused(MetadataError, own_epsilon="2", given_epsilon="0.5"):
         rx.estimate("folder", description=files["0.5.parquet"])
 
 
@@ -81,10 +81,10 @@ def test_pass_through_columns_are_not_read_as_reports(vault: rx.Vault, files: di
     status, message = status_and_words("estimate", "2.parquet", "--description", "region.parquet")
     assert status == 2
     assert "'region' is not one of its released columns" in message
-    with refused(DescriptionError, column="region"):
+    with refused(MetadataError, column="region"):
         rx.estimate(pa_parquet.read_table("2.parquet"), description="region.parquet")
     frame = release(vault, pd.DataFrame(TABLE), "2").to_frame()
-    with refused(DescriptionError, column="region"):
+    with refused(MetadataError, column="region"):
         rx.estimate(frame, "region", mechanism=rx.Categorical(VALUES), epsilon=2)
 
 
@@ -98,9 +98,9 @@ def test_frames(vault: rx.Vault, kind: Any) -> None:
         {"mechanism": rx.Categorical(VALUES[::-1]), "epsilon": "0.5"},
         {"mechanism": rx.Unary(VALUES), "epsilon": "0.5"},
     ):
-        with refused(DescriptionError, column="smokes", own_epsilon="0.5"):
+        with refused(MetadataError, column="smokes", own_epsilon="0.5"):
             rx.estimate(low, "smokes", **given)
-    with refused(DescriptionError, own_epsilon="2", given_epsilon="0.5"):
+    with refused(MetadataError, own_epsilon="2", given_epsilon="0.5"):
         rx.estimate([low, high], description=[low, low])
     for given in ({"description": low}, {"mechanism": rx.Categorical(VALUES), "epsilon": "0.5"}):
         assert np.array_equal(rx.estimate(low, "smokes", **given).value, own.value)
@@ -109,5 +109,5 @@ def test_frames(vault: rx.Vault, kind: Any) -> None:
 def test_another_release(vault: rx.Vault, files: dict[str, Path]) -> None:
     """Else two releases could be counted as one, each person at one of the two levels."""
     release(vault, "in.parquet", "2", output="other.parquet", name="other")
-    with refused(DescriptionError, column="smokes"):
+    with refused(MetadataError, column="smokes"):
         rx.estimate(["0.5.parquet", "other.parquet"], description=["0.5.parquet", "2.parquet"])

@@ -125,9 +125,9 @@ def test_types_that_no_file_holds(place: Path) -> None:
 _WAIT = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from relaxdp.cli.streams import stops_in_order
+from relaxdp.cli.stdio import handle_signals
 from relaxdp.tables.source import open_source
-with stops_in_order():
+with handle_signals():
     with open_source("t.csv", sql=sys.argv[2]) as source:
         print("open", flush=True)
         sys.stdin.read()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,16 @@ import pytest
 from tests.patience import PATIENCE
 
 import relaxdp as rx
-from relaxdp.draw.stream import PathId
 from relaxdp.errors import (
+    ArgumentError,
     ColumnError,
-    DescriptionError,
-    ObjectIdError,
-    OptionError,
+    IdError,
+    MetadataError,
     RelaxdpError,
-    TableDamagedError,
     TableFileError,
     UnknownColumnError,
 )
+from relaxdp.sampling.stream import PathId
 from relaxdp.tables import sorting
 from relaxdp.tables.columns import ColumnNames, check_columns
 from relaxdp.tables.files import BATCH_ROWS, SIDECAR
@@ -100,7 +99,7 @@ def rejected(kind: type[RelaxdpError], words: str = ".") -> Iterator[pytest.Exce
 
 
 def describe_reports() -> FileDescription:
-    encoding = rx.Categorical(["flu", "none"]).encoding
+    encoding = rx.Categorical(["flu", "none"])
     described = ColumnDescription.of(encoding, encoding.level("1"), path=PathId("r", "illness"))
     return FileDescription("id", {"illness": described}, rows=3)
 
@@ -269,8 +268,8 @@ def test_an_address_keeps_its_secrets() -> None:
     ("t.csv", f"id,a\n1,{SECRET}ü\n".encode("latin-1"), TableFileError, "encoding='latin-1'"),
     ("t.csv", "id,a\n" + "1,b\n" * 100_000 + f"1,{SECRET}ü\n", TableFileError, "encoding='latin-1'"),
     ("t.csv", "", TableFileError, "empty"),
-    ("t.csv.gz", f"id,a\n1,{SECRET}\n", TableDamagedError, "damaged"),
-    ("t.parquet", f"id,a\n1,{SECRET}\n", TableDamagedError, "damaged"),
+    ("t.csv.gz", f"id,a\n1,{SECRET}\n", TableFileError, "damaged"),
+    ("t.parquet", f"id,a\n1,{SECRET}\n", TableFileError, "damaged"),
     ("t.xlsx", "", TableFileError, "does not end in .parquet, .csv or .tsv"),
 ])  # fmt: skip
 def test_files_that_cannot_be_read(
@@ -321,11 +320,11 @@ def test_spilled_rows_are_private_and_removed(tmp_path: Path, monkeypatch: pytes
 _SORTING = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from relaxdp.cli.streams import stops_in_order
+from relaxdp.cli.stdio import handle_signals
 from relaxdp.tables import sorting
 from relaxdp.tables.source import open_source
 sorting._relation = lambda *_: print(flush=True) or "(SELECT sum(range) AS c0 FROM range(300000000000))"
-with stops_in_order(), open_source("t.csv") as source:
+with handle_signals(), open_source("t.csv") as source:
     source.sort()
     with source.batches(["id"], "id") as batches:
         next(batches)
@@ -342,6 +341,12 @@ def test_a_sort_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Si
         assert process.stdout is not None
         assert process.stdout.readline() == b"\n"  # its folder is there
         process.send_signal(number)
+        # DuckDB forgets an interrupt that comes as a query begins: a person presses Ctrl-C again, systems send one.
+        for _ in range(20 if number == signal.SIGINT else 0):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+                break
+            process.send_signal(number)
         process.communicate(timeout=PATIENCE)
     assert process.returncode != 0
     assert list(spills.iterdir()) == []
@@ -364,7 +369,7 @@ def test_missing_and_repeated_ids_name_the_rows(tmp_path: Path, kind: str, ids: 
     elif kind == "csv":
         data = tmp_path / "t.csv"
         data.write_text("id,a\n" + "".join(f"{'' if each is None else each},x\n" for each in ids))
-    with open_source(data) as source, rejected(ObjectIdError, words):
+    with open_source(data) as source, rejected(IdError, words):
         read(source, ["id", "a"])
 
 
@@ -418,13 +423,13 @@ def test_reports_are_recognised(tmp_path: Path) -> None:
     for each in data:
         with open_source(each) as source:
             assert source.reports == said, each
-    with rejected(DescriptionError, "was released by relaxdp"), open_source(tmp_path / "t.csv", sql="FROM input"):
+    with rejected(MetadataError, "was released by relaxdp"), open_source(tmp_path / "t.csv", sql="FROM input"):
         pass
     (tmp_path / f"t.csv{SIDECAR}").write_bytes(b"\xff")
-    with rejected(DescriptionError, "cannot be read"), open_source(tmp_path / "t.csv"):
+    with rejected(MetadataError, "cannot be read"), open_source(tmp_path / "t.csv"):
         pass
 
 
 def test_sql_is_for_files() -> None:
-    with rejected(OptionError, "DuckDB relation"), open_source(TABLE, sql="FROM input"):
+    with rejected(ArgumentError, "DuckDB relation"), open_source(TABLE, sql="FROM input"):
         pass

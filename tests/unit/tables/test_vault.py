@@ -20,8 +20,8 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.encodings.protocol import Truths
-from relaxdp.errors import OldVaultError, SnapshotError, VaultError
+from relaxdp.errors import OldVaultError, VaultError
+from relaxdp.mechanisms.base import Truths
 from relaxdp.tables import release as transaction
 from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.snapshot import Comparison, Kind, Rows
@@ -137,7 +137,7 @@ def test_a_run_out_of_order_is_rejected() -> None:
                 yield Rows(pa.array([first, first + 1]), Truths(np.zeros(2, np.uint64)))
 
     comparison = Comparison(Disordered(), has_left=False)  # type: ignore[arg-type]
-    with refused(SnapshotError, says="order"):
+    with refused(VaultError, says="order"):
         comparison.add(Rows(pa.array([9]), Truths(np.zeros(1, np.uint64))))
 
 
@@ -186,6 +186,22 @@ def test_a_backup_with_the_key_is_a_vault_without_the_first_one(
     assert rx.Vault("copy.vault").check().is_good
     with refused(VaultError, says="is missing"):
         rx.Vault("bare.vault")
+
+
+def test_releases_and_balances_print_as_tables_with_the_risk(vault: rx.Vault) -> None:
+    assert repr(vault).splitlines() == [
+        "Vault 'study.vault': spent 0 of the budget 9, 9 remaining.",
+        "Nothing was released yet.",
+    ]
+    made = release(vault, pd.DataFrame({"id": range(1000), "answer": [VALUES[0]] * 1000}))
+    risk = "Risk at epsilon 1 of all releases together: a guess between two answers is right at most 73.2 % of the time"
+    for text in (repr(made), repr(vault), made._repr_html_(), vault._repr_html_()):
+        assert "k-ary randomized response" in text
+        assert risk in text
+    # Columns may depend on one another, so a second one raises the risk of both.
+    second = release(vault, pd.DataFrame({"id": range(1000), "answer": [VALUES[0]] * 1000}), name="second")
+    assert "at most 88.1 %" in repr(second).splitlines()[2]
+    assert vault.releases()["risk"].tolist() == ["at most 88.1 %"] * 2
 
 
 def test_a_lazy_frame_is_released_without_a_warning(vault: rx.Vault) -> None:

@@ -139,7 +139,6 @@ RELEASES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "accepts new rows in words": lambda: (TABLE, {"accept_new_rows": "no"}),
     "accepts new rows by a list": lambda: (TABLE, {"accept_new_rows": [True]}),
     "dry run in words": lambda: (TABLE, {"dry_run": "no"}),
-    "pass-through None": lambda: (TABLE, {"passthrough": None}),
     "pass-through is a number": lambda: (TABLE, {"passthrough": 1.5}),
     "pass-through with commas": lambda: (TABLE, {"passthrough": "ward,weight"}),
     "a list as id": lambda: (TABLE, {"id": ["patient"]}),

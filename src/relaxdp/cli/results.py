@@ -1,0 +1,188 @@
+"""One rendering of results for all commands: as a table with bars, as JSON, or as CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.bar import Bar
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from relaxdp.cli.messages import print_done
+from relaxdp.errors import ArgumentError, TableFileError
+from relaxdp.estimation.result import IMPLAUSIBLE, EstimateRow
+
+_MAX_BAR, _MIN_BAR = 24, 6
+# A narrower label cannot be read. A label up to the second width keeps it, and the bar shrinks.
+_MIN_LABEL, _EASY_LABEL = 6, 24
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One row of a table: labels, numbers, the length of its bar, and whether a line follows it."""
+
+    labels: Sequence[str]
+    numbers: Sequence[str]
+    bar: float = 0.0
+    ends_group: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """A result as people and programs read it."""
+
+    heading: str
+    labels: Sequence[str]
+    """The headings of the columns with labels, and of those with numbers."""
+    numbers: Sequence[str]
+    rows: Sequence[TableRow]
+    document: Mapping[str, Any]
+    """The JSON document."""
+    records: Sequence[Mapping[str, Any]]
+    """The rows of the CSV file, all with the same fields."""
+    notes: Sequence[str] = ()
+    longest_bar: float | None = None
+    """The number that a full bar stands for; None for a table without bars."""
+    is_implausible: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """The options --json, --csv and --plot, which are checked before anything is computed."""
+
+    as_json: bool
+    as_csv: bool
+    plot: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.as_csv:
+            raise ArgumentError("--json and --csv cannot be combined.", hint="Leave one of them out.")
+        if self.plot is not None and self.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise TableFileError("{path!r}: the ending of a plot must be .png, .svg or .pdf.", path=str(self.plot))
+
+    @property
+    def is_for_programs(self) -> bool:
+        """Whether all rows are printed, in a format for programs."""
+        return self.as_json or self.as_csv
+
+
+def print_result(view: ResultView, output: OutputOptions) -> None:
+    """Print a result in the format that was chosen."""
+    if output.as_json:
+        print_json(view.document)
+    elif output.as_csv:
+        writer = csv.DictWriter(sys.stdout, list(view.records[0]) if view.records else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(view.records)
+    else:
+        _print_table(view)
+    if view.is_implausible:
+        typer.echo(IMPLAUSIBLE, err=output.is_for_programs)
+    if output.plot is not None and not output.is_for_programs:
+        print_done(f"wrote the plot {output.plot}")
+
+
+def print_json(document: Any) -> None:
+    """Print a document for programs, in one line."""
+    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def clean_text(text: str) -> str:
+    """Return text without control characters: a file may come from a stranger, and a terminal obeys them."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def format_label(label: Any) -> str:
+    """Return a value or a group as a table shows it."""
+    if label is None:
+        return "(missing)"
+    return label.hex() if isinstance(label, bytes) else clean_text(str(label))
+
+
+def convert_label(label: Any) -> Any:
+    """Return a value as JSON has it."""
+    if label is None or isinstance(label, str | int | float):
+        return label
+    return label.hex() if isinstance(label, bytes) else str(label)
+
+
+def format_number(number: float) -> str:
+    """Return an estimate or an end of an interval with as many digits as a table has room for."""
+    return f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}"
+
+
+def make_interval_row(
+    row: EstimateRow, bar: float, *, before: Sequence[str] = (), after: Sequence[str] = (), ends_group: bool = False
+) -> TableRow:
+    """Return the table row of an estimate; a star marks one outside of the possible range."""
+    keys = [format_label(each) for each in row.keys]
+    keys[-1] += "" if row.beyond is None else " *"
+    return TableRow(
+        [*before, *keys, *after], list(map(format_number, (row.estimate, row.low, row.high))), bar, ends_group
+    )
+
+
+def describe_stars(rows: Sequence[EstimateRow]) -> list[str]:
+    """Return the note that explains the stars, if there are any."""
+    sides = sorted({row.beyond for row in rows if row.beyond is not None}, reverse=True)
+    if not sides:
+        return []
+    return [
+        f"* {' or '.join(sides)} what can be told at this level: noise took the estimate out of the possible range, "
+        "farther than its error reaches. The interval is the bound that an estimate at the edge would give."
+    ]
+
+
+def _print_table(view: ResultView) -> None:
+    console = Console()
+    console.print(Text(view.heading))
+    if view.rows:
+        table, width = _make_table(view, console.width)
+        # A number is never cut: if the least width is too wide, the terminal breaks the lines.
+        (console if width <= console.width else Console(width=width)).print(table)
+    for note in view.notes:
+        console.print(Text(note))
+
+
+def _make_table(view: ResultView, room: int) -> tuple[Table, int]:
+    """Return the table and its width, which is never so small that a number is cut."""
+    numbers = [max(map(cell_len, each)) for each in zip(view.numbers, *(row.numbers for row in view.rows), strict=True)]
+    natural = [max(map(cell_len, each)) for each in zip(view.labels, *(row.labels for row in view.rows), strict=True)]
+    left = room - sum(numbers) - 3 * (len(natural) + len(numbers)) - 1
+    labels, bar = _fit_widths(natural, left, 0 if view.longest_bar is None else _MAX_BAR)
+    table = Table()
+    for heading, width in zip(view.labels, labels, strict=True):
+        table.add_column(Text(heading), overflow="fold", width=width)
+    for heading, width in zip(view.numbers, numbers, strict=True):
+        table.add_column(Text(heading), justify="right", no_wrap=True, width=width)
+    if bar:
+        table.add_column("", width=bar, no_wrap=True)
+    for row in view.rows:
+        bars = [Bar(view.longest_bar or 1.0, 0, row.bar, width=bar)] if bar else []
+        table.add_row(*map(Text, row.labels), *map(Text, row.numbers), *bars, end_section=row.ends_group)
+    columns = [*labels, *numbers, *([bar] if bar else [])]
+    return table, sum(columns) + 3 * len(columns) + 1  # Each column has a line and two blanks.
+
+
+def _fit_widths(natural: list[int], room: int, max_bar: int) -> tuple[list[int], int]:
+    """Return the widths of labels and bar, 0 for none: the bar shrinks and goes before labels are folded."""
+    if not natural:
+        return [], 0
+    left = room - sum(min(each, _EASY_LABEL) for each in natural) - 3
+    bar = min(max_bar // len(natural), left)
+    if bar < _MIN_BAR:
+        bar = 0
+    room -= bar + 3 if bar else 0
+    most = max(natural)
+    while most > _MIN_LABEL and sum(min(each, most) for each in natural) > room:
+        most -= 1
+    return [min(each, most) for each in natural], bar

@@ -1,0 +1,154 @@
+"""Standard output and signals: every text can be written, all output is flushed, and a signal ends in order."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TextIO
+
+from relaxdp.errors import RelaxdpError
+from relaxdp.tables.interrupts import is_leaving, leave, stay
+
+_ERROR_HANDLER = "relaxdp.escape"
+_ASCII = "relaxdp_ascii"
+# What our own tables and bars are drawn with, and plain letters that look like it.
+_SIMILAR = {"±": "+-", "…": "~", **{chr(block): "#" for block in range(0x2580, 0x25A0)}}
+
+
+def _escape_missing(problem: UnicodeError) -> tuple[str, int]:
+    """Write letters that an encoding does not have like JSON: no two texts become one, and JSON stays valid."""
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    missing = problem.object[problem.start : problem.end]
+    return "".join(_SIMILAR.get(letter) or _escape(letter) for letter in missing), problem.end
+
+
+def _escape(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
+def _find_ascii(name: str) -> codecs.CodecInfo | None:
+    """Return ASCII under another name: typer takes "ascii" for a mistake and writes UTF-8 instead."""
+    if name != _ASCII:
+        return None
+    plain = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        plain.encode, plain.decode, plain.streamreader, plain.streamwriter, plain.incrementalencoder,
+        plain.incrementaldecoder, _ASCII,
+    )  # fmt: skip
+
+
+def accept_all_text() -> None:
+    """Let standard output take every text in every character set, as Python does for standard error."""
+    codecs.register_error(_ERROR_HANDLER, _escape_missing)
+    codecs.register(_find_ascii)
+    stream = sys.stdout
+    # Who chose another way of handling it (PYTHONIOENCODING=ascii:replace) keeps that one.
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+        is_ascii = codecs.lookup(stream.encoding).name == "ascii"
+        stream.reconfigure(encoding=_ASCII if is_ascii else stream.encoding, errors=_ERROR_HANDLER)
+
+
+@contextmanager
+def flush_output() -> Iterator[None]:
+    """Flush the output at the end. If it cannot be written, print one sentence and exit.
+
+    A closed pipe is not an error: its reader has read enough.
+    """
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as problem:
+        stuck = None if isinstance(problem, RelaxdpError) else next(filter(_is_stuck, (sys.stdout, sys.stderr)), None)
+        if stuck is None:
+            raise
+        _redirect_to_null(stuck)
+        if not isinstance(problem, BrokenPipeError):
+            print_error(f"Error: The output cannot be written: {problem.strerror}.\nThe command itself was completed.")
+        sys.exit(1)
+
+
+def print_error(sentence: str) -> None:
+    """Print what went wrong. If standard error is closed, the exit status still shows it."""
+    try:
+        sys.stderr.write(f"{sentence}\n")
+    except OSError:
+        _redirect_to_null(sys.stderr)
+
+
+def _is_stuck(stream: TextIO | None) -> bool:
+    """Tell whether a stream cannot be written. It is tried, because an error does not name its stream."""
+    if stream is None:
+        return False
+    try:
+        stream.write("\n")
+        stream.flush()
+    except OSError:
+        return True
+    return False
+
+
+def _redirect_to_null(stream: TextIO) -> None:
+    """Redirect a stream to the null device: Python would report its unwritten rest at exit."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, stream.fileno())
+        finally:
+            os.close(nowhere)
+
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+@contextmanager
+def handle_signals() -> Iterator[None]:
+    """Handle SIGTERM and SIGHUP like Ctrl-C: by default they would leave unfinished files with true values.
+
+    The exit status is 128 plus the number of the signal. A signal that is ignored (nohup) stays ignored.
+    """
+    asked: list[signal.Signals] = []
+    is_served = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal is_served
+        if asked and (is_served or is_leaving()):  # systems send several, and none may interrupt the tidying up
+            return
+        asked.append(signal.Signals(number))
+        logging.disable()  # libraries show where they were interrupted
+        interrupt = signal.getsignal(signal.SIGINT)
+        if callable(interrupt) and interrupt is not signal.default_int_handler:
+            with suppress(KeyboardInterrupt):
+                interrupt(signal.SIGINT, frame)  # the server's ends its connections and goes on until they have ended
+                is_served = True  # a second one would be taken for impatience, and cut them off
+                return
+            # Spark's has cancelled its tasks.
+        # Not a KeyboardInterrupt, after which Python may end itself by that signal, whatever the exit status is to be.
+        leave(number, 128 + number)
+
+    mine = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in mine:
+        signal.signal(number, stop)
+    try:
+        yield
+    except BaseException as problem:
+        if not asked or (isinstance(problem, SystemExit) and not problem.code):
+            raise
+        print_error(f"Error: Stopped by {asked[0].name}.\nUnfinished files were removed.")
+        sys.exit(128 + asked[0])
+    finally:
+        stay()
+        logging.disable(logging.NOTSET)
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)

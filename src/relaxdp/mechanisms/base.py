@@ -1,0 +1,366 @@
+"""The base class of all mechanisms. A subclass gets the path, Algorithm 1, tables, campaigns and the market.
+
+Two mechanisms differ only in how a value becomes symbols and in how epsilon becomes the retention of a symbol. So that
+is all that a subclass states. Drawing, relaxing, blurring and accounting are written once, elsewhere.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from relaxdp.errors import LevelError, MechanismError
+from relaxdp.mechanisms.packed import (
+    SEED_BYTES,
+    Codes,
+    count_packed,
+    histogram,
+    pack_reports,
+    packed_array,
+    packed_matrix,
+    slice_reports,
+    unpack_reports,
+    whole_bytes,
+)
+from relaxdp.sampling.stream import PathId, PathName, Purpose, Words
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text, release_threshold
+from relaxdp.theory.level import Level
+from relaxdp.theory.response import Support
+
+if TYPE_CHECKING:
+    from relaxdp.mechanisms.keyed_reports import ReportPath
+    from relaxdp.sampling.keys import Key
+
+Joint = Literal["exclusive", "independent", "unknown"]
+Domain = Literal["values", "range", "words"]
+
+PUBLIC: tuple[Purpose, ...] = ("seed", "cohort")
+"""Kept randomness that everybody may see: a function of the individual alone."""
+# So many symbols, or supported values, at a time that an array of them stays in the processor's cache.
+BATCH = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Truths:
+    """The true values of some individuals, in the form in which the stream takes them. Its `repr` shows none."""
+
+    index: Words
+    """The index of each true value among the declared values, or zeros where values have no index."""
+    suffix: Words | None = None
+    """Where values have no index: their canonical bytes, as (blocks, individuals, 2) words."""
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, selection: slice | NDArray[np.intp]) -> Truths:
+        # Contiguous, because AES takes whole rows: NumPy's own order would put the blocks of one individual together.
+        chosen = None if self.suffix is None else np.ascontiguousarray(self.suffix[:, selection])
+        return Truths(self.index[selection], chosen)
+
+
+class Permanent(Protocol):
+    """Randomness that an individual draws once and keeps: a coin, a rounding, a hash seed, a cohort.
+
+    On the path it is keyed, so it is the same whenever it is asked for. For Algorithm 1 it is fresh and stored. Seeds
+    and cohorts are public, so they do not depend on the true value.
+    """
+
+    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+        """Return one uniform word per individual, for one purpose and symbol: the same word at every call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The weight of each label, where the answer is a mean: the sum of weights times shares of labels."""
+
+    weights: tuple[float, ...]
+    least: float
+    """The least and the most that the mean can be."""
+    most: float
+    absent: int | None = None
+    """The label of individuals without a number: then it is the mean of all others, whose number is estimated too."""
+    window: int | None = None
+    """Where a number is spread evenly over so many labels in a row: then the whole distribution can be estimated."""
+
+
+class Mechanism(ABC):
+    """Define how a value becomes symbols, how epsilon becomes retention, and which values a report supports.
+
+    A report is the codes of its symbols and, where `seeded`, a public word of its individual. Blur, bridge and
+    Algorithm 1 act on the codes. The seed stays as it is. Reports of one symbol without a seed are labels, all others
+    are packed into bytes.
+
+    To add a mechanism, write a subclass with `name`, `params`, `labels`, `threshold`, `truths` and `symbol_truths`.
+
+    Example:
+        >>> from relaxdp import Categorical
+        >>> answers = Categorical(["flu", "covid", "none"])
+        >>> isinstance(answers, Mechanism), answers.alphabet, answers.symbols
+        (True, 3, 1)
+    """
+
+    name: str
+    """The name in the stream, in ledgers and in files."""
+    alphabet: int
+    """How many values a symbol can take."""
+    symbols: int = 1
+    """How many symbols a report has."""
+    seeded: bool = False
+    """Whether a report carries a public word of its individual, such as the seed of a hash."""
+    joint: Joint = "unknown"
+    """How the supports of two values go together, given all true values.
+
+    "exclusive": a report supports exactly one value. "independent": whether it supports one value is independent of
+    whether it supports another. It decides covariances and simultaneous intervals of two values. "unknown" is always
+    safe.
+    """
+    domain: Domain = "values"
+    """The kind of declaration: a list of values, a range of numbers, or nothing, because any word may occur."""
+
+    @property
+    @abstractmethod
+    def params(self) -> bytes:
+        """The bytes that tell this mechanism from others of the same name; they are bound into the stream."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> Sequence[Any]:
+        """The values that are estimated, as people read them."""
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """The declaration as plain JSON: `values`, or `range` and `clip`."""
+        return {}
+
+    @property
+    def options(self) -> dict[str, int]:
+        """The other arguments of the constructor, as plain JSON."""
+        return {}
+
+    @property
+    def measure(self) -> Measure | None:
+        """How a mean is estimated; None where the shares of the labels are estimated."""
+        return None
+
+    # Levels.
+
+    def threshold(self, epsilon: Decimal) -> int:
+        """Return the threshold of every symbol at which a whole report is epsilon-private, rounded down.
+
+        A subclass defines it. All other code uses `level`.
+        """
+        return release_threshold(epsilon, self.alphabet)
+
+    @property
+    def scale(self) -> tuple[str, bytes]:
+        """Name and parameters: levels of the same scale can be compared."""
+        return self.name, self.params
+
+    def level(self, epsilon: Epsilon, threshold: int | None = None) -> Level:
+        """Return the level of an epsilon: the only place where levels are made.
+
+        `threshold` is that of reports which were drawn elsewhere; one that reveals more than epsilon is rejected.
+        """
+        exact = as_epsilon(epsilon)
+        most = self.threshold(exact)
+        if threshold is not None and not 0 < threshold <= most:
+            raise LevelError(
+                "The threshold {threshold} does not belong to epsilon {epsilon}. It must be from 1 to {most}.",
+                hint="Pass the threshold that the reports state, or only epsilon.",
+                epsilon=epsilon_text(exact),
+                threshold=str(threshold),
+                most=str(most),
+            )
+        return Level(exact, most if threshold is None else threshold, self.scale)
+
+    def require_level(self, level: Level) -> Level:
+        """Return a level of this mechanism; reject one of another, whose threshold would mean something else."""
+        if level.scale != self.scale:
+            raise LevelError(
+                "The level belongs to the mechanism {given!r}, not to {mechanism!r} with these parameters.",
+                hint="Create the level with mechanism.level(0.5).",
+                given=level.scale[0],
+                mechanism=self.name,
+            )
+        return level
+
+    def path_name(self, path: PathId) -> PathName:
+        """Return what binds this mechanism to a path."""
+        return PathName(path, self.name, self.alphabet, self.params)
+
+    # From true values to symbols.
+
+    @abstractmethod
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        """Return the true values of a column, or reject it. An error names the row, never the value."""
+
+    @abstractmethod
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+        """Return what each individual would report without noise, as codes of shape (individuals, symbols)."""
+
+    def seeds(self, permanent: Permanent) -> Words | None:
+        """Return the public word of each individual; None unless `seeded`."""
+        return permanent.words("seed") if self.seeded else None
+
+    # From symbols to reports, and back.
+
+    @property
+    def report_width(self) -> int | None:
+        """How many bytes a packed report has; None where a report is a label."""
+        if self.symbols > 1:
+            return -(-self.symbols // 8)
+        return SEED_BYTES + whole_bytes(self.alphabet) if self.seeded else None
+
+    @property
+    def report_type(self) -> Any:
+        """The Arrow type of a column of reports."""
+        return pa.array(self.labels[:1]).type if self.report_width is None else pa.binary(self.report_width)
+
+    def column(self, codes: Codes, seeds: Words | None = None) -> Any:
+        """Return reports as an Arrow array of `report_type`, from codes of shape (individuals, symbols)."""
+        if self.report_width is None:
+            return pa.array(self.labels, self.report_type).take(pa.array(codes[:, 0]))
+        return packed_array(pack_reports(self, codes, seeds))
+
+    def reports(self, codes: Codes, seeds: Words | None = None) -> list[Any]:
+        """Return reports as Python objects."""
+        if self.report_width is None:
+            return [self.labels[code] for code in codes[:, 0].tolist()]
+        return [row.tobytes() for row in pack_reports(self, codes, seeds)]
+
+    def read(self, column: Any) -> tuple[Codes, Words | None]:
+        """Return codes and seeds of a column of reports: the inverse of `column`."""
+        if self.report_width is None:
+            return self.read_labels(column), None
+        return unpack_reports(self, packed_matrix(column, self.report_width))
+
+    def read_labels(self, column: Any) -> Codes:
+        """Return the codes of a column of labels, where reports are labels."""
+        raise NotImplementedError
+
+    # From reports to counts.
+
+    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+        """Return which values each report supports, of shape (individuals, labels)."""
+        return np.asarray(codes[:, :1] == np.arange(self.alphabet)) if self.symbols == 1 else codes.astype(np.bool_)
+
+    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+        """Return how many individuals support each value; counts of disjoint groups may be added."""
+        if self.joint == "exclusive" and self.symbols == 1:
+            return histogram(codes[:, 0], self.alphabet)
+        counts = np.zeros(len(self.labels), dtype=np.int64)
+        step = max(1, BATCH // len(self.labels))
+        for start in range(0, len(codes), step):
+            part = slice(start, start + step)
+            counts += np.count_nonzero(self.supports(codes[part], None if seeds is None else seeds[part]), axis=0)
+        return counts
+
+    def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
+        """Return the counts of a column of reports, and how many reports there are; a piece at a time."""
+        width = self.report_width
+        column = slice_reports(self, column)
+        counts = np.zeros(len(self.labels), dtype=np.int64)
+        step = max(1, BATCH // (width or 1))
+        for start in range(0, len(column), step):
+            part = column[start : start + step]
+            counts += self.count(self.read_labels(part)) if width is None else count_packed(self, part)
+        return counts, len(column)
+
+    def support(self, keep: Fraction) -> Support:
+        """Return with which probability a report supports a value, at retention `keep` of every symbol."""
+        return Support.from_one_symbol(keep, self.alphabet)
+
+    # The public methods.
+
+    def path(self, value: Any, *, key: Key, id: object, name: str, column: str) -> ReportPath:
+        """Return the path of one individual: its report at any level, in any order, always the same.
+
+        Args:
+            value: The true value: one of the declared values, or a number of the range.
+            key: The secret key, such as `rx.Key.generate()`.
+            id: The id of the individual: a whole number, text, bytes or a UUID.
+            name: The name of the release. Another name is another path, whose cost adds up.
+            column: The name of the column, or of the question.
+
+        Returns:
+            The path. `path.at(0.5)` is its report at epsilon 0.5.
+
+        Raises:
+            UndeclaredValueError: The value is not one of the declared values.
+            RangeError: The number is outside of the range.
+            IdError: The id is missing or of another type.
+            KeyFileError: The key is not a `Key`.
+        """
+        from relaxdp.mechanisms.keyed_reports import ReportPath  # noqa: PLC0415 (which needs this module)
+
+        return ReportPath(self, value, key=key, object_id=id, path=PathId(name, column))
+
+    def release(self, values: Any, ids: Any, *, key: Key, epsilon: Epsilon, name: str, column: str) -> Any:
+        """Return the reports of many individuals at one level, without accounting; a `Vault` keeps a budget.
+
+        The same call again gives the same reports. A call with a larger `epsilon` relaxes them.
+
+        Args:
+            values: The true values: a list, NumPy array, pyarrow array, pandas or polars series.
+            ids: The id of each individual, row by row, each once.
+            key: The secret key.
+            epsilon: The level.
+            name: The name of the release. Another name is another path, whose cost adds up.
+            column: The name of the column.
+
+        Returns:
+            Reports, in the same kind of container as `values`. Packed reports of a NumPy array are a matrix of bytes.
+
+        Raises:
+            UndeclaredValueError: A value is not one of the declared values.
+            RangeError: A number is outside of the range.
+            IdError: An id is missing, repeated or of another type.
+            ColumnError: The columns do not have the same length, or are not lists, arrays or series.
+            EpsilonError: Epsilon is not a positive number, or is too small.
+        """
+        from relaxdp.mechanisms.keyed_reports import release_column  # noqa: PLC0415 (which needs this module)
+
+        return release_column(self, values, ids, key=key, epsilon=epsilon, path=PathId(name, column))
+
+    def estimate(self, reports: Any, *, epsilon: Epsilon) -> Any:
+        """Estimate shares or a mean from reports at one level.
+
+        For individuals at different levels, and for counts made elsewhere, use `rx.Counts`.
+
+        Args:
+            reports: The reports: a list, NumPy array, pyarrow array, pandas or polars series.
+            epsilon: The epsilon of the reports.
+
+        Returns:
+            The estimate, with confidence intervals.
+
+        Raises:
+            EstimationError: A report does not fit the mechanism.
+        """
+        from relaxdp.estimation.counts import Counts  # noqa: PLC0415 (which needs this module)
+
+        counts = Counts(self)
+        counts.add(reports, epsilon=epsilon)
+        return counts.estimate()
+
+
+def check_option(option: str, number: object, least: int, most: int) -> None:
+    """Reject what is not a whole number in a range."""
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+        raise MechanismError(
+            "`{option}` must be a whole number from {least} to {most:,}, not {number!r}.",
+            hint="Pass a number in this range, such as {option}={least}.",
+            option=option,
+            least=least,
+            most=most,
+            number=number,
+        )

@@ -1,0 +1,237 @@
+"""RAPPOR's Bloom filters on the keyed path: a word becomes the bits of a filter, each bit a randomized response."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from relaxdp.errors import ColumnError, RapporError, on_error
+from relaxdp.mechanisms.base import Domain, Joint, Mechanism, Permanent, Truths
+from relaxdp.mechanisms.bloom_filter import ALL_COHORTS, BloomShape, bloom_threshold
+from relaxdp.mechanisms.keyed_reports import KeptWords, KeyedPermanent, release_codes
+from relaxdp.mechanisms.packed import Codes, Packed, pack_bits, packed_array
+from relaxdp.sampling.columns import ids_to_arrow, read_ids, to_arrow
+from relaxdp.sampling.keys import Key
+from relaxdp.sampling.stream import CHUNK, Messages, PathId, Words
+from relaxdp.theory.level import Level, Scale
+
+Cohorts = NDArray[np.uint32]
+_HEADER_BYTES, _BLOCK = 8, 16
+
+
+class Bloom(Mechanism):
+    """The Bloom filter of a word in one cohort: k bits of which the word sets h, and every bit at epsilon / (2 h).
+
+    A word has no index, so its bytes go into the stream. The cohort is part of the path: a device that changed it
+    would be on another path. Without a cohort the mechanism is that of the whole release, in ledgers and files.
+
+    Claim: the guarantee of the whole report is reached and not exceeded, at every level and by all levels together;
+    tests/exact/rappor/test_bloom.py.
+
+    Args:
+        shape: The numbers of bits, hashes and cohorts.
+        cohort: The cohort; by default all of them together.
+
+    Raises:
+        RapporError: The cohort does not exist.
+
+    Example:
+        >>> from relaxdp.mechanisms.bloom_filter import BloomShape
+        >>> Bloom(BloomShape(bits=16, hashes=2, cohorts=64)).symbols
+        16
+    """
+
+    name = "bloom"
+    alphabet = 2
+    joint: Joint = "independent"
+    domain: Domain = "words"
+
+    def __init__(self, shape: BloomShape, cohort: int = ALL_COHORTS) -> None:
+        if cohort != ALL_COHORTS:
+            shape.check_cohort(cohort)
+        self.shape, self.cohort, self.symbols = shape, cohort, shape.bits
+
+    @property
+    def params(self) -> bytes:
+        """The numbers of bits, hashes and cohorts, the cohort, and the name of the hash."""
+        return self.shape.params(self.cohort)
+
+    @property
+    def options(self) -> dict[str, int]:
+        numbers = {"bits": self.shape.bits, "hashes": self.shape.hashes, "cohorts": self.shape.cohorts}
+        return numbers if self.cohort == ALL_COHORTS else {**numbers, "cohort": self.cohort}
+
+    @property
+    def labels(self) -> range:
+        """The numbers of the bits, which are counted. Words are found from the counts of all cohorts."""
+        return range(self.shape.bits)
+
+    @property
+    def scale(self) -> Scale:
+        """That of the shape: all cohorts have the same levels."""
+        return self.name, self.shape.params(ALL_COHORTS)
+
+    @property
+    def report_width(self) -> int:
+        """A filter is packed even if it has only one bit."""
+        return -(-self.shape.bits // 8)
+
+    def threshold(self, epsilon: Decimal) -> int:
+        return bloom_threshold(self.shape, epsilon)
+
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        """Return the words' canonical bytes, which must all have the same number of blocks (see `release_bloom`)."""
+        words = read_words(self.shape, column, first_row)
+        groups = list(read_ids(words, first_row).groups())
+        if len(groups) > 1:
+            raise RapporError(
+                "Words of different lengths cannot be encoded at once.",
+                hint="Use release_bloom(...), which groups them by length.",
+            )
+        suffix = groups[0][1] if groups else np.empty((1, 0, 2), dtype=np.uint64)
+        return Truths(np.zeros(len(words), dtype=np.uint64), suffix)
+
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+        assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
+        rows = np.ascontiguousarray(truths.suffix.transpose(1, 0, 2)).reshape(len(truths), -1).view(np.uint8)
+        lengths = np.ascontiguousarray(rows[:, 4:_HEADER_BYTES]).view("<u4").ravel()
+        filters = np.zeros((len(truths), self.symbols), dtype=np.uint8)
+        known: dict[bytes, list[int]] = {}
+        for row, length in enumerate(lengths.tolist()):
+            word = rows[row, _HEADER_BYTES : _HEADER_BYTES + length].tobytes()
+            if word not in known:
+                known[word] = list(self.shape.compute_bits(word, self.cohort))
+            filters[row, known[word]] = 1
+        return filters
+
+    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+        return codes.astype(np.bool_)
+
+    def in_cohort(self, device_id: object, *, key: Key, path: PathId) -> Bloom:
+        """Return the mechanism of a device's cohort."""
+        return Bloom(self.shape, int(draw_cohorts(self.shape, [device_id], key=key, path=path)[0]))
+
+    def release_words(
+        self, cells: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int
+    ) -> tuple[list[Any], Any]:
+        """Return the cohorts and packed reports of a column of a table, and its words as the stream takes them."""
+        words = read_words(self.shape, cells, first_row)
+        made = release_bloom(self.shape, words, ids, key=key, level=level, path=path, first_row=first_row)
+        return [pa.array(made.cohorts), packed_array(made.packed)], words
+
+    def __repr__(self) -> str:
+        return f"Bloom({self.shape!r})"
+
+
+def read_words(shape: BloomShape, column: Any, first_row: int = 0) -> Any:
+    """Return a column of words as Arrow text, or reject it. An error names the row, never the word.
+
+    For a boolean: false and true, as booleans, as 0 and 1, or as text.
+    """
+    array = _to_text(to_arrow(column), boolean=shape.is_boolean)
+    if array is None:
+        what = "booleans, 0 and 1, or the words false and true" if shape.is_boolean else "text"
+        raise RapporError(
+            "The words must be {what}.", hint='Convert the column, such as df["word"].astype(str).', what=what
+        )
+    if array.null_count:
+        row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
+        raise RapporError(
+            "The word is missing.", hint='Remove rows without a word, or write "" for an empty one.', row=row
+        )
+    if shape.is_boolean:
+        known = pc.is_in(array, value_set=pa.array(["false", "true"], pa.large_string()))
+        if not pc.all(known, min_count=0).as_py():
+            row = first_row + pc.index(known, False).as_py() + 1
+            raise RapporError(
+                "The value is neither false nor true. With k = 1, a word is a boolean.",
+                hint="Write false and true, or choose k = 2 or more for words.",
+                row=row,
+            )
+    return array
+
+
+def _to_text(array: Any, *, boolean: bool) -> Any | None:
+    """Return Arrow text, or None for anything else: an exception's context would carry a word along."""
+    try:
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if pa.types.is_string(array.type):
+            array = array.cast(pa.large_string())
+        if boolean and pa.types.is_integer(array.type):
+            array = pc.if_else(pc.equal(array, 0), "false", pc.if_else(pc.equal(array, 1), "true", "neither"))
+        elif boolean and pa.types.is_boolean(array.type):
+            array = pc.if_else(array, "true", "false")
+        elif boolean and pa.types.is_large_string(array.type):
+            lower = pc.utf8_lower(array)
+            array = pc.if_else(pc.equal(lower, "0"), "false", pc.if_else(pc.equal(lower, "1"), "true", lower))
+        if pa.types.is_null(array.type) or pa.types.is_string(array.type):
+            array = array.cast(pa.large_string())
+        if not pa.types.is_large_string(array.type):
+            return None
+        array.validate(full=True)
+    except (pa.ArrowException, TypeError, UnicodeError):
+        return None
+    return array
+
+
+class BloomReports(NamedTuple):
+    """The public part of many devices: their cohorts, and their reports as packed bits."""
+
+    cohorts: Cohorts
+    packed: Packed
+
+
+def draw_cohorts(shape: BloomShape, ids: Any, *, key: Key, path: PathId, first_row: int = 0) -> Cohorts:
+    """Return the cohort of each device: a keyed function of its id, the same for every word and at every level.
+
+    A cohort is public, so it must not depend on the word.
+    """
+    array = ids_to_arrow(ids)
+    kept = KeptWords(key, Bloom(shape).path_name(path))
+    cohorts = np.empty(len(array), dtype=np.uint32)
+    for start in range(0, len(array), CHUNK):
+        messages = Messages(read_ids(array[start : start + CHUNK], first_row + start))
+        words = KeyedPermanent(kept, messages, messages, np.zeros(len(messages), np.uint64)).words("cohort")
+        cohorts[start : start + CHUNK] = words % np.uint64(shape.cohorts)
+    return cohorts
+
+
+@on_error("Nothing was released.")
+def release_bloom(
+    shape: BloomShape,
+    words: Any,
+    ids: Any,
+    *,
+    key: Key,
+    level: Level,
+    path: PathId,
+    first_row: int = 0,
+) -> BloomReports:
+    """Return cohorts and reports of many devices at one level: a pure function, like `release_codes`.
+
+    Each cohort is a separate path, and words with the same number of blocks go together.
+    """
+    array, texts = ids_to_arrow(ids), read_words(shape, words, first_row)
+    if len(texts) != len(array):
+        raise ColumnError(
+            "There are {values:,} words and {ids:,} ids. Each word needs one id.",
+            hint="Pass two columns of the same table.",
+            values=len(texts),
+            ids=len(array),
+        )
+    cohorts = draw_cohorts(shape, array, key=key, path=path, first_row=first_row)
+    blocks = (pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64) + _HEADER_BYTES - 1) // _BLOCK
+    packed = np.zeros((len(texts), -(-shape.bits // 8)), dtype=np.uint8)
+    order = np.lexsort((blocks, cohorts))
+    edges = np.flatnonzero((np.diff(cohorts[order]) != 0) | (np.diff(blocks[order]) != 0)) + 1
+    for chosen in np.split(order, edges) if len(order) else []:
+        mechanism = Bloom(shape, int(cohorts[chosen[0]]))
+        codes = release_codes(mechanism, texts.take(chosen), array.take(chosen), key=key, level=level, path=path)
+        packed[chosen] = pack_bits(codes)
+    return BloomReports(cohorts, packed)

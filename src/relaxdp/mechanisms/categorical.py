@@ -1,0 +1,111 @@
+"""The randomized response of the paper: a report is one of the declared values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from relaxdp.errors import EstimationError, UndeclaredValueError
+from relaxdp.mechanisms.base import Joint, Permanent, Truths
+from relaxdp.mechanisms.containers import dictionary_array, label_array
+from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.packed import Codes, code_dtype, histogram
+from relaxdp.sampling.columns import to_arrow
+from relaxdp.sampling.stream import Words
+
+_DECLARE_AS_RELEASED = "Declare the values as in the release, in the same order."
+
+
+class Categorical(DeclaredMechanism):
+    """k-ary randomized response: answers out of a list of declared values, relaxed on the path.
+
+    Args:
+        values: Two or more values, all of one kind. They are public, and their order is part of every path. None among
+            them is the missing category: a null, NaN or NaT in a column is then that value, and rejected otherwise.
+
+    Raises:
+        ValuesError: The values are too few, repeated, or of different kinds.
+
+    Example:
+        >>> from relaxdp import Key
+        >>> answers = Categorical(["flu", "covid", "none"])
+        >>> key = Key.from_bytes(bytes(range(32)))
+        >>> path = answers.path("covid", key=key, id="patient-17", name="survey-2026", column="diagnosis")
+        >>> path.at(0.1), path.at(0.5), path.at(2)
+        ('none', 'covid', 'covid')
+        >>> answers.release(
+        ...     ["covid", "flu"], ["patient-17", "patient-18"],
+        ...     key=key, epsilon=0.5, name="survey-2026", column="diagnosis",
+        ... )
+        ['covid', 'none']
+    """
+
+    name = "categorical"
+    joint: Joint = "exclusive"
+
+    def __init__(self, values: Sequence[Hashable]) -> None:
+        super().__init__(values)
+        self.alphabet = len(self.values)
+
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+        return truths.index.astype(code_dtype(self.alphabet))[:, None]
+
+    @property
+    def report_type(self) -> Any:
+        """A dictionary of all declared values, whether they occur or not."""
+        size = len(self.values)
+        index = pa.int8() if size <= 2**7 else pa.int16() if size <= 2**15 else pa.int32()
+        return pa.dictionary(index, label_array(self.values).type)
+
+    def column(self, codes: Codes, seeds: Words | None = None) -> Any:
+        kind = self.report_type.index_type.to_pandas_dtype()
+        return dictionary_array(self.values, codes[:, 0].astype(kind, copy=False))
+
+    def read_labels(self, column: Any) -> Codes:
+        column = to_arrow(column)
+        if isinstance(column, pa.DictionaryArray) and column.dictionary.equals(label_array(self.values)):
+            found = column.indices  # a column that we made is coded already
+            are_places = pc.less(found.cast(pa.uint64(), safe=False), len(column.dictionary))
+            if self.missing is None and not found.null_count and pc.all(are_places).as_py():
+                return np.asarray(found.to_numpy()[:, None], code_dtype(self.alphabet))
+            if self.missing is not None and pc.all(are_places, min_count=0).as_py():
+                places = np.asarray(found.fill_null(0).to_numpy(), np.int64)
+                codes = np.where(found.is_null(), self.missing, places + (places >= self.missing))
+                return codes.astype(code_dtype(self.alphabet))[:, None]
+        try:
+            return self.find_values(column)[:, None].astype(code_dtype(self.alphabet))
+        except UndeclaredValueError as problem:
+            raise EstimationError(
+                problem.template, hint=_DECLARE_AS_RELEASED, **{**problem.fields, "what": "report"}
+            ) from None
+
+    def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
+        # Coded columns are counted as they are, without a copy.
+        column = to_arrow(column)
+        if self.is_coded and pa.types.is_integer(column.type) and not column.null_count:
+            try:
+                return histogram(column.to_numpy(zero_copy_only=False), self.alphabet), len(column)
+            except ValueError:
+                raise EstimationError(
+                    "A report is not one of the {alphabet} declared values.",
+                    hint=_DECLARE_AS_RELEASED,
+                    alphabet=self.alphabet,
+                ) from None
+        if isinstance(column, pa.DictionaryArray) and (self.missing is not None or not column.null_count):
+            return self._count_dictionary(column), len(column)
+        return super().count_reports(column)
+
+    def _count_dictionary(self, column: pa.DictionaryArray) -> NDArray[np.int64]:
+        """Count the entries of the dictionary, then give each entry to its value; unused entries may be anything."""
+        entries = histogram(column.indices.drop_null().to_numpy(), len(column.dictionary))
+        used = np.flatnonzero(entries)
+        counts = np.zeros(self.alphabet, np.int64)
+        if self.missing is not None:
+            counts[self.missing] = column.null_count
+        np.add.at(counts, self.read_labels(column.dictionary.take(pa.array(used)))[:, 0], entries[used])
+        return counts

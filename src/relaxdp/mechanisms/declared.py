@@ -1,0 +1,259 @@
+"""Mechanisms for answers out of a list of declared values: the list, and the place of each answer in it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from decimal import Decimal
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from relaxdp.errors import UndeclaredValueError, ValuesError, without_keys
+from relaxdp.mechanisms.base import Mechanism, Truths
+from relaxdp.sampling.canonical import encode_declared, get_value_kind, is_missing
+from relaxdp.sampling.columns import to_arrow, to_numpy
+from relaxdp.sampling.stream import Words
+
+_MAX_SHOWN = 8
+_LONGEST_SHOWN = 31
+
+# Hints for columns of another type than that of the declared values.
+_DECLARE_RANGE = "Declare a range: rx.Numeric(0, 120), or --column age=0..120."
+_DECLARE_TEXT = "Declare text: 'true' and 'false' for booleans, '2026-01-31' for dates."
+_CONVERT = "Declare the values with the type of the column, or convert the column."
+HINTS = {
+    "true and false": "Declare the values 'true' and 'false' (--column NAME=true,false).",
+    "dates": "Convert the column to text, and declare dates such as '2026-01-31'.",
+    "numbers": _DECLARE_RANGE,
+    "decimals": _DECLARE_RANGE,
+}
+
+# Names of the types of columns.
+_TYPE_NAMES: tuple[tuple[Any, str], ...] = (
+    (pa.types.is_boolean, "true and false"),
+    (pa.types.is_integer, "whole numbers"),
+    (pa.types.is_floating, "numbers"),
+    (pa.types.is_decimal, "decimals"),
+    (pa.types.is_date, "dates"),
+    (lambda kind: pa.types.is_timestamp(kind) or pa.types.is_time(kind), "times"),
+    (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), "text"),
+)
+
+
+class DeclaredMechanism(Mechanism):
+    """A mechanism for values that are declared beforehand, in an order that is part of the path.
+
+    None among them is the missing category: whatever is missing in a column has that value.
+    """
+
+    def __init__(self, values: Sequence[Hashable]) -> None:
+        self.values = tuple(_to_python(value) for value in require_list(values))
+        self.kind, encoded = _check_values(self.values)
+        self.digest = sha256(struct.pack("<Q", len(self.values)) + b"".join(encoded)).digest()
+        self._index = {value: index for index, value in enumerate(self.values)}
+        self.missing = self._index.get(None)
+        """The place of None among the values; None where whatever is missing is rejected."""
+        # 0, 1, 2, ... as values are their own indices: the common case of data that is coded already.
+        self.is_coded = self.kind == "integer" and self.values == tuple(range(len(self.values)))
+
+    @property
+    def labels(self) -> Sequence[Hashable]:
+        return self.values
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        return {"values": self.values}
+
+    @property
+    def params(self) -> bytes:
+        return self.digest
+
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        return Truths(self.find_values(to_arrow(column), first_row))
+
+    def find_values(self, column: pa.Array, first_row: int = 0) -> Words:
+        """Return the index of each value of a column, or reject it."""
+        if self.is_coded and pa.types.is_integer(column.type) and not column.null_count:
+            return self._check_codes(to_numpy(column), first_row)
+        found = self._find_all(column)
+        if found is None:
+            what = name_type(column.type)
+            raise UndeclaredValueError(
+                "The column contains {kind}, and the {values} declared values are of kind {declared_kind!r}."
+                if what
+                else "The column has another type than the {values} declared values, which are of kind "
+                "{declared_kind!r}.",
+                hint=HINTS.get(what, _CONVERT),
+                values=len(self.values),
+                declared_kind=self.kind,
+                kind=what,
+            )
+        if found.null_count:
+            row = pc.index(pc.is_null(found), True).as_py()
+            raise self._make_undeclared_error(first_row + row, missing=column[row].as_py() is None)
+        return to_numpy(found).astype(np.uint64)
+
+    def _check_codes(self, numbers: Any, first_row: int) -> Words:
+        if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= len(self.values)):
+            outside = (numbers < 0) | (numbers >= len(self.values))
+            raise self._make_undeclared_error(first_row + int(np.argmax(outside)))
+        return np.asarray(numbers, dtype=np.uint64)
+
+    def _find_all(self, column: pa.Array) -> pa.Array | None:
+        """Return indices, or None for another kind of column: an exception's context would carry a true value along."""
+        try:
+            if not pa.types.is_dictionary(column.type):
+                return self._find(column)
+            found = pc.take(self._find(column.dictionary), column.indices)
+            return found if self.missing is None else pc.if_else(pc.is_valid(column.indices), found, self.missing)
+        except (pa.ArrowException, UnicodeError, TypeError):
+            return None
+
+    def _find(self, array: pa.Array) -> pa.Array:
+        """Return the index of every element, null where it is not declared. A number is not its text."""
+        if self.missing is not None:
+            if pa.types.is_floating(array.type):
+                array = pc.if_else(pc.is_nan(array), None, array)
+            if array.null_count == len(array):  # of any type: pandas makes numbers of a column without values
+                return pa.repeat(pa.scalar(self.missing, pa.int64()), len(array))
+            if self.kind == "integer" and pa.types.is_floating(array.type):  # pandas' whole numbers with gaps
+                array = array.cast(pa.int64())
+        if not len(array):
+            return pa.array([], pa.int64())
+        kind = array.type
+        if self.kind == "integer" and pa.types.is_integer(kind):
+            if pa.types.is_uint64(kind) or max(value for value in self.values if value is not None) >= 2**63:
+                return pa.array([self._index.get(number) for number in array.to_pylist()], type=pa.int64())
+            array = array.cast(pa.int64())
+        elif self.kind == "text" and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            array = array.cast(pa.large_string())
+        elif self.kind == "bytes" and not hasattr(kind, "extension_name") and _is_bytes(kind):
+            array = array.cast(pa.large_binary())
+        elif self.kind == "number" and pa.types.is_float64(kind):
+            array = pc.add(array.cast(pa.float64()), 0.0)  # -0.0 is 0.0
+        elif self.kind == "uuid" and getattr(kind, "extension_name", None) == "arrow.uuid":
+            return pa.array([self._index.get(each) for each in array.to_pylist()], type=pa.int64())
+        else:
+            raise TypeError
+        return pc.index_in(array, value_set=self._value_array.cast(array.type))
+
+    @cached_property
+    def _value_array(self) -> pa.Array:
+        return to_arrow(self.values)
+
+    def _make_undeclared_error(self, row: int, *, missing: bool = False) -> UndeclaredValueError:
+        if missing:
+            return UndeclaredValueError(
+                "The {what} is missing. None is not one of the {values} declared values.",
+                hint="Declare None among the values (--missing NAME). A missing value is then a separate category.",
+                what="value",
+                row=row + 1,
+                values=len(self.values),
+                missing=True,
+            )
+        return UndeclaredValueError(
+            "The {what} is not one of the {values} declared values. Declared: {declared}.",
+            hint="Declare every value that can occur, spelled as in the table.",
+            what="value",
+            row=row + 1,
+            values=len(self.values),
+            declared=_show_values(self.values),
+        )
+
+    def __repr__(self) -> str:
+        name, size, rest = type(self).__name__, len(self.values), self._repr_options()
+        return f"{name}({list(self.values)!r}{rest})" if size <= 10 else f"<{name} of {size}{rest}>"
+
+    def _repr_options(self) -> str:
+        return ""
+
+
+def require_list(values: Any) -> Sequence[Any]:
+    """Return values that have an order, or reject the others."""
+    if isinstance(values, str | bytes | Set | Mapping | type) or not isinstance(values, Iterable):
+        raise ValuesError(
+            "The values must be a list, not {type}. The order of the values is part of the path.",
+            hint="Pass a list such as ['flu', 'covid', 'none'].",
+            type=type(values).__name__,
+        )
+    return values if isinstance(values, Sequence) else list(values)
+
+
+def name_type(kind: pa.DataType) -> str:
+    """Return the name of an Arrow type for people, or an empty text."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return next((words for test, words in _TYPE_NAMES if test(kind)), "")
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _show_values(values: Sequence[Any]) -> str:
+    """Return the first declared values, which are public, so that blanks and quotation marks are seen."""
+    texts = [without_keys(repr(value)) for value in values[:_MAX_SHOWN]]  # before they are cut
+    texts = [text if len(text) <= _LONGEST_SHOWN + 3 else f"{text[:_LONGEST_SHOWN]}...{text[-1]}" for text in texts]
+    rest = len(values) - len(texts)
+    return ", ".join(texts) + (f" and {rest:,} more" if rest else "")
+
+
+def _to_python(value: Any) -> Any:
+    """Return NumPy's scalars as Python's and -0.0 as 0.0, so that equal values are one value."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def _check_values(values: Sequence[Any]) -> tuple[str, list[bytes]]:
+    """Return the kind of the declared values and their canonical bytes, or reject them."""
+    if len(values) < 2:
+        raise ValuesError(
+            "The list of values is too short: it has {values}. At least two values must be declared.",
+            hint="List every value that can occur, such as ['flu', 'covid', 'none'].",
+            values=len(values),
+        )
+    kinds = {get_value_kind(value) for value in values if value is not None}
+    if None in kinds or any(is_missing(value) for value in values if value is not None):
+        strange = next(
+            value for value in values if value is not None and (get_value_kind(value) is None or is_missing(value))
+        )
+        if is_missing(strange):
+            raise ValuesError(
+                "The missing category is declared as {type}. Only None is accepted, and it stands for "
+                "null, NaN and NaT.",
+                hint="Declare it as None, such as ['flu', 'covid', None].",
+                type=type(strange).__name__,
+            )
+        raise ValuesError(
+            "A declared value is of type {type}. Expected whole numbers, text, bytes, UUIDs or numbers.",
+            hint=_DECLARE_RANGE if isinstance(strange, Decimal) else _DECLARE_TEXT,
+            type=type(strange).__name__,
+        )
+    if len(kinds) > 1:
+        raise ValuesError(
+            "The declared values are of different kinds: {kinds}. All must be of one kind.",
+            hint="Write all of them as text, or all of them as numbers.",
+            kinds=", ".join(sorted(map(str, kinds))),
+        )
+    whole = [value for value in values if kinds == {"integer"} and value is not None]
+    if whole and min(whole) < 0 and max(whole) >= 2**63:
+        raise ValuesError(
+            "A declared value is too large. Whole numbers must fit into 64 bits, all signed or all unsigned.",
+            hint="Declare the values as text.",
+        )
+    try:
+        encoded = [encode_declared(value) for value in values]
+    except ValueError as problem:
+        raise ValuesError(
+            "A declared value cannot be used: {problem}.", hint='Declare it as text, such as "12".', problem=problem
+        ) from None
+    seen: set[bytes] = set()
+    for value, data in zip(values, encoded, strict=True):
+        if data in seen:  # declared values are public
+            raise ValuesError("The value {value!r} is declared twice.", hint="Declare {value!r} once.", value=value)
+        seen.add(data)
+    return str(kinds.pop()), encoded

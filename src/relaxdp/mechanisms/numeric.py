@@ -1,0 +1,251 @@
+"""Numbers in a range: what such mechanisms share, and stochastic rounding to an end of the range for the mean."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from relaxdp.errors import EstimationError, RangeError
+from relaxdp.mechanisms.base import Domain, Joint, Measure, Mechanism, Permanent, Truths
+from relaxdp.mechanisms.packed import Codes
+from relaxdp.sampling.canonical import NUMBER, prefix_length
+from relaxdp.sampling.columns import to_arrow, to_numpy
+from relaxdp.sampling.stream import Words
+from relaxdp.theory.epsilon import ONE
+
+_GIVE_RANGE = "Pass two numbers, such as rx.Numeric(0, 120)."
+_GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism that made it."
+
+Floats = NDArray[np.float64]
+
+# A float's rounding cannot bridge this distance between a word and the boundary that it is compared with.
+_CLEAR = 2.0**-48
+_MIN_WIDTH = 1e-290
+_MAX_EXACT = 2**53
+MISSING = "missing"
+"""The report of a number that is missing."""
+
+
+class RangeMechanism(Mechanism):
+    """A mechanism for numbers from `low` to `high`. The range is public. With `clip` numbers are moved into it."""
+
+    domain: Domain = "range"
+    joint: Joint = "exclusive"
+
+    def __init__(self, low: float, high: float, *, clip: bool = False) -> None:
+        self.low, self.high, self.clip = _require_finite(low), _require_finite(high), clip
+        if not _MIN_WIDTH < self.high - self.low < math.inf:
+            raise RangeError(
+                "The range {low} .. {high} is empty or too wide. It must go from a smaller to a larger number.",
+                hint="Pass the smallest and the largest number that can occur, such as rx.Numeric(0, 120).",
+                low=low,
+                high=high,
+            )
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        return {"range": (self.low, self.high), "clip": self.clip}
+
+    @property
+    def params(self) -> bytes:
+        """The range, and the stream's name for clipping or for leaving numbers as they are."""
+        name = b"clip" if self.clip else b"identity"
+        return struct.pack("<dd", self.low, self.high) + prefix_length(name)
+
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        numbers = read_numbers(column)
+        if self.clip:  # here and not when it is rounded: the true value is what lies in the range
+            numbers = np.clip(numbers, self.low, self.high)
+        self._check(numbers, first_row)
+        suffix = np.empty((1, len(numbers), 2), dtype=np.uint64)
+        suffix[0, :, 0] = NUMBER | 8 << 32
+        suffix[0, :, 1] = numbers.view(np.uint64)
+        return Truths(np.zeros(len(numbers), dtype=np.uint64), suffix)
+
+    def numbers(self, truths: Truths) -> Floats:
+        """Return the numbers that true values are made of."""
+        assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
+        numbers = np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64)
+        self._check(numbers, 0)
+        return numbers
+
+    def _check(self, numbers: Floats, first_row: int) -> None:
+        """Reject a number outside of the range before anything is drawn."""
+        outside = ~((numbers >= self.low) & (numbers <= self.high) | self._are_missing(numbers))  # NaN is outside
+        if outside.any():
+            place = int(np.argmax(outside))
+            row = first_row + place + 1
+            if np.isnan(numbers[place]):
+                raise RangeError(
+                    "The number is missing.",
+                    hint="Pass missing=True (--missing NAME). A missing number is then reported under protection too.",
+                    row=row,
+                    missing=True,
+                )
+            raise RangeError(
+                "The number is outside of the range {low:g} .. {high:g}.",
+                hint="Widen the range, or pass clip=True (--clip NAME) to move numbers into it.",
+                low=self.low,
+                high=self.high,
+                row=row,
+            )
+
+    def _are_missing(self, numbers: Floats) -> NDArray[np.bool_]:
+        """Tell which numbers are missing and have a report of their own."""
+        return np.zeros(len(numbers), np.bool_)
+
+    def _repr_range(self) -> str:
+        return f"{self.low:g}, {self.high:g}{', clip=True' if self.clip else ''}"
+
+
+class Numeric(RangeMechanism):
+    """Numbers in a range, for estimating their mean: stochastic rounding to an end, then randomized response.
+
+    A number x is rounded to `high` with probability (x - low) / (high - low), else to `low`. The rounding is kept: it
+    is a keyed function of individual and number on the path, and stored by Algorithm 1. To estimate the mean of a
+    function of the numbers, such as their squares, compute it in a column and release that column.
+
+    Args:
+        low: The lower end of the range. The range is public.
+        high: The upper end of the range.
+        clip: Whether numbers outside of the range are moved into it. Otherwise they are rejected.
+        missing: Whether a number may be missing. Each individual still sends a report, and both the share of missing
+            numbers and the mean of the others are estimated, for one epsilon.
+
+    Raises:
+        RangeError: The range is not from a smaller to a larger finite number.
+
+    Example:
+        >>> from relaxdp import Key
+        >>> ages = Numeric(0, 120)
+        >>> key = Key.from_bytes(bytes(range(32)))
+        >>> ages.path(41, key=key, id="patient-17", name="survey-2026", column="age").at(1)
+        0.0
+    """
+
+    def __init__(self, low: float, high: float, *, clip: bool = False, missing: bool = False) -> None:
+        super().__init__(low, high, clip=clip)
+        self.missing = missing
+        self.name = "numeric-missing" if missing else "numeric"
+        self.alphabet = 3 if missing else 2
+
+    @property
+    def labels(self) -> Sequence[Any]:
+        """The two ends; as text where a number may be missing, because a number would be taken for a number."""
+        if self.missing:
+            return (MISSING, _show_number(self.low), _show_number(self.high))
+        return (self.low, self.high)
+
+    @property
+    def measure(self) -> Measure:
+        if self.missing:
+            return Measure((0.0, self.low, self.high), self.low, self.high, absent=0)
+        return Measure((self.low, self.high), self.low, self.high)
+
+    def truths(self, column: Any, first_row: int = 0) -> Truths:
+        numbers = read_numbers(column)
+        if self.missing:  # whatever is missing has the same bytes
+            numbers = np.where(np.isnan(numbers), np.nan, numbers)
+        return super().truths(numbers, first_row)
+
+    def _are_missing(self, numbers: Floats) -> NDArray[np.bool_]:
+        return np.isnan(numbers) if self.missing else super()._are_missing(numbers)
+
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+        numbers = self.numbers(truths)
+        rounded = round_up(permanent.words("round"), numbers, self.low, self.high).astype(np.uint8)
+        if self.missing:
+            rounded = np.where(np.isnan(numbers), 0, 1 + rounded).astype(np.uint8)
+        return rounded[:, None]
+
+    def read_labels(self, column: Any) -> Codes:
+        if self.missing:
+            codes = _find_texts(to_arrow(column), self.labels)
+            if codes is None:
+                raise EstimationError(
+                    "A report is not one of {labels}.", hint=_GIVE_REPORTS, labels=", ".join(self.labels)
+                )
+            return codes
+        numbers = read_numbers(column)
+        upper = numbers == self.high
+        if not np.all(upper | (numbers == self.low)):
+            raise EstimationError(
+                "A report is neither {low:g} nor {high:g}. Every report of this mechanism is an end of the range.",
+                hint=_GIVE_REPORTS,
+                low=self.low,
+                high=self.high,
+            )
+        return np.asarray(upper, dtype=np.uint8)[:, None]
+
+    def __repr__(self) -> str:
+        return f"Numeric({self._repr_range()}{', missing=True' if self.missing else ''})"
+
+
+def _find_texts(column: pa.Array, labels: Sequence[str]) -> Codes | None:
+    """Return the place of each text among some labels; None where one is not among them."""
+    try:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        found = pc.index_in(column.cast(pa.string()), pa.array(labels))
+    except pa.ArrowException:
+        return None
+    return None if found.null_count else np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.uint8)[:, None]
+
+
+def _show_number(number: float) -> str:
+    """Return a number as people write it, exactly."""
+    return f"{number:.0f}" if number.is_integer() and abs(number) < _MAX_EXACT else repr(number)
+
+
+def round_up(words: Words, numbers: Floats, low: float, high: float) -> NDArray[np.bool_]:
+    """Return word < floor(2^64 (number - low) / (high - low)), exactly.
+
+    Floats decide wherever word and boundary are clearly apart; the few others (one in 2^47) are compared as fractions.
+
+    Claim: exact; tests/exact/mechanisms/test_rounding.py.
+    """
+    distance = words.astype(np.float64) / float(ONE) - (numbers - low) / (high - low)
+    result: NDArray[np.bool_] = distance < 0
+    for row in np.flatnonzero(np.abs(distance) < _CLEAR):
+        share = (Fraction(float(numbers[row])) - Fraction(low)) / (Fraction(high) - Fraction(low))
+        result[row] = int(words[row]) < share * ONE // 1
+    return result
+
+
+def read_numbers(column: Any) -> Floats:
+    """Return a column as binary64 numbers, exactly, with -0 as +0. A missing number is NaN."""
+    array = to_arrow(column)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_integer(array.type):
+        numbers = to_numpy(array.drop_null())
+        is_number = not len(numbers) or (int(numbers.max()) <= _MAX_EXACT and int(numbers.min()) >= -_MAX_EXACT)
+    else:
+        is_number = pa.types.is_floating(array.type) or pa.types.is_null(array.type)
+    if not is_number:
+        raise RangeError(
+            "The column must contain numbers. Whole numbers must be at most 2**53.",
+            hint='Convert the column, such as df["age"].astype(float).',
+        )
+    floats = array.cast(pa.float64())
+    return to_numpy(floats.fill_null(math.nan) if floats.null_count else floats) + 0.0
+
+
+def _require_finite(number: float) -> float:  # the range is public, so it may be shown
+    try:
+        result = float(number) + 0.0
+    except (TypeError, ValueError, OverflowError):
+        raise RangeError(
+            "The ends of the range must be numbers, not {type}.", type=type(number).__name__, hint=_GIVE_RANGE
+        ) from None
+    if not math.isfinite(result):
+        raise RangeError("The ends of the range must be finite, not {number}.", hint=_GIVE_RANGE, number=number)
+    return result

@@ -1,0 +1,253 @@
+"""Reports as bytes of a fixed width, one format for files and wires; and counts of codes and bits.
+
+Bits: that of value i is bit i % 8 (the lowest first) of byte i // 8. The rest of the last byte is zero, and a report in
+which it is not is rejected. A seed goes first, as eight bytes. A code takes as many whole bytes as the alphabet needs,
+the lowest first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from relaxdp.errors import EstimationError
+from relaxdp.sampling.columns import to_arrow
+from relaxdp.sampling.kernel.loaded import kernel
+from relaxdp.sampling.stream import Words
+
+_GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism that made it."
+
+Codes = NDArray[np.unsignedinteger]
+Packed = NDArray[np.uint8]
+
+SEED_BYTES = 8
+_PIECE = 1 << 17
+
+
+class ReportShape(Protocol):
+    """The properties of a mechanism that decide how its reports are packed."""
+
+    alphabet: int
+    symbols: int
+    seeded: bool
+
+    @property
+    def report_width(self) -> int | None:
+        """How many bytes a packed report has; None where a report is a label."""
+
+    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+        """Return how many individuals support each value."""
+
+
+def code_dtype(alphabet: int) -> np.dtype[np.unsignedinteger]:
+    """Return the smallest unsigned type that holds every code."""
+    return np.min_scalar_type(alphabet - 1)
+
+
+def whole_bytes(alphabet: int) -> int:
+    """Return how many whole bytes a code needs."""
+    return ((alphabet - 1).bit_length() + 7) // 8
+
+
+def packed_width(shape: ReportShape) -> int:
+    """Return how many bytes a report has where it is stored: labels are stored as codes of one, two or four bytes."""
+    if shape.report_width is not None:
+        return shape.report_width
+    return 1 if shape.alphabet <= 1 << 8 else 2 if shape.alphabet <= 1 << 16 else 4
+
+
+def pack_reports(shape: ReportShape, codes: Codes, seeds: Words | None = None) -> Packed:
+    """Return reports as bytes of shape (individuals, packed_width)."""
+    if shape.symbols > 1:
+        return pack_bits(codes)
+    packed = np.empty((len(codes), packed_width(shape)), dtype=np.uint8)
+    first = 0
+    if shape.seeded:
+        assert seeds is not None  # noqa: S101 (every report of such a mechanism has one)
+        first = SEED_BYTES
+        packed[:, :first] = np.ascontiguousarray(seeds, "<u8").view(np.uint8).reshape(-1, SEED_BYTES)
+    packed[:, first:] = codes.astype("<u8").view(np.uint8).reshape(-1, 8)[:, : packed.shape[1] - first]
+    return packed
+
+
+def unpack_reports(shape: ReportShape, packed: Packed) -> tuple[Codes, Words | None]:
+    """Return codes and seeds, or reject bytes that are not a report."""
+    if shape.symbols > 1:
+        check_padding(packed, shape.symbols)
+        return unpack_bits(packed, shape.symbols), None
+    first = SEED_BYTES if shape.seeded else 0
+    wide = np.zeros((len(packed), 8), dtype=np.uint8)
+    wide[:, : packed.shape[1] - first] = packed[:, first:]
+    codes = wide.view("<u8")
+    if len(packed) and int(codes.max()) >= shape.alphabet:
+        row = int(np.argmax(codes >= shape.alphabet)) + 1
+        raise EstimationError(
+            "A report is not one of the {alphabet:,} possible reports.",
+            hint=_GIVE_REPORTS,
+            alphabet=shape.alphabet,
+            row=row,
+        )
+    seeds = np.ascontiguousarray(packed[:, :first]).view("<u8")[:, 0].astype(np.uint64) if shape.seeded else None
+    return codes.astype(code_dtype(shape.alphabet)), seeds
+
+
+def count_packed(shape: ReportShape, packed: Packed) -> NDArray[np.int64]:
+    """Return how many packed reports support each value. Bits are counted without unpacking them."""
+    if shape.symbols > 1:
+        check_padding(packed, shape.symbols)
+        return count_bits(packed, shape.symbols)
+    return shape.count(*unpack_reports(shape, packed))
+
+
+def slice_reports(shape: ReportShape, column: Any) -> Any:
+    """Return a column of reports in a form that can be read in slices: an Arrow array, or a matrix of bytes."""
+    return to_arrow(column) if shape.report_width is None else packed_matrix(column, shape.report_width)
+
+
+def packed_array(packed: Packed) -> Any:
+    """Return rows of bytes as an Arrow array of fixed-width bytes, without a copy."""
+    rows = np.ascontiguousarray(packed)
+    kind = pa.binary(packed.shape[1])
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
+
+
+def packed_matrix(column: Any, width: int) -> Packed:
+    """Return a column of packed reports as bytes of shape (individuals, width), without a copy where that is possible.
+
+    A matrix of bytes, or a column of bytes in any container.
+    """
+    if isinstance(column, np.ndarray) and column.ndim == 2 and column.dtype == np.uint8:
+        if column.shape[1] != width:
+            raise _make_width_error(width)
+        return np.asarray(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "SV":  # of which Arrow would cut NULs at the end
+        if column.dtype.itemsize != width:
+            raise _make_width_error(width)
+        return np.ascontiguousarray(column).view(np.uint8).reshape(len(column), width)
+    array = to_arrow(column)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if not len(array):
+        return np.empty((0, width), dtype=np.uint8)
+    if array.null_count:
+        raise EstimationError(
+            "The report is missing.",
+            hint="Remove rows without a report.",
+            row=pc.index(pc.is_null(array), True).as_py() + 1,
+        )
+    if pa.types.is_fixed_size_binary(array.type):
+        if array.type.byte_width != width:
+            raise _make_width_error(width)
+        data, first = array.buffers()[1], array.offset * width
+    elif pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
+        array = array.cast(pa.large_binary())
+        offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
+        odd = np.flatnonzero(np.diff(offsets) != width)
+        if odd.size:
+            raise _make_width_error(width, int(odd[0]) + 1)
+        data, first = array.buffers()[2], int(offsets[0])
+    else:
+        raise _make_width_error(width)
+    return np.frombuffer(data, dtype=np.uint8)[first : first + len(array) * width].reshape(len(array), width)
+
+
+def _make_width_error(width: int, row: int | None = None) -> EstimationError:
+    return EstimationError(
+        "A report of this mechanism must be {width} bytes.", hint=_GIVE_REPORTS, width=width, row=row
+    )
+
+
+def histogram(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+    """Return how often each of 0 .. size - 1 occurs; `ValueError` where a code is outside.
+
+    `np.bincount` first turns its whole input into 64-bit integers; piece by piece that copy never leaves the cache.
+    Bytes are counted by the compiled path, or two at a time: half as many steps, and the table of pairs gives both
+    counts.
+    """
+    # A signed byte below 0 would pass as one from 128 on: those must be outside.
+    if codes.flags.c_contiguous and (codes.dtype == np.uint8 or (codes.dtype == np.int8 and size <= 128)):
+        found = kernel()
+        if found is not None and size <= 256:
+            counted = found.histogram(codes.view(np.uint8), size)
+            if counted is None:
+                raise ValueError("A code is outside of the alphabet.")
+            return counted
+    if codes.dtype == np.uint8 and codes.flags.c_contiguous and len(codes) >= _PIECE:
+        even = len(codes) // 2 * 2
+        pairs = _count(codes[:even].view(np.uint16), 1 << 16).reshape(256, 256)
+        counts: NDArray[np.int64] = pairs.sum(axis=0) + pairs.sum(axis=1) + np.bincount(codes[even:], minlength=256)
+        if counts[size:].any():
+            raise ValueError("A code is outside of the alphabet.")
+        return np.asarray(counts[:size])
+    return _count(codes, size)
+
+
+def _count(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+    piece = max(_PIECE, 4 * size)  # with very many values, fewer and longer pieces
+    counts = np.zeros(size, dtype=np.int64)
+    for start in range(0, len(codes), piece):
+        part = np.bincount(codes[start : start + piece])
+        if len(part) > size:
+            raise ValueError("A code is outside of the alphabet.")
+        counts[: len(part)] += part
+    return counts
+
+
+_LOWEST = np.uint64(0x0101010101010101)
+# So many rows can be added up in bytes before one could overflow.
+_ROWS = 255
+# A row of so many bytes is long enough for its sums to be fast, and 255 of them stay in the cache.
+_LONG = 512
+
+
+def pack_bits(bits: NDArray[np.unsignedinteger]) -> Packed:
+    """Return rows of bits as bytes, the lowest bit first."""
+    return np.packbits(bits.astype(np.uint8, copy=False), axis=1, bitorder="little")
+
+
+def unpack_bits(packed: Packed, count: int) -> Packed:
+    """Return the first `count` bits of each row."""
+    return np.unpackbits(packed, axis=1, count=count, bitorder="little")
+
+
+def bit_strings(packed: Packed, count: int) -> list[str]:
+    """Return packed reports as text, the highest bit first.
+
+    >>> bit_strings(np.array([[1], [6]], dtype=np.uint8), 4)
+    ['0001', '0110']
+    """
+    letters = unpack_bits(packed, count)[:, ::-1] + ord("0")
+    return [row.tobytes().decode("ascii") for row in letters]
+
+
+def check_padding(packed: Packed, count: int) -> None:
+    """Reject rows that have a bit set beyond the first `count`: they belong to another mechanism."""
+    if count % 8 and packed.size and int(np.bitwise_or.reduce(packed[:, -1])) >> count % 8:
+        row = int(np.argmax(packed[:, -1] >> np.uint8(count % 8) != 0)) + 1
+        raise EstimationError(
+            "A report has more than {bits} bits. Its padding is not zero.", hint=_GIVE_REPORTS, bits=count, row=row
+        )
+
+
+def count_bits(packed: Packed, count: int) -> NDArray[np.int64]:
+    """Return in how many rows each of the first `count` bits is set.
+
+    Eight bytes are added up as one word, whose bytes each count one bit of up to 255 rows. Short rows are counted side
+    by side, so that the sums run over long ones; the few that are left over are unpacked.
+    """
+    packed = np.ascontiguousarray(packed)
+    width = packed.shape[1]
+    together = 8 * -(-_LONG // (8 * width))
+    whole = len(packed) // together
+    rows = packed[: whole * together].reshape(whole, together * width).view(np.uint64)
+    totals = np.zeros((8, together * width), dtype=np.int64)
+    for start in range(0, whole, _ROWS):
+        lanes = rows[start : start + _ROWS]
+        for bit in range(8):
+            totals[bit] += np.add.reduce((lanes >> np.uint64(bit)) & _LOWEST, axis=0).view(np.uint8)
+    left = unpack_bits(packed[whole * together :], count).sum(axis=0, dtype=np.int64)
+    return np.asarray(totals.reshape(8, together, width).sum(axis=1).T.reshape(-1)[:count] + left)

@@ -1,0 +1,166 @@
+"""Mechanisms by the names that files, ledgers and campaigns use, with their options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relaxdp.errors import MechanismError
+from relaxdp.mechanisms.base import Domain, Mechanism, check_option
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.bloom_filter import MAX_BITS, MAX_COHORTS, MAX_HASHES, BloomShape
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.local_hash import MAX_BUCKETS, LocalHash
+from relaxdp.mechanisms.numeric import Numeric
+from relaxdp.mechanisms.square_wave import MAX_PLACES, SquareWave
+from relaxdp.mechanisms.unary import Unary
+from relaxdp.theory.epsilon import Epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A whole number that a mechanism takes in addition to its values or its range."""
+
+    name: str
+    meaning: str
+    least: int
+    most: int
+    is_planned: bool = False
+    """Whether it may be left out: then the last planned epsilon decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismKind:
+    """How a mechanism is created from its name, and how a form describes it."""
+
+    name: str
+    domain: Domain
+    create: Callable[..., Mechanism]
+    """Takes the values, the two ends of the range, or nothing; and the options as keywords."""
+    meaning: str = ""
+    options: tuple[Option, ...] = ()
+
+
+def _create_bloom(**options: int) -> Bloom:
+    return Bloom(BloomShape(**options))
+
+
+def _create_symmetric(values: Sequence[Any]) -> Unary:
+    return Unary(values, optimised=False)
+
+
+def _create_missing(low: float, high: float, *, clip: bool = False) -> Numeric:
+    return Numeric(low, high, clip=clip, missing=True)
+
+
+BUILT_IN = (
+    MechanismKind("categorical", "values", Categorical, "the report is one of the answers"),
+    MechanismKind("unary-optimised", "values", Unary, "a bit for each answer, for many answers"),
+    MechanismKind("unary-symmetric", "values", _create_symmetric, "a bit for each answer, all alike"),
+    MechanismKind(
+        "local-hash", "values", LocalHash, "a short hash, for very many answers",
+        (Option("buckets", "Into how many buckets values are hashed.", 2, MAX_BUCKETS, is_planned=True),),
+    ),
+    MechanismKind("numeric", "range", Numeric, "the smallest or the largest number, for the mean"),
+    MechanismKind("numeric-missing", "range", _create_missing),
+    MechanismKind(
+        "wave", "range", SquareWave, "a place near the number, for the mean and the whole distribution",
+        (
+            Option("bins", "Into how many bins numbers are rounded.", 2, MAX_PLACES, is_planned=True),
+            Option("window", "Over how many places a number is spread: a power of two.", 1, MAX_PLACES, True),
+        ),
+    ),
+    MechanismKind(
+        "bloom", "words", _create_bloom, "a Bloom filter of a word that is looked for among candidates",
+        (
+            Option("bits", "How many bits a filter has.", 1, MAX_BITS),
+            Option("hashes", "How many bits a word sets.", 1, MAX_HASHES),
+            Option("cohorts", "The number of cohorts of devices, each with its own hash functions.", 1, MAX_COHORTS),
+        ),
+    ),
+)  # fmt: skip
+_kinds = {kind.name: kind for kind in BUILT_IN}
+
+
+def register_mechanism(kind: MechanismKind) -> None:
+    """Make another mechanism known, so that released files and vaults find it by its name."""
+    if _kinds.setdefault(kind.name, kind) is not kind:
+        raise MechanismError(
+            "A mechanism named {name!r} is registered already.",
+            hint="Choose another `name` for your class.",
+            name=kind.name,
+        )
+
+
+def get_kind(name: str) -> MechanismKind:
+    """Return the mechanism with this name."""
+    if name not in _kinds:
+        known = ", ".join(sorted(_kinds))
+        raise MechanismError("Unknown mechanism {name!r}.", hint="Choose one of {known}.", name=name, known=known)
+    return _kinds[name]
+
+
+def create_mechanism(
+    name: str,
+    *,
+    values: Sequence[Any] | None = None,
+    range: tuple[float, float] | None = None,
+    clip: bool = False,
+    options: Mapping[str, Any] | None = None,
+    epsilon: Epsilon | None = None,
+) -> Mechanism:
+    """Return a mechanism by its name and by what is declared.
+
+    `epsilon` is the last one that is planned. It decides options that were not given.
+    """
+    kind, given = get_kind(name), dict(options or {})
+    declared = {"values": values, "range": range}
+    if [each for each, content in declared.items() if content is not None] != [
+        each for each in declared if each == kind.domain
+    ]:
+        raise MechanismError(
+            "The mechanism {mechanism!r} needs {domain}, and accepts nothing else.",
+            hint="Pass only these, or choose another mechanism.",
+            mechanism=name,
+            domain=_DOMAINS[kind.domain],
+        )
+    _check_options(kind, given)
+    missing = [each.name for each in kind.options if each.name not in given and each.name != "bins"]
+    if missing and epsilon is not None and all(each.is_planned for each in kind.options):
+        given["epsilon"] = epsilon
+    elif missing:
+        raise MechanismError(
+            "The mechanism {mechanism!r} needs the options {options}.",
+            hint="Pass them, or an epsilon from which they are chosen.",
+            options=", ".join(missing),
+            mechanism=name,
+        )
+    if clip and kind.domain != "range":
+        raise MechanismError(
+            "The mechanism {mechanism!r} has no range to clip numbers to.",
+            hint="Leave out `clip`, or use rx.Numeric(0, 120, clip=True).",
+            mechanism=name,
+        )
+    if kind.domain == "range":
+        assert range is not None  # noqa: S101 (checked above)
+        return kind.create(*range, **given, **({"clip": True} if clip else {}))
+    return kind.create(**given) if values is None else kind.create(values, **given)
+
+
+def _check_options(kind: MechanismKind, given: Mapping[str, Any]) -> None:
+    known = {each.name: each for each in kind.options}
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise MechanismError(
+            "The mechanism {mechanism!r} has no option {options}. Expected: {known}.",
+            hint="Leave it out.",
+            known=", ".join(known) or "no options",
+            options=", ".join(unknown),
+            mechanism=kind.name,
+        )
+    for name, number in given.items():
+        check_option(name, number, known[name].least, known[name].most)
+
+
+_DOMAINS = {"values": "declared values", "range": "numbers in a range", "words": "words that are not declared"}

@@ -1,0 +1,430 @@
+"""The paper's Algorithm 1 for one value or an array of values, with fresh randomness at each step."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from relaxdp.errors import ArgumentError, ColumnError, LevelError, StateFileError, on_error
+from relaxdp.mechanisms.base import BATCH, Mechanism
+from relaxdp.mechanisms.bridged_columns import FreshPermanent
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.containers import match_container, match_packed_container
+from relaxdp.mechanisms.packed import Codes, code_dtype, pack_bits, unpack_bits
+from relaxdp.sampling.bridge import fresh_bridges, fresh_step
+from relaxdp.sampling.columns import to_arrow
+from relaxdp.sampling.entropy import Entropy, SystemEntropy
+from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private, write_private
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text, private_context
+from relaxdp.theory.level import Level, retention
+from relaxdp.theory.response import TRUTH
+
+
+class Relaxation:
+    """Draw reports by the paper's Algorithm 1: with fresh randomness at each step, and the last reports kept.
+
+    Use it where there is no key. Each step draws reports at a larger epsilon from the last ones and the true values,
+    so that all reports together cost the largest epsilon.
+
+    Args:
+        mechanism: The mechanism, such as `rx.Categorical(["flu", "covid", "none"])`.
+        values: One true value, or a list, NumPy array, pyarrow array, pandas or polars series of them.
+        state: A file for everything that must be kept. It is created at once, with mode 0600, and replaced before
+            reports are returned. It is as secret as the values. Do not copy, restore or delete it: a level would be
+            drawn a second time. Without a file the state is in memory, and ends with the process.
+        reports: Reports of the same values to start from, made elsewhere by randomized response without
+            relaxdp. Only `rx.Categorical` can start from reports.
+        reports_epsilon: The epsilon of these reports. It is written to the state, and only the state counts
+            afterwards. If it is wrong, the guarantee does not hold.
+
+    Raises:
+        StateFileError: The state file is damaged, readable by others, or was made for other values.
+        UndeclaredValueError: A value is not one of the declared values.
+        ArgumentError: `reports` is given without `reports_epsilon`, or the mechanism cannot start from reports.
+
+    Example:
+        >>> from relaxdp import Categorical
+        >>> answers = Relaxation(Categorical(["flu", "covid", "none"]), ["covid", "flu", "flu"])
+        >>> first = answers.relax(0.5)
+        >>> answers.relax(0.5) == first
+        True
+        >>> better = answers.relax(2)
+        >>> answers.epsilon
+        Decimal('2')
+    """
+
+    @on_error("Nothing was released.")
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        values: Any,
+        *,
+        state: str | os.PathLike[str] | None = None,
+        reports: Any = None,
+        reports_epsilon: Epsilon | None = None,
+    ) -> None:
+        self._mechanism = mechanism
+        self._entropy: Entropy = SystemEntropy()
+        self._is_one = isinstance(values, str | bytes) or not hasattr(values, "__len__")
+        self._given = values  # its kind and its index are those of the reports
+        column = to_arrow([values] if self._is_one else values)
+        begun = self._begin(column)
+        if reports_epsilon is not None:
+            begun = self._start_from(begun, reports, reports_epsilon)
+        elif reports is not None:
+            raise ArgumentError(
+                "`reports` is given without `reports_epsilon`, the epsilon at which they were released.",
+                hint="Pass both, such as reports=old, reports_epsilon=0.1.",
+            )
+        self._store = MemoryStore() if state is None else FileStore(state)
+        with self._store.lock():
+            found = self._store.read()
+            if found is None:
+                self._store.write(begun)
+            else:
+                self._check(found, begun)
+            self._seen = found or begun
+
+    @on_error("Nothing was released.")
+    def relax(self, epsilon: Epsilon) -> Any:
+        """Return the reports at this level, as the kind of column that the values are; one report for one value.
+
+        A larger epsilon than the last one draws new reports. An equal one returns the last reports.
+
+        Raises:
+            LevelError: epsilon is smaller than the last one.
+        """
+        level = self._mechanism.level(epsilon)
+        with self._store.lock():
+            state = self._read()
+            last = as_epsilon(state.epsilon, zero=True)
+            if level.epsilon < last:
+                raise LevelError(
+                    "Epsilon {epsilon} is below {last_epsilon}, the level of the last reports. A report that "
+                    "was released cannot be taken back.",
+                    hint="Pass {last_epsilon} or more.",
+                    last_epsilon=epsilon_text(last),
+                    epsilon=str(level),
+                )
+            if level.epsilon > last:
+                state = self._step(state, level)
+                self._store.write(state)
+                self._seen = state
+        return self._show(state)
+
+    @property
+    def epsilon(self) -> Decimal:
+        """The level of the last reports, which all reports together cost; 0 before the first ones.
+
+        This includes `reports_epsilon`, which was spent elsewhere: from reports at 1, `relax(3)` makes a total of 3.
+        """
+        return as_epsilon(self._read().epsilon, zero=True)
+
+    @property
+    def cost(self) -> Decimal:
+        """The epsilon that the steps added to the part that was spent elsewhere: `epsilon` minus `reports_epsilon`."""
+        state = self._read()
+        total, elsewhere = (as_epsilon(each, zero=True) for each in (state.epsilon, state.start_epsilon))
+        return private_context(200).subtract(total, elsewhere)  # never rounded, whatever the caller's context
+
+    def _begin(self, column: Any) -> State:
+        """Return the state before the first reports, with the randomness that each value keeps drawn now."""
+        mechanism, rows, digest = self._mechanism, len(column), sha256()
+        symbols = np.empty((rows, self._width), np.uint8)
+        seeds = np.empty(rows, np.uint64) if mechanism.seeded else None
+        for part in self._parts(rows):
+            truths = mechanism.truths(column[part.start : part.stop], part.start)
+            permanent = FreshPermanent(self._entropy, len(truths))
+            symbols[part] = self._pack(mechanism.symbol_truths(truths, permanent))
+            public = mechanism.seeds(permanent)
+            if seeds is not None and public is not None:
+                seeds[part] = public
+            for words in (truths.index,) if truths.suffix is None else (truths.index, truths.suffix):
+                digest.update(f"{words.shape}".encode() + words.astype("<u8").tobytes())
+        kept = (symbols, np.zeros_like(symbols), seeds)
+        return State(mechanism.name, mechanism.params.hex(), digest.hexdigest(), os.urandom(16).hex(), *kept)
+
+    def _start_from(self, begun: State, reports: Any, epsilon: Epsilon) -> State:
+        """Return the state in which the last reports are those of the caller, at the level that the caller states."""
+        if not isinstance(self._mechanism, Categorical):
+            raise ArgumentError(
+                "The mechanism {mechanism!r} cannot start from reports. Each individual keeps randomness "
+                "that its report does not contain.",
+                hint="Use rx.Categorical, or start without `reports`.",
+                mechanism=self._mechanism.name,
+            )
+        level = self._mechanism.level(epsilon)
+        codes = self._mechanism.read_labels([reports] if self._is_one else reports)
+        rows, given = len(begun.symbols), len(codes)
+        if given != rows:
+            raise ColumnError(
+                "There are {values:,} values and {reports:,} reports. Each value needs one report.",
+                hint="Pass two columns of the same table.",
+                values=rows,
+                reports=given,
+            )
+        packed, epsilon = self._pack(codes), str(level)
+        digest = sha256(packed.tobytes()).hexdigest()
+        started = replace(begun, reports=packed, start_epsilon=epsilon, start_reports=digest)
+        return replace(started, epsilon=epsilon, threshold=str(level.threshold))
+
+    def _step(self, state: State, level: Level) -> State:
+        """Return the state after one step of Algorithm 1 for all values."""
+        # The old level is the stored threshold: a caller's statement counts only where the state begins.
+        old, reports = retention(int(state.threshold)), np.empty_like(state.reports)
+        for part in self._parts(len(reports)):
+            truths, last = (self._unpack(each[part]) for each in (state.symbols, state.reports))
+            if self._is_one and truths.size == 1:  # randomness straight from the operating system
+                ends = {"truth": int(truths[0, 0]), "last": int(last[0, 0])}
+                step = fresh_step(self._mechanism.alphabet, old, level.retention, **ends, entropy=self._entropy)
+                drawn = np.full(1, step)
+            else:
+                drawn = fresh_bridges(
+                    self._mechanism.alphabet,
+                    old,
+                    level.retention,
+                    TRUTH,
+                    lower_reports=last.reshape(-1) if old else None,
+                    upper_reports=truths.reshape(-1),
+                    entropy=self._entropy,
+                )
+            reports[part] = self._pack(drawn.reshape(truths.shape))
+        return replace(state, epsilon=str(level), threshold=str(level.threshold), reports=reports)
+
+    def _show(self, state: State) -> Any:
+        """Return the reports as the caller's kind of column."""
+        mechanism = self._mechanism
+        if mechanism.report_width is None and not self._is_one:
+            return match_container(self._given, mechanism.labels, self._unpack(state.reports)[:, 0])
+        columns = [pa.array([], mechanism.report_type)]
+        for part in self._parts(len(state.reports)):
+            codes, seeds = self._unpack(state.reports[part]), None if state.seeds is None else state.seeds[part]
+            if self._is_one:
+                return mechanism.reports(codes, seeds)[0]
+            columns.append(mechanism.column(codes, seeds))
+        column = pa.concat_arrays(columns)
+        return match_packed_container(self._given, column)
+
+    def _read(self) -> State:
+        """Return the state, or reject one that is not the last one or a successor of it."""
+        state, seen = self._store.read(), self._seen
+        if state is not None and state.origin == seen.origin:
+            now, before = (as_epsilon(each.epsilon, zero=True) for each in (state, seen))
+            if now > before or (now == before and np.array_equal(state.reports, seen.reports)):
+                return state
+        raise self._store.make_error(
+            "is missing, or went back to an earlier state. A step from there would draw a level a second time",
+            "Restore the last state file.",
+        )
+
+    def _check(self, found: State, begun: State) -> None:
+        """Reject a state that was made for something else."""
+        rows, start = (len(found.symbols), len(begun.symbols)), (begun.start_epsilon, begun.start_reports)
+        what, hint = "", "Pass another state file. The epsilon that you spend with it is added."
+        if (found.mechanism, found.params) != (begun.mechanism, begun.params):
+            what = "was made for another mechanism, or for other declared values"
+        elif rows[0] != rows[1]:
+            what = f"was made for {rows[0]:,} values, not for {rows[1]:,}"
+        elif found.values != begun.values:
+            what = "was made for other values. A changed value would show in the reports"
+        elif start not in (("0", ""), (found.start_epsilon, found.start_reports)):
+            what, hint = (
+                "started from other reports, or at another epsilon",
+                "Leave out `reports` and `reports_epsilon`.",
+            )
+        elif not self._is_possible(found):
+            what = "is damaged"
+        if what:
+            raise self._store.make_error(what, hint)
+
+    def _is_possible(self, state: State) -> bool:
+        """Tell whether a state is one that this mechanism can have."""
+        level, alphabet = as_epsilon(state.epsilon, zero=True), self._mechanism.alphabet
+        codes = () if alphabet == 2 else (state.symbols, state.reports)  # every bit is one of two codes
+        return (
+            state.symbols.shape[1] == self._width
+            and (state.seeds is not None) == self._mechanism.seeded
+            and state.threshold == (str(self._mechanism.level(level).threshold) if level else "0")
+            and all(self._unpack(each).max(initial=0) < alphabet for each in codes)
+        )
+
+    def _parts(self, rows: int) -> Iterator[slice]:
+        """Return slices of so many rows that their symbols stay in the processor's cache."""
+        step = max(1, BATCH // self._mechanism.symbols)
+        return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+    @property
+    def _width(self) -> int:
+        """How many bytes the symbols of a value have: eight bits in a byte, or whole codes."""
+        size = self._mechanism.symbols
+        return -(-size // 8) if self._mechanism.alphabet == 2 else size * code_dtype(self._mechanism.alphabet).itemsize
+
+    def _pack(self, codes: Codes) -> NDArray[np.uint8]:
+        if self._mechanism.alphabet == 2:
+            return pack_bits(codes)
+        kind = code_dtype(self._mechanism.alphabet).newbyteorder("<")
+        return np.ascontiguousarray(codes, kind).view(np.uint8).reshape(len(codes), self._width)
+
+    def _unpack(self, rows: NDArray[np.uint8]) -> Codes:
+        if self._mechanism.alphabet == 2:
+            return unpack_bits(rows, self._mechanism.symbols)
+        kind = code_dtype(self._mechanism.alphabet)
+        return np.ascontiguousarray(rows).view(kind.newbyteorder("<")).astype(kind)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "A relaxation cannot be pickled, because it contains true values. Open its state file where you need it."
+        )
+
+    def __repr__(self) -> str:
+        rows = len(self._seen.symbols)
+        return f"<relaxdp.Relaxation of {rows:,} value{'s' * (rows != 1)} at epsilon {self._seen.epsilon}>"
+
+
+_CHECK_FILE = "Check the owner and the mode of the file and of its folder."
+_FORMAT = b"relaxdp relaxation 1\n"
+_ARRAYS = ("symbols", "reports", "seeds")
+_DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class State:
+    """All that Algorithm 1 keeps. It tells the true values, so its `repr` shows nothing and its file is as secret."""
+
+    mechanism: str
+    params: str
+    """The parameters of the mechanism, in hexadecimal."""
+    values: str
+    """A digest of the true values, in the form in which the mechanism takes them."""
+    origin: str
+    """A random text. A second state of the same values has another one."""
+    symbols: NDArray[np.uint8]
+    """One row of bytes per value: its report without noise, with the randomness that is drawn once."""
+    reports: NDArray[np.uint8]
+    seeds: NDArray[np.uint64] | None
+    """The public word of each value, where the mechanism has one."""
+    epsilon: str = "0"
+    """The level of the last reports; 0 before the first ones."""
+    threshold: str = "0"
+    start_epsilon: str = "0"
+    """The stated level of the reports that it started from; 0 where there were none."""
+    start_reports: str = ""
+    """A digest of these reports."""
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the state file."""
+        rows, width = self.symbols.shape
+        texts = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _ARRAYS}
+        header = {"rows": rows, "width": width, "seeded": self.seeds is not None, **texts}
+        seeds = b"" if self.seeds is None else self.seeds.astype("<u8").tobytes()
+        arrays = self.symbols.tobytes() + self.reports.tobytes() + seeds
+        content = _FORMAT + json.dumps(header).encode() + b"\n" + arrays
+        return content + sha256(content).digest()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> State | None:
+        """Return the state, or None for anything else: an exception's context would carry the content along."""
+        body, check = memoryview(content)[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
+        if not content.startswith(_FORMAT) or sha256(body).digest() != check:
+            return None
+        try:
+            end = content.index(b"\n", len(_FORMAT)) + 1
+            header = json.loads(content[len(_FORMAT) : end])
+            rows, width, is_seeded = (header.pop(name) for name in ("rows", "width", "seeded"))
+            symbols, reports, seeds = np.split(np.frombuffer(body, np.uint8)[end:], [rows * width, 2 * rows * width])
+            words = seeds.view("<u8").astype(np.uint64) if is_seeded else None
+            if len(seeds) == 8 * rows * is_seeded:
+                symbols, reports = symbols.reshape(rows, width), reports.reshape(rows, width)
+                return cls(symbols=symbols, reports=reports, seeds=words, **header)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            pass
+        return None
+
+
+class MemoryStore:
+    """Keeps the state in memory, for the process that made it: it must not continue elsewhere."""
+
+    def __init__(self) -> None:
+        self._state: State | None = None
+        self._lock = Lock()
+        self._process = os.getpid()
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Exclude other threads. A forked process is rejected, because it would draw a level a second time."""
+        if os.getpid() != self._process:
+            raise self.make_error(
+                "belongs to the process that created it",
+                'Pass a file, such as state="study.state", to share it between processes.',
+            )
+        with self._lock:
+            yield
+
+    def read(self) -> State | None:
+        """Return the last state, if there is one."""
+        return self._state
+
+    def write(self, state: State) -> None:
+        """Keep a state."""
+        self._state = state
+
+    def make_error(self, what: str, hint: str = "") -> StateFileError:
+        """Return an error about the state."""
+        return StateFileError("A relaxation in memory {what}.", what=what, hint=hint)
+
+
+class FileStore:
+    """Keeps the state in a file that only its owner can read."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        # Resolved once: neither a link nor a later change of the working folder may lead to a second state.
+        self._path = Path(path).resolve()
+        if self._path.is_dir():
+            raise self.make_error("is a folder", 'Pass the path of a file, such as state="study.state".')
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Exclude other processes and threads: two that drew at the same time would draw a level twice."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(lock_folder(self._path.parent))
+            except PrivateFileError as problem:
+                raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
+            yield
+
+    def read(self) -> State | None:
+        """Return the last state; None where there is no file."""
+        try:
+            content = read_private(self._path, -1)  # the whole file, however large
+        except PrivateFileError as problem:
+            raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
+        state = None if content is None else State.from_bytes(content)
+        if content is not None and state is None:
+            raise self.make_error(
+                "is damaged, or is not a state file",
+                "Restore the file from a backup. The epsilon that you spend with a new file is added.",
+            )
+        return state
+
+    def write(self, state: State) -> None:
+        """Replace the file as a whole, and wait until it is on disk."""
+        try:
+            write_private(self._path, state.to_bytes(), replace=True)
+        except PrivateFileError as problem:
+            raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
+
+    def make_error(self, what: str, hint: str = "") -> StateFileError:
+        """Return an error about the file."""
+        return StateFileError("The state file {path!r} {what}.", path=str(self._path), what=what, hint=hint)

@@ -1,0 +1,198 @@
+"""The square wave mechanism (Li et al. 2020) on the keyed path: a report is a place near the number.
+
+The range is cut by `bins` points, the first and the last of which are its ends. A number is rounded to one of its two
+neighbours, and an offset below `window` is added. Both are drawn once and kept. The path blurs the resulting place.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from relaxdp.errors import EstimationError, MechanismError
+from relaxdp.mechanisms.base import Measure, Permanent, Truths, check_option
+from relaxdp.mechanisms.numeric import Floats, RangeMechanism
+from relaxdp.mechanisms.packed import Codes, code_dtype
+from relaxdp.sampling.columns import to_arrow
+from relaxdp.sampling.stream import Words
+from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon, release_threshold
+
+BINS = 64
+"""The default number of bins."""
+MAX_PLACES = 1024
+# A float's rounding cannot bridge this distance between a word and the boundary that it is compared with: a number's
+# place among at most 1,024 bins is off by less than 2^-40.
+_CLEAR = 2.0**-36
+
+
+def best_window(epsilon: Epsilon, bins: int = BINS) -> int:
+    """Return the window, a power of two, with the smallest error of the mean for numbers in the middle of the range.
+
+    It is fixed for the life of a path, so it is chosen for the last level that is planned.
+
+    >>> [best_window(epsilon) for epsilon in ("0.5", 1, 2, 3, 4, 5, 8)]
+    [64, 32, 32, 16, 16, 8, 4]
+    """
+    context = Context(prec=30, rounding=ROUND_HALF_EVEN)
+    odds = Fraction(context.exp(min(as_epsilon(epsilon), Decimal(20))))
+
+    def compute_error(window: int) -> Fraction:
+        places = bins + window - 1
+        keep = (odds - 1) / (odds - 1 + Fraction(places, window))
+        return (keep * (window**2 - 1) + (1 - keep) * (places**2 - 1)) / keep**2
+
+    return min((1 << power for power in range(MAX_PLACES.bit_length())), key=compute_error)
+
+
+class SquareWave(RangeMechanism):
+    """The square wave (Li et al. 2020): numbers in a range, for estimating their mean and their whole distribution.
+
+    A report is a place, 0 .. bins + window - 2. Without noise, a number in bin b has one of b .. b + window - 1.
+    A true value is spread over `window` of all places, so the threshold depends on places / window, a fraction, where
+    it depends on the number of values elsewhere. Rounding only mixes the distributions of two neighbouring bins, so
+    no ratio grows by it.
+
+    Claim: all transcripts are enumerated in tests/exact/mechanisms/test_square_wave.py.
+
+    Args:
+        low: The lower end of the range. The range is public.
+        high: The upper end of the range.
+        bins: The number of points to which numbers are rounded, from 2 to 1,024.
+        window: The number of places over which a number is spread: a power of two. It is part of every path, so it is
+            chosen once.
+        epsilon: Instead of `window`: the last epsilon that is planned, for which the best window is taken.
+        clip: Whether numbers outside of the range are moved into it. Otherwise they are rejected.
+
+    Raises:
+        RangeError: The range is not from a smaller to a larger finite number.
+        MechanismError: Both or none of `window` and `epsilon` are given, or the window is not a power of two.
+
+    Example:
+        >>> from relaxdp import Key
+        >>> ages = SquareWave(0, 120, epsilon=4)
+        >>> ages
+        SquareWave(0, 120, bins=64, window=16)
+        >>> key = Key.from_bytes(bytes(range(32)))
+        >>> path = ages.path(41, key=key, id="patient-17", name="survey-2026", column="age")
+        >>> path.at(2), path.at(4)
+        (29, 29)
+    """
+
+    name = "wave"
+
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        *,
+        bins: int = BINS,
+        window: int | None = None,
+        epsilon: Epsilon | None = None,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(low, high, clip=clip)
+        if (window is None) == (epsilon is None):
+            raise MechanismError(
+                "The square wave needs either `window` or `epsilon`, the largest epsilon that you plan to release.",
+                hint="Pass epsilon=, such as epsilon=2, or window=, such as window=32.",
+            )
+        check_option("bins", bins, 2, MAX_PLACES)
+        if epsilon is not None:
+            window = best_window(epsilon, bins)
+        assert window is not None  # noqa: S101 (checked above)
+        check_option("window", window, 1, MAX_PLACES)
+        if window & (window - 1):
+            raise MechanismError(
+                "`window` must be a power of two, not {window}. Only then is the draw exactly uniform.",
+                hint="Pass window=4, 8, 16 or 32.",
+                window=window,
+            )
+        self.bins, self.window, self.alphabet = bins, window, bins + window - 1
+
+    @property
+    def params(self) -> bytes:
+        """The range, whether numbers are clipped, the bins and the window."""
+        return super().params + struct.pack("<II", self.bins, self.window)
+
+    @property
+    def options(self) -> dict[str, int]:
+        return {"bins": self.bins, "window": self.window}
+
+    def threshold(self, epsilon: Decimal) -> int:
+        return release_threshold(epsilon, Fraction(self.alphabet, self.window))
+
+    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+        """Return the kept bin, moved by the kept offset."""
+        rounded = round_to_bin(permanent.words("round"), self.numbers(truths), self.low, self.high, self.bins)
+        places = rounded + (permanent.words("coin") & np.uint64(self.window - 1))
+        return places.astype(code_dtype(self.alphabet))[:, None]
+
+    @property
+    def labels(self) -> Sequence[int]:
+        """The places."""
+        return range(self.alphabet)
+
+    @property
+    def measure(self) -> Measure:
+        """A place counts for the number in the middle of those that reach it; some lie outside of the range."""
+        step, middle = (self.high - self.low) / (self.bins - 1), (self.window - 1) / 2
+        weights = tuple(self.low + step * (place - middle) for place in self.labels)
+        return Measure(weights, self.low, self.high, window=self.window)
+
+    @property
+    def report_type(self) -> Any:
+        return pa.int16()
+
+    def column(self, codes: Codes, seeds: Words | None = None) -> Any:
+        return pa.array(codes[:, 0].astype(np.int16))
+
+    def read_labels(self, column: Any) -> Codes:
+        places = _read_places(to_arrow(column))
+        if places is None or (len(places) and not 0 <= int(places.min()) <= int(places.max()) < self.alphabet):
+            raise EstimationError(
+                "A report is not a whole number from 0 to {last:,}.",
+                hint="Pass the column of reports from the release, and the mechanism that made it.",
+                alphabet=self.alphabet,
+                last=self.alphabet - 1,
+            )
+        return places.astype(code_dtype(self.alphabet))[:, None]
+
+    def __repr__(self) -> str:
+        return f"SquareWave({self._repr_range()}, bins={self.bins}, window={self.window})"
+
+
+def round_to_bin(words: Words, numbers: Floats, low: float, high: float, bins: int) -> Words:
+    """Return floor(t), or one more where word < floor(2^64 (t - floor(t))), exactly.
+
+    t = (bins - 1) (number - low) / (high - low) is a number's position among the bins. Floats decide where word and
+    boundary are clearly apart. The few others (one in 2^35) are compared as fractions.
+
+    Claim: exact; tests/exact/mechanisms/test_rounding.py.
+    """
+    # As a whole it is the ceiling of t - word / 2^64, which is unclear near whole numbers only.
+    moved = (numbers - low) / (high - low) * (bins - 1) - words.astype(np.float64) / float(ONE)
+    result = np.ceil(moved)
+    for row in np.flatnonzero(np.abs(moved - np.rint(moved)) < _CLEAR):
+        exact = (bins - 1) * (Fraction(float(numbers[row])) - Fraction(low)) / (Fraction(high) - Fraction(low))
+        whole = exact // 1
+        result[row] = whole + (int(words[row]) < (exact - whole) * ONE // 1)
+    return result.astype(np.uint64)
+
+
+def _read_places(array: pa.Array) -> NDArray[np.int64] | None:
+    """Return whole numbers, also those that a column of floats holds, or None for anything else."""
+    try:
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)) or array.null_count:
+            return None
+        return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None

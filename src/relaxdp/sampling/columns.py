@@ -1,0 +1,269 @@
+"""Columns of any library become Arrow arrays once, at the entrance, and ids are read out of Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from relaxdp.errors import ColumnError, IdError, RelaxdpError
+from relaxdp.sampling.canonical import BYTES, TEXT, UUID, get_value_kind, has_utf8, is_missing, warn_not_composed
+from relaxdp.sampling.kernel.loaded import kernel
+from relaxdp.sampling.stream import NO_BYTES, NO_OFFSETS, Ids
+
+_NOT_ASCII = np.uint8(0x80)
+
+_RULE = "The ids are of different kinds. All ids must be whole numbers, or all text, bytes or UUIDs."
+_TYPE = "An id must be a whole number, text, bytes or a UUID, not {type}."
+_FLOAT = "An id must not be a floating-point number. Its digits depend on how it was read or rounded."
+_TOO_LARGE = "An id is too large. The whole numbers of an id column must fit into 64 bits, signed or unsigned."
+_AS_TEXT = "Convert the ids to text, such as df['patient'].astype(str)."
+_AS_INTEGER = "Convert the ids to whole numbers. In pandas, df['patient'].astype('Int64') keeps missing ids missing."
+
+
+def to_arrow(column: Any) -> pa.Array:
+    """Return a list, NumPy array, pandas or polars series as one Arrow array. Dictionaries are kept.
+
+    Whatever is missing in a list (None, NaN, NaT) is null. No exception shows a value, nor does its context.
+    """
+    return _convert(column, ColumnError)
+
+
+def ids_to_arrow(column: Any) -> pa.Array:
+    """Return a column of ids as one Arrow array, without a dictionary."""
+    array = _convert(column, IdError)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _convert(column: Any, error: type[RelaxdpError]) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return _with_offsets(column)
+    if isinstance(column, pa.ChunkedArray):
+        return _with_offsets(column.combine_chunks())
+    library = type(column).__module__.partition(".")[0]
+    if library == "pandas" and not hasattr(column, "iloc") and hasattr(column, "to_series"):
+        column = column.to_series()
+    is_other = isinstance(column, str | bytes | set | dict | type) or not hasattr(column, "__len__")
+    if getattr(column, "ndim", 1) != 1 or is_other:
+        raise ColumnError(
+            "The column must be a list, an array or a series of one dimension, not {type}.",
+            hint='Pass one column, such as df["age"] or [34, 51].',
+            type=type(column).__name__,
+        )
+    if isinstance(column, np.ma.MaskedArray):
+        raise ColumnError(
+            "The column is a masked array. The values behind its mask would be released.",
+            hint="Pass column.filled(...) or column.compressed().",
+        )
+    if isinstance(column, np.ndarray):
+        found = _from_numpy(column)
+    elif library == "polars":
+        # The Arrow form of a polars column of Python objects is their addresses.
+        found = _from_objects(column.to_list()) if str(column.dtype) == "Object" else column.to_arrow()
+    elif library == "pandas" and column.dtype != object:
+        found = _try_array(column, from_pandas=True)
+    else:
+        found = _from_objects(list(column))
+    if found is None:
+        raise _explain(column, error)
+    return _with_offsets(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
+
+
+def _with_offsets(array: pa.Array) -> pa.Array:
+    """Return views as text and bytes with offsets."""
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
+
+
+def _from_numpy(column: NDArray[Any]) -> pa.Array | None:
+    if not column.dtype.isnative:
+        column = column.astype(column.dtype.newbyteorder("="))
+    if column.dtype.kind in "US" and len(column):
+        letters = code_points(column)
+        if column.dtype.kind == "U" and (found := _ascii_array(letters)) is not None:
+            return found
+        nul = letters == 0
+        if (nul[:, :-1] & ~nul[:, 1:]).any():  # Arrow would cut the text at its first NUL
+            return _from_objects(column.tolist())
+    if column.dtype.kind in "OT":
+        return _from_objects(column.tolist())
+    return _try_array(column.astype(np.float64) if column.dtype == np.longdouble else column)
+
+
+def _from_objects(items: Sequence[Any]) -> pa.Array | None:
+    """Return Python objects of one kind; None for others."""
+    examples = {type(item): item for item in items}
+    if not {str, int, bytes}.issuperset(examples):
+        items = [None if is_missing(item) else item for item in items]
+        examples = {type(item): item for item in items if item is not None}
+    kinds = {get_value_kind(example) for example in examples.values()}
+    if kinds == {"integer"}:
+        return _from_integers(items)
+    if kinds == {"text"}:
+        if not all(has_utf8(item) for item in items if item):
+            return None
+        return _from_payloads(pa.large_string(), items, [(item or "").encode() for item in items])
+    if kinds == {"bytes"}:
+        return _from_payloads(pa.large_binary(), items, [item or b"" for item in items])
+    if kinds == {"uuid"}:
+        data = b"".join(bytes(16) if item is None else item.bytes for item in items)
+        return pa.ExtensionArray.from_storage(pa.uuid(), _from_buffers(pa.binary(16), items, data))
+    if kinds <= {"integer", "number"} and kinds:
+        return _from_numbers(pa.float64(), items)
+    return _try_array(items) if len(examples) <= 1 else None
+
+
+def _from_integers(items: Sequence[Any]) -> pa.Array | None:
+    is_large = max(int(item) for item in items if item is not None) >= 2**63
+    return _from_numbers(pa.uint64() if is_large else pa.int64(), items)
+
+
+# `pa.array` of Python objects, and `Array.to_numpy`, import pandas where it is installed, which takes 0.4 seconds.
+
+
+def _from_numbers(kind: pa.DataType, items: Sequence[Any]) -> pa.Array | None:
+    try:
+        numbers = np.array([0 if item is None else item for item in items], kind.to_pandas_dtype())
+    except (OverflowError, TypeError, ValueError):
+        return None
+    return _from_buffers(kind, items, numbers)
+
+
+def _from_payloads(kind: pa.DataType, items: Sequence[Any], payloads: Sequence[bytes]) -> pa.Array:
+    offsets = np.zeros(len(items) + 1, np.int64)
+    np.cumsum([len(each) for each in payloads], out=offsets[1:])
+    return _from_buffers(kind, items, offsets, b"".join(payloads))
+
+
+def _from_buffers(kind: pa.DataType, items: Sequence[Any], *data: Any) -> pa.Array:
+    present = np.array([item is not None for item in items])
+    validity = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(items), [validity, *map(pa.py_buffer, data)])
+
+
+def to_numpy(array: pa.Array) -> NDArray[Any]:
+    """Return the numbers of an Arrow array without nulls."""
+    kind = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
+
+
+def _try_array(items: Any, kind: Any = None, *, from_pandas: bool = False) -> Any | None:
+    """Return an Arrow array, or None: an exception's context would carry a true value along."""
+    try:
+        return pa.array(items, kind, from_pandas=from_pandas)
+    except (pa.ArrowException, UnicodeError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _explain(column: Any, error: type[RelaxdpError]) -> RelaxdpError:
+    """Return why a column has no Arrow form."""
+    items = column.tolist() if hasattr(column, "tolist") else list(column)
+    kinds = [get_value_kind(item) for item in items]
+    if all(kind == "text" for kind in kinds):
+        return error(
+            "A text contains half of a character (a lone surrogate), so it has no UTF-8 form.",
+            hint="Read the column again with the right character encoding, such as UTF-8.",
+        )
+    present = [
+        (row, item, kind) for row, (item, kind) in enumerate(zip(items, kinds, strict=True)) if not is_missing(item)
+    ]
+    strange = next((item for _, item, kind in present if kind is None), None)
+    if error is IdError:
+        if strange is not None:
+            return error(_TYPE, hint=_AS_TEXT, type=type(strange).__name__)
+        if any(kind == "number" for _, _, kind in present):
+            return error(_FLOAT, hint=_AS_INTEGER)
+        return error(_TOO_LARGE if {kind for *_, kind in present} == {"integer"} else _RULE, hint=_AS_TEXT)
+    other = next((row for row, item, _ in present if type(item) is not type(present[0][1])), None)
+    return error(
+        "The values of the column are not of one kind. Use whole numbers, numbers, text, bytes or UUIDs only.",
+        hint="Convert the column to one type, such as df['age'].astype(str).",
+        row=None if other is None else other + 1,
+    )
+
+
+def code_points(column: NDArray[Any]) -> NDArray[Any]:
+    """Return the letters of NumPy's text, or the bytes of its bytes, one row for each; NULs end a row."""
+    unit: type[np.unsignedinteger] = np.uint32 if column.dtype.kind == "U" else np.uint8
+    return np.ascontiguousarray(column).view(unit).reshape(len(column), -1)
+
+
+def _ascii_array(letters: NDArray[Any]) -> pa.Array | None:
+    """Return NumPy's text as an Arrow array, several times faster than Arrow itself; None where it is not ASCII.
+
+    NumPy pads with NULs, so the letters of all texts are what is not a NUL.
+    """
+    if (found := kernel()) is not None:
+        narrow = found.letters(letters) if letters.size else None
+    else:
+        narrow = _ascii_letters(letters)
+    if narrow is None:
+        return None
+    offsets, data = narrow
+    return pa.LargeStringArray.from_buffers(len(letters), pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def _ascii_letters(letters: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
+    """Return where each text begins and ends, and the letters of all; None unless they are ASCII without a NUL."""
+    if not letters.size or letters.max() > 127:
+        return None
+    narrow = letters.astype(np.uint8)
+    used = narrow != 0
+    if (used[:, 1:] & ~used[:, :-1]).any():
+        return None  # a NUL has a letter behind it
+    offsets = np.zeros(len(letters) + 1, dtype=np.int64)
+    np.cumsum(np.count_nonzero(used, axis=1), out=offsets[1:])
+    return offsets, narrow[used]
+
+
+def read_ids(array: pa.Array, first_row: int) -> Ids:
+    """Return the ids of an Arrow array, or reject it. `first_row` is for messages."""
+    if array.null_count:
+        row = first_row + 1 + pc.index(pc.is_null(array), True).as_py()
+        raise IdError("The id is missing.", hint="Remove rows without an id, or give each row an id.", row=row)
+    kind = array.type
+    if pa.types.is_integer(kind):
+        return Ids.from_integers(to_numpy(array))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _read_payloads(array, "text", TEXT)
+    if getattr(kind, "extension_name", None) == "arrow.uuid":
+        payload = b"".join(array.storage.to_pylist())
+        return Ids("uuid", UUID, None, np.arange(0, len(payload) + 1, 16), np.frombuffer(payload, np.uint8))
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return _read_payloads(array.cast(pa.large_binary()), "bytes", BYTES)
+    if pa.types.is_null(kind) and not len(array):
+        return Ids.from_integers(np.empty(0, np.int64))
+    is_float = pa.types.is_floating(kind)
+    raise IdError(_FLOAT if is_float else _TYPE, hint=_AS_INTEGER if is_float else _AS_TEXT, type=kind)
+
+
+def _read_payloads(array: pa.Array, kind: str, tag: int) -> Ids:
+    """Return text or bytes as they lie in Arrow's memory. Text that is not ASCII is checked."""
+    if not len(array):
+        return Ids(kind, tag, None, NO_OFFSETS, NO_BYTES)
+    width = "<i4" if pa.types.is_string(array.type) else "<i8"
+    offsets = np.frombuffer(array.buffers()[1], dtype=width)[array.offset : array.offset + len(array) + 1]
+    offsets = offsets.astype(np.int64, copy=False)
+    first, last = int(offsets[0]), int(offsets[-1])
+    data = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last] if last > first else NO_BYTES
+    if tag == TEXT and np.bitwise_or.reduce(data) & _NOT_ASCII:
+        _check_text(array)
+    return Ids(kind, tag, None, offsets - first, data)
+
+
+def _check_text(array: pa.Array) -> None:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        raise IdError(
+            "An id is not valid UTF-8.", hint="Pass the ids as bytes, or write the column again as UTF-8."
+        ) from None
+    if not pc.utf8_normalize(array, "NFC").equals(array):
+        warn_not_composed()

@@ -1,0 +1,262 @@
+"""Load the compiled path, if it was built and this processor has what it needs; otherwise NumPy draws.
+
+`RELAXDP_KERNEL=off` leaves it alone; `aesni`, `vaes` and `neon` ask for one set of instructions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.errors import IdError, KernelError
+from relaxdp.sampling.kernel.answers import has_right_answers
+from relaxdp.sampling.stream import Ids, Messages, Words
+
+_UNSET = "Run: unset {setting}"
+
+SETTING = "RELAXDP_KERNEL"
+LIBRARY = Path(__file__).with_name("relaxdp_kernel.so")  # where build.py puts it
+_VERSION = 7  # KERNEL_VERSION in kernel.h
+_SETS = {"aesni": 1, "vaes": 2, "neon": 3}
+
+_Int, _Word, _Pointer = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
+
+
+class _Level(ctypes.Structure):
+    _fields_ = (("threshold", _Word), ("values", _Word))
+
+
+class _Messages(ctypes.Structure):
+    """`struct messages` of kernel.h. The arrays are the caller's and must live as long as the call."""
+
+    _fields_ = (
+        ("count", _Word),
+        ("integers", _Pointer),
+        ("is_unsigned", _Word),
+        ("offsets", _Pointer),
+        ("bytes", _Pointer),
+        ("size", _Word),
+        ("tag", _Word),
+        ("more", _Pointer),
+        ("more_blocks", _Word),
+    )
+
+
+class _Columns(ctypes.Structure):
+    _fields_ = (("lower", _Pointer), ("upper", _Pointer), ("result", _Pointer), ("count", _Word))
+
+
+class _Reached(ctypes.Structure):
+    _fields_ = (("position", _Word), ("largest", _Word))
+
+
+class Kernel:
+    """The library with one set of instructions. Its functions keep nothing, and give the interpreter's lock back."""
+
+    def __init__(self, library: ctypes.CDLL, name: str) -> None:
+        self.name = name
+        self._set = _SETS[name]
+        self._draw, self._tags = library.relaxdp_draw, library.relaxdp_tags
+        self._draw.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Pointer, _Word, _Pointer, _Word]
+        self._tags.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Pointer, _Pointer, _Pointer]
+        self._step, self._histogram = library.relaxdp_step, library.relaxdp_histogram
+        self._step.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Word, *[_Pointer] * 3]
+        self._histogram.argtypes = [_Int, _Pointer, _Word, _Word, _Pointer]
+        self._letters, self._ascending = library.relaxdp_letters, library.relaxdp_ascending
+        self._letters.argtypes = [_Pointer, _Word, _Word, _Pointer, _Pointer]
+        self._ascending.argtypes = [_Pointer, _Word, _Word]
+        for function in (self._draw, self._tags, self._step):
+            function.restype = _Word
+        self._histogram.restype = None
+
+    def draw(
+        self,
+        derived: bytes,
+        values: int,
+        threshold: int,
+        messages: Messages,
+        index: Words,
+        target: NDArray[np.unsignedinteger],
+    ) -> None:
+        """Write the reports of all symbols over `target`, (objects, symbols) of truths."""
+        objects, symbols = target.shape
+        if not target.flags.carray or {len(messages), len(index)} != {objects}:
+            raise ValueError("The numbers of true values, messages and indices differ.")
+        level, index = _Level(threshold, values), _array(index, np.uint64)
+        with _Given(messages) as given:
+            given.check(
+                self._draw(
+                    self._set,
+                    derived,
+                    ctypes.byref(level),
+                    given.pointer,
+                    index.ctypes.data,
+                    symbols,
+                    target.ctypes.data,
+                    target.itemsize,
+                )
+            )
+
+    def tags(
+        self, derived: bytes, messages: Messages, index: Words | None, symbol: Words | None
+    ) -> tuple[Words, Words]:
+        """Return the first word of each message's tag, and the sum of all tags."""
+        words, sums = np.empty(len(messages), np.uint64), np.zeros(2, np.uint64)
+        last = [None if each is None else _array(each, np.uint64) for each in (index, symbol)]
+        if any(each is not None and len(each) != len(messages) for each in last):
+            raise ValueError("The numbers of messages and last words differ.")
+        places = [None if each is None else each.ctypes.data for each in last]
+        with _Given(messages) as given:
+            given.check(self._tags(self._set, derived, given.pointer, *places, words.ctypes.data, sums.ctypes.data))
+        return words, sums
+
+    def step(
+        self, seed: bytes, position: int, law: Any, codes: Sequence[NDArray[Any]], room: Sequence[NDArray[Any]]
+    ) -> tuple[int, int, int]:
+        """Draw from the lower and upper codes into the result, in chunks of as many objects as there is room for.
+
+        Return how many objects are drawn, where the keystream goes on after them, and the largest code of both ends.
+        """
+        lower, upper, result = codes
+        flags, places = room
+        if {(len(each), each.itemsize) for each in codes} != {(len(result), 1)}:
+            raise ValueError("The codes must have the same length and one byte each.")
+        columns = _Columns(*(each.ctypes.data for each in (lower, upper, result)), len(result))
+        reached, most, where = _Reached(position), len(places) - 2, (flags.ctypes.data, places.ctypes.data)
+        if len(flags) < most:
+            raise ValueError("The buffer for flags is too small for the chunk.")
+        drawn: int = self._step(self._set, seed, law, ctypes.byref(columns), most, *where, ctypes.byref(reached))
+        return drawn, reached.position, reached.largest
+
+    def histogram(self, codes: NDArray[np.uint8], size: int) -> NDArray[np.int64] | None:
+        """Return how often each of 0 .. size - 1 occurs; None where a code is outside."""
+        counts = np.zeros(256, np.int64)
+        self._histogram(self._set, codes.ctypes.data, len(codes), size, counts.ctypes.data)
+        return counts[:size] if int(counts[:size].sum()) == len(codes) else None
+
+    def letters(self, points: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
+        """Return where each row of code points begins and ends, and the letters of all; None unless all are ASCII.
+
+        NULs end a row. A NUL that has a letter after it gives None, too.
+        """
+        count, width = points.shape
+        points, offsets = _array(points, np.uint32), np.empty(count + 1, np.int64)
+        letters = np.empty(points.size + 16, np.uint8)  # 16 are written at a time
+        if not self._letters(points.ctypes.data, count, width, offsets.ctypes.data, letters.ctypes.data):
+            return None
+        return offsets, letters[: offsets[-1]]
+
+    def ascending(self, points: NDArray[np.uint32]) -> bool:
+        """Return whether every row of code points comes after the one before it."""
+        points = _array(points, np.uint32)
+        return bool(self._ascending(points.ctypes.data, *points.shape))
+
+
+class _Given:
+    """Messages as the library takes them; holds on to the arrays that it points to."""
+
+    def __init__(self, messages: Messages) -> None:
+        self._arrays: list[NDArray[np.generic]] = []
+        self._made = _Messages(count=len(messages))
+        if messages.ids is not None:
+            self._take_ids(messages.ids)
+        if messages.more is not None:
+            self._made.more = self._keep(_array(messages.more, np.uint64))
+            self._made.more_blocks = len(messages.more)
+        self.pointer = ctypes.byref(self._made)
+
+    def __enter__(self) -> _Given:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._arrays.clear()
+
+    def _keep(self, array: NDArray[np.generic]) -> int:
+        self._arrays.append(array)
+        return int(array.ctypes.data)
+
+    def _take_ids(self, ids: Ids) -> None:
+        made = self._made
+        if ids.integers is not None:
+            made.is_unsigned = ids.integers.dtype.kind == "u"
+            wide = np.uint64 if made.is_unsigned else np.int64
+            made.integers = self._keep(_array(ids.integers, wide))
+            return
+        made.tag, made.size = ids.tag, len(ids.data)
+        made.offsets = self._keep(_array(ids.offsets, np.int64))
+        made.bytes = self._keep(_array(ids.data, np.uint8))
+
+    @staticmethod
+    def check(row: int) -> None:
+        """Reject an Arrow array whose offsets point outside of its buffer."""
+        if row:
+            raise IdError(
+                "The id column is damaged. The bytes of an id are outside of its buffer.",
+                hint="Write the id column again, for example with pa.array(ids.to_pylist()).",
+            )
+
+
+def _array(given: NDArray[np.generic], kind: type[np.generic]) -> NDArray[Any]:
+    """Return an array that C can read: of this type, without gaps, aligned. It is copied only if it must be."""
+    return np.require(given, kind, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def kernel() -> Kernel | None:
+    """Return the compiled path, or None where NumPy draws."""
+    return _load(os.environ.get(SETTING, ""))
+
+
+def get_sampler_name() -> str:
+    """Return what draws, for people."""
+    found = kernel()
+    return "numpy" if found is None else found.name
+
+
+@cache
+def _load(asked: str) -> Kernel | None:
+    if asked not in ("", "off", *_SETS):
+        raise KernelError(
+            "The environment variable {setting} has an unknown value. Expected off, aesni, vaes or neon.",
+            hint=_UNSET,
+            setting=SETTING,
+        )
+    library = None if asked == "off" else _library()
+    sets = [] if library is None else _sets(library)
+    if asked in _SETS and asked not in sets:
+        raise KernelError(
+            "The environment variable {setting} requires {asked!r}, which is not available on this machine.",
+            hint=_UNSET,
+            setting=SETTING,
+            asked=asked,
+        )
+    if library is None or not sets:
+        return None
+    found = Kernel(library, asked or sets[-1])
+    if not has_right_answers(found):
+        raise KernelError(
+            "The compiled sampler draws wrong reports on this machine.",
+            hint="Turn it off: export {setting}=off. Please report this as a bug.",
+            setting=SETTING,
+        )
+    return found
+
+
+def _library() -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL(str(LIBRARY))
+    except OSError:
+        return None
+    # One that was built from other sources, in a tree that has changed since, is as good as none.
+    return library if library.relaxdp_version() == _VERSION else None
+
+
+def _sets(library: ctypes.CDLL) -> list[str]:
+    """Return the sets of instructions that this processor has, the best one last."""
+    return {0: [], 1: ["aesni"], 2: ["aesni", "vaes"], 3: ["neon"]}[library.relaxdp_best()]

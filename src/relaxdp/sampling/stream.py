@@ -1,0 +1,306 @@
+"""The version-1 stream: from (key, path, object, truth) to words, one at a time and for arrays of objects.
+
+Frozen; docs/stream.md has every byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, Self
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.cmac import CMAC
+from numpy.typing import NDArray
+
+from relaxdp.errors import ArgumentError
+from relaxdp.sampling.canonical import INTEGER, encode_utf8, has_utf8, prefix_length
+from relaxdp.sampling.keys import Key, as_key
+
+_USE_NAME = "Use a name such as 'patients'."
+
+Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PathId:
+    """One path: an attribute of a release.
+
+    >>> print(PathId("survey-2026", "diagnosis"))
+    'diagnosis' of release 'survey-2026'
+    """
+
+    release: str
+    attribute: str
+
+    def __post_init__(self) -> None:
+        names = (self.release, self.attribute)
+        if not all(isinstance(name, str) for name in names):
+            raise ArgumentError("The name of a release or of an attribute is not text.", hint=_USE_NAME)
+        if not all(map(has_utf8, names)):
+            raise ArgumentError(
+                "The name of a release or of an attribute contains half of a character (a lone surrogate).",
+                hint=_USE_NAME,
+            )
+
+    def __str__(self) -> str:
+        return f"{self.attribute!r} of release {self.release!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class PathName:
+    """Hold everything that is bound into the key of a path: its id, and how its reports are made.
+
+    Two mechanisms with the same noise would reveal the truth. So another release, attribute, value list, mechanism or
+    parameter is another path, whose cost adds up.
+    """
+
+    path: PathId
+    encoding: str
+    alphabet: int
+    params: bytes
+
+    def info(self, purpose: Purpose) -> bytes:
+        """Return what HKDF binds into the key of one purpose."""
+        return (
+            prefix_length(purpose.encode("ascii"))
+            + prefix_length(encode_utf8(self.path.release))
+            + prefix_length(encode_utf8(self.path.attribute))
+            + prefix_length(encode_utf8(self.encoding))
+            + struct.pack("<Q", self.alphabet)
+            + prefix_length(self.params)
+        )
+
+
+def path_key(key: Key, name: PathName, purpose: Purpose = "path") -> bytes:
+    """Return K(purpose) of one path."""
+    return as_key(key).derive(name.info(purpose))
+
+
+def bridge_key(key: Key, name: PathName, lower: Fraction, middle: Fraction, upper: Fraction) -> bytes:
+    """Return the key of one bridge; a bridge from noise is a blur. The three retentions are bound into it.
+
+    So a level that is drawn between other neighbours is drawn with other noise.
+    """
+    levels = b"".join(
+        prefix_length(number.to_bytes((number.bit_length() + 7) // 8, "little"))
+        for level in (lower, middle, upper)
+        for number in (level.numerator, level.denominator)
+    )
+    return key.derive(name.info("bridge" if lower else "blur") + prefix_length(levels))
+
+
+def block(derived: bytes, message: bytes) -> bytes:
+    """Return the AES-256-CMAC of a message of whole blocks."""
+    code = CMAC(AES(derived))
+    code.update(message)
+    return code.finalize()
+
+
+def tail(index: int, symbol: int, j: int) -> bytes:
+    """Return the last block of a message: index of the truth (or 0), which symbol, which try."""
+    return struct.pack("<QII", index, symbol, j)
+
+
+def words(derived: bytes, prefix: bytes, *, index: int = 0, symbol: int = 0) -> Iterator[tuple[int, int]]:
+    """Return the pairs (position word, value word) of one symbol of one object; `prefix` is whole blocks."""
+    for j in range(2**32):
+        position, value = struct.unpack("<QQ", block(derived, prefix + tail(index, symbol, j)))
+        yield position, value
+
+
+Words = NDArray[np.uint64]
+
+# So many objects at a time that all their words stay in the processor's cache.
+CHUNK = 1 << 16
+# From so many symbols on, an object's symbols are the longer axis.
+_MANY = 32
+
+
+class RowCipher:
+    """AES-256 under one derived key, over rows of two 64-bit words (one block each).
+
+    CMAC over arrays is put together by hand from the library's AES: its own CMAC takes one message a call, as `block`
+    does, and 200 times as long.
+    """
+
+    def __init__(self, derived: bytes) -> None:
+        # ECB is not used to hide anything here: it is the bare permutation that CMAC is made of.
+        self._encryptor: Any = Cipher(algorithms.AES(derived), modes.ECB()).encryptor()  # noqa: S305
+        self.subkey = _first_subkey(self._encryptor.update(bytes(16)))
+        self._room = np.empty(2 * CHUNK + 2, dtype=np.uint64)  # the cipher asks for one spare block
+
+    def encrypt(self, rows: Words) -> Words:
+        """Return the encrypted rows, in a buffer that the next call reuses. At most CHUNK rows, contiguous."""
+        count = len(rows)
+        self._encryptor.update_into(rows.data.cast("B"), self._room.data.cast("B"))
+        return self._room[: 2 * count].reshape(count, 2)
+
+    def absorb(self, blocks: Words) -> Words:
+        """Return the chaining state after whole message blocks: `blocks` is (blocks, objects, 2).
+
+        Like `encrypt`, it returns the buffer that the next call reuses.
+        """
+        state = self.encrypt(blocks[0])
+        for block in blocks[1:]:
+            state = self.encrypt(state ^ block)
+        return state
+
+    def last_block(self, state: Words, first_word: Words | np.uint64, symbol: Words | int) -> Words:
+        """Return the input of the last AES pass of CMAC for try 0; a try's number goes into the last four bytes."""
+        rows = np.empty_like(state)  # column by column: a broadcast over rows of two is six times slower
+        np.bitwise_xor(state[:, 0], first_word ^ self.subkey[0], out=rows[:, 0])
+        np.bitwise_xor(state[:, 1], np.uint64(symbol) ^ self.subkey[1], out=rows[:, 1])
+        return rows
+
+    def last_blocks(self, state: Words, first_word: Words, symbols: Words) -> Words:
+        """Return the same for every one of several symbols, object by object: (objects * symbols) rows."""
+        rows = np.empty((len(state), len(symbols), 2), dtype=np.uint64)
+        first = (state[:, 0] ^ first_word ^ self.subkey[0])[:, None]
+        second, numbers = state[:, 1:] ^ self.subkey[1], symbols[None, :]
+        if len(symbols) >= _MANY:
+            rows[:, :, 0] = first
+            np.bitwise_xor(second, numbers, out=rows[:, :, 1])
+        else:  # NumPy's inner loop runs over the last axis: it must not be the short one
+            for place in range(len(symbols)):
+                rows[:, place, 0] = first[:, 0]
+                np.bitwise_xor(second[:, 0], symbols[place], out=rows[:, place, 1])
+        return rows.reshape(-1, 2)
+
+    def iterate_words(self, row: Words) -> Iterator[tuple[int, int]]:
+        """Return the words of one object, try after try, from its last block of try 0."""
+        start = int(row[1])
+        for j in range(2**32):
+            again = np.array([[row[0], np.uint64(start ^ j << 32)]], dtype=np.uint64)
+            position, value = self.encrypt(again)[0]
+            yield int(position), int(value)
+
+
+def _first_subkey(encrypted_zero: bytes) -> Words:
+    """Return CMAC's first subkey: E(0) doubled in GF(2^128), as two little-endian words of its bytes."""
+    number = int.from_bytes(encrypted_zero, "big") << 1
+    if number >> 128:
+        number ^= (1 << 128) | 0x87
+    return np.frombuffer(number.to_bytes(16, "big"), dtype="<u8").astype(np.uint64)
+
+
+Selection = slice | NDArray[np.intp]
+"""Some of many objects; a slice means all of them."""
+Groups = Iterator[tuple[Selection, Words]]
+
+_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
+NO_BYTES: NDArray[np.uint8] = np.empty(0, np.uint8)
+NO_OFFSETS: NDArray[np.int64] = np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ids:
+    """The ids of some objects, checked and not laid out yet: whole numbers, or bytes behind a tag.
+
+    Id i is `data[offsets[i] : offsets[i + 1]]` where there are no integers. Its `repr` shows none of them.
+    """
+
+    kind: str
+    tag: int
+    integers: NDArray[np.integer] | None
+    offsets: NDArray[np.int64]
+    data: NDArray[np.uint8]
+
+    @classmethod
+    def from_integers(cls, numbers: NDArray[np.integer]) -> Self:
+        """Return whole numbers as ids."""
+        return cls("integer", INTEGER, numbers, NO_OFFSETS, NO_BYTES)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1 if self.integers is None else len(self.integers)
+
+    def groups(self) -> Groups:
+        """Return their canonical blocks, grouped by equal numbers of blocks.
+
+        Each group is (which of the objects, words of shape (blocks, objects, 2)).
+        """
+        if self.integers is not None:
+            return _integer_blocks(self.integers)
+        return _variable_blocks(self.offsets, self.data, self.tag)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Messages:
+    """The ids of some objects and, after them, blocks of (blocks, objects, 2) words. Its `repr` shows none of them.
+
+    Blocks without ids are those of one object, whose bytes are known already.
+    """
+
+    ids: Ids | None
+    more: Words | None = None
+
+    def __len__(self) -> int:
+        if self.ids is not None:
+            return len(self.ids)
+        return 0 if self.more is None else self.more.shape[1]
+
+    def groups(self) -> Groups:
+        """Return all blocks, laid out: objects with equally many go together."""
+        if self.ids is None:
+            if self.more is not None:
+                yield slice(None), self.more
+            return
+        for chosen, blocks in self.ids.groups():
+            # Contiguous, because AES takes whole rows.
+            more = None if self.more is None else np.ascontiguousarray(self.more[:, chosen])
+            yield chosen, blocks if more is None else np.concatenate([blocks, more])
+
+
+def _header(tag: int, length: int) -> np.uint64:
+    return np.uint64(tag | length << 32)
+
+
+def _integer_blocks(numbers: NDArray[Any]) -> Groups:
+    """Every integer dtype gives the same bytes; only 2^63 and more has a tag of its own."""
+    blocks = np.empty((1, len(numbers), 2), dtype=np.uint64)
+    blocks[0, :, 0] = _header(INTEGER, 8)
+    if numbers.dtype.kind == "u":
+        blocks[0, :, 1] = numbers
+        blocks[0, :, 0] += blocks[0, :, 1] >> np.uint64(63)
+    else:
+        blocks[0, :, 1] = numbers.astype(np.int64, copy=False).view(np.uint64)
+    yield slice(None), blocks
+
+
+def _variable_blocks(offsets: NDArray[np.int64], payload: NDArray[np.uint8], tag: int) -> Groups:
+    """Pack text or bytes of any length, eight bytes at a time; objects with equally many blocks go together."""
+    if len(offsets) == 1:
+        return
+    data = np.zeros(len(payload) // 8 + 2, dtype="<u8")  # a copy, aligned and padded
+    data.view(np.uint8)[: len(payload)] = payload
+    begins, lengths = offsets[:-1], np.diff(offsets)
+    counts = (lengths + 23) // 16
+    if (least := int(counts.min())) == counts.max():
+        yield slice(None), _pack(data, begins, lengths, least, tag)
+        return
+    for count in np.flatnonzero(np.bincount(counts)).tolist():
+        chosen = np.flatnonzero(counts == count)
+        yield chosen, _pack(data, begins[chosen], lengths[chosen], count, tag)
+
+
+def _pack(data: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:
+    """Return the blocks of payloads that begin anywhere: each word is put together from two aligned ones."""
+    blocks = np.empty((count, len(begins), 2), dtype=np.uint64)
+    blocks[0, :, 0] = lengths.astype(np.uint64) << np.uint64(32) | np.uint64(tag)
+    word, shift = begins >> 3, (begins.astype(np.uint64) & np.uint64(7)) << np.uint64(3)
+    back = np.uint64(63) - shift
+    shortest = int(lengths.min())
+    here = data.take(word, mode="clip")
+    for position in range(2 * count - 1):
+        following = data.take(word + (position + 1), mode="clip")
+        payload = here >> shift | following << back << np.uint64(1)
+        if shortest < 8 * (position + 1):
+            left = np.minimum(np.maximum(lengths - 8 * position, 0), 8)
+            payload &= _FIRST_BYTES.take(left)  # past the end there are zeros
+        blocks[(position + 1) // 2, :, (position + 1) % 2] = payload
+        here = following
+    return blocks

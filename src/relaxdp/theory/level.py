@@ -1,0 +1,114 @@
+"""Levels: an epsilon and its threshold as one type, and the guarantee of a threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+from functools import total_ordering
+
+from relaxdp.errors import LevelError
+from relaxdp.theory.epsilon import ONE, epsilon_text, private_context
+
+
+def retention(level: int) -> Fraction:
+    """Return the exact probability with which a report at threshold `level` is the truth kept on purpose."""
+    if not 0 <= level < ONE:
+        raise ValueError(f"A threshold must be from 0 to 2**64 - 1, not {level}.")
+    return Fraction(level, ONE)
+
+
+def odds(keep: Fraction, values: int | Fraction) -> Fraction:
+    """Return e^epsilon of a report with retention `keep`: how much likelier the truth is than any other value.
+
+    (Where a truth is spread over w of D places, D / w replaces the number of values, as in `threshold`.)
+
+    >>> odds(Fraction(1, 2), 2)
+    Fraction(3, 1)
+    """
+    if not 0 <= keep < 1:
+        raise ValueError(f"A retention must be in [0, 1), not {keep}.")
+    return 1 + values * keep / (1 - keep)
+
+
+def realised_epsilon(level: int, values: int, *, digits: int = 40) -> Decimal:
+    """Return the epsilon that a threshold really has, rounded up in its last digit (the private side)."""
+    return log_up(odds(retention(level), values), digits=digits)
+
+
+def log_up(ratio: Fraction, *, digits: int = 40) -> Decimal:
+    """Return a decimal number that is at least the natural logarithm of `ratio` >= 1, and closer than 10^(2 - digits).
+
+    >>> log_up(Fraction(1)), round(log_up(Fraction(3)), 6)
+    (Decimal('0'), Decimal('1.098612'))
+    """
+    if ratio == 1:
+        return Decimal(0)
+    context = private_context(digits + 10 + len(str(ratio.denominator)), rounding=ROUND_CEILING)
+    quotient = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    logarithm = context.next_plus(context.ln(quotient))
+    return private_context(digits, rounding=ROUND_CEILING).plus(logarithm)
+
+
+Scale = tuple[str, bytes]
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Level:
+    """Hold an epsilon and its threshold for one mechanism. Create a level with `Mechanism.level`.
+
+    Levels are equal, and ordered, by their threshold: two epsilons with the same threshold give the same reports.
+
+    Args:
+        epsilon: The epsilon as a decimal number.
+        threshold: The threshold of every symbol, out of 2**64.
+        scale: The name and the parameters of the mechanism.
+
+    Raises:
+        LevelError: Levels of different mechanisms are compared.
+
+    Example:
+        >>> from relaxdp import Categorical
+        >>> answers = Categorical(["flu", "covid", "none"])
+        >>> answers.level(0.1) < answers.level(0.5)
+        True
+    """
+
+    epsilon: Decimal
+    threshold: int
+    scale: Scale
+    """Name and parameters of the mechanism."""
+    retention: Fraction = field(init=False)
+    """The exact probability that a symbol is kept on purpose."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "retention", retention(self.threshold))
+
+    def to_json(self) -> dict[str, str]:
+        """Return the level as two texts, so that nothing is rounded. `Mechanism.level` accepts both."""
+        return {"epsilon": str(self), "threshold": str(self.threshold)}
+
+    def __eq__(self, other: object) -> bool:
+        return self._require_same_scale(other) == self.threshold if isinstance(other, Level) else NotImplemented
+
+    def __lt__(self, other: Level) -> bool:
+        return self.threshold < self._require_same_scale(other) if isinstance(other, Level) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.scale, self.threshold))
+
+    def _require_same_scale(self, other: Level) -> int:
+        if other.scale != self.scale:
+            raise LevelError(
+                "Levels of different mechanisms cannot be compared. A threshold has a meaning only "
+                "within its mechanism.",
+                hint="Compare their epsilons: a.epsilon < b.epsilon.",
+            )
+        return other.threshold
+
+    def __str__(self) -> str:
+        return epsilon_text(self.epsilon)
+
+    def __repr__(self) -> str:
+        return f"<relaxdp.Level {self} of {self.scale[0]}>"

@@ -1,0 +1,238 @@
+"""The law of one report, and the bridge: the law of a report between two known ones.
+
+Relaxing and blurring are its two special cases. A bridge from noise (a lower retention of 0) is a blur of the upper
+report. A bridge to the truth (an upper retention of 1) is the relaxation of the lower report, that is Algorithm 1 of
+the paper. So one law, and one sampler, serve all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from relaxdp.errors import LevelError
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_values, epsilon_text, release_threshold, threshold
+from relaxdp.theory.level import retention
+
+
+def report_law(values: int, keep: Fraction, *, truth: int) -> list[Fraction]:
+    """Return the law of a report with retention `keep`: the truth, or else a uniform draw from all values.
+
+    This is the randomized response of the paper with odds 1 + values * keep / (1 - keep).
+
+    Claim: equals e^eps / (e^eps + m - 1) and 1 / (e^eps + m - 1); tests/exact/theory/test_laws.py.
+
+    >>> report_law(3, Fraction(1, 2), truth=1)
+    [Fraction(1, 6), Fraction(2, 3), Fraction(1, 6)]
+    """
+    noise = (1 - keep) / values
+    return [noise + keep if value == truth else noise for value in range(values)]
+
+
+def blur_ratio(lower: Fraction, upper: Fraction) -> Fraction:
+    """Return with which probability a report at retention `upper` is kept when it is blurred down to `lower`.
+
+    Retentions multiply. From zero to zero there is nothing to blur: the report stays as it is.
+    """
+    if lower > upper:
+        raise ValueError("The lower retention is larger than the upper one. A blur only lowers a retention.")
+    return Fraction(1) if lower == upper else lower / upper
+
+
+def blur_law(values: int, lower: Fraction, upper: Fraction, *, report: int) -> list[Fraction]:
+    """Return the law of a report at retention `upper` after it was blurred to `lower`. The truth is not needed.
+
+    >>> blur_law(2, Fraction(1, 4), Fraction(1, 2), report=0)
+    [Fraction(3, 4), Fraction(1, 4)]
+    """
+    return report_law(values, blur_ratio(lower, upper), truth=report)
+
+
+TRUTH = Fraction(1)  # the truth is a report with full retention
+NOISE = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """A law in the form in which it is drawn: take the upper report, or the lower one, or any value uniformly."""
+
+    to_upper: Fraction
+    to_lower: Fraction
+    redraw: Fraction
+
+    def probability(self, values: int, value: int, *, lower: int, upper: int) -> Fraction:
+        """Return the probability of one value."""
+        return self.redraw / values + (value == upper) * self.to_upper + (value == lower) * self.to_lower
+
+    def law(self, values: int, *, lower: int, upper: int) -> list[Fraction]:
+        """Return the probability of every value."""
+        return [self.probability(values, value, lower=lower, upper=upper) for value in range(values)]
+
+
+def bridge_mixture(values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, agree: bool) -> Mixture:
+    """Return the bridge's law at retention `middle`, for ends that show the same value (`agree`) or different ones.
+
+    By Bayes the law is proportional to blur(middle / upper)[v | upper report] * blur(lower / middle)[lower report | v].
+    Multiplied out, each factor is "keep, or draw uniformly", so the product is a mixture of the two ends and of noise.
+
+    Claim: equals the product of the two blurs, normalised; tests/exact/theory/test_laws.py.
+    """
+    if not 0 <= lower <= middle <= upper <= 1:
+        raise ValueError("The retentions are not in order. Expected 0 <= lower <= middle <= upper <= 1.")
+    above, below = blur_ratio(middle, upper), blur_ratio(lower, middle)
+    only_above, only_below, neither = above * (1 - below), below * (1 - above), (1 - above) * (1 - below)
+    both = values * above * below if agree else Fraction(0)
+    total = both + only_above + only_below + neither
+    if total == 0:
+        raise ValueError("Different reports at equal levels have no bridge.")
+    if agree:  # both ends are one value, so it does not matter which of them a draw goes to
+        return Mixture((both + only_above + only_below) / total, Fraction(0), neither / total)
+    return Mixture(only_above / total, only_below / total, neither / total)
+
+
+def bridge_law(
+    values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, lower_report: int, upper_report: int
+) -> list[Fraction]:
+    """Return the law of a report at `middle` between two known reports, without the truth.
+
+    The holder of the upper report can release every lower level. Each new level must be drawn from its two nearest
+    neighbours among all levels that were released.
+
+    >>> bridge_law(2, Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), lower_report=0, upper_report=1)
+    [Fraction(3, 8), Fraction(5, 8)]
+    """
+    mixture = bridge_mixture(values, lower, middle, upper, agree=lower_report == upper_report)
+    return mixture.law(values, lower=lower_report, upper=upper_report)
+
+
+def next_report_law(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
+    """Return the law of the next report, given the truth and the last report: one step of Algorithm 1.
+
+    `old` and `new` are retentions. We pretend that the new report came first and was then blurred into `last`.
+    The blur never sees the truth, so both reports together reveal no more than the new one alone.
+
+    Claim: equals p_aa, p_ba, p_bb of the paper; checked exactly in tests/exact/theory/test_laws.py.
+    """
+    return bridge_law(values, old, new, TRUTH, lower_report=last, upper_report=truth)
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """Describe how well one report is hidden among others, for any two truths: the input of amplification by shuffling.
+
+    A report supports its own truth of the two with probability `own`, the other one with `clone`, and neither of them
+    with `neither`. The rest of its distribution is the same for both. Reports of all other truths support each of the
+    two with `clone` at least, and neither with `neither` at least.
+    """
+
+    own: Fraction
+    clone: Fraction
+    neither: Fraction
+
+    @classmethod
+    def from_one_symbol(cls, keep: Fraction, values: int, share: Fraction | int = 1) -> Cover:
+        """Return the cover of a report that is one of `values` values itself, a `share` of which tell truths apart."""
+        other = (1 - keep) / values
+        return cls(own=(keep + other) * share, clone=other * share, neither=(values - 2) * other * share)
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The probability that a report supports a value: `noise` for every truth, plus `gain` if it is the truth."""
+
+    noise: Fraction
+    gain: Fraction
+
+    @classmethod
+    def from_one_symbol(cls, keep: Fraction, values: int) -> Support:
+        """Return the support of a report that is one of `values` values itself, with retention `keep`."""
+        return cls(noise=(1 - keep) / values, gain=keep)
+
+    @property
+    def hit(self) -> Fraction:
+        """The probability that a report supports its own truth."""
+        return self.noise + self.gain
+
+    def debias(self, share: Any) -> Any:
+        """Return the unbiased share of truths behind a share of supporting reports, exact or as an array of floats.
+
+        E[share] = noise + gain * truth, solved for the truth.
+
+        Claim: equals P^-1 H of the paper; tests/exact/estimation/test_estimators.py.
+
+        >>> Support(noise=Fraction(1, 6), gain=Fraction(1, 2)).debias(Fraction(1, 2))
+        Fraction(2, 3)
+        """
+        if isinstance(share, Fraction):
+            return (share - self.noise) / self.gain
+        return (share - float(self.noise)) / float(self.gain)
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxationLaw:
+    """The probabilities of the next report, given the last one. The truth is a, another value is b.
+
+    The first letter is the last report, the second letter the next one. The fields are exact fractions. Use `float()`
+    or `print` to read them.
+    """
+
+    values: int
+    p_aa: Fraction
+    """The last report was the truth and the next one is too."""
+    p_ba: Fraction
+    """The last report was another value and the next one is the truth."""
+    p_bb: Fraction
+    """The last report was another value and the next one is the same."""
+
+    def __str__(self) -> str:
+        return (
+            f"m = {self.values}: p_aa = {float(self.p_aa):.6f}, "
+            f"p_ba = {float(self.p_ba):.6f}, p_bb = {float(self.p_bb):.6f}"
+        )
+
+    __repr__ = __str__
+
+
+def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> RelaxationLaw:
+    """Compute p_aa, p_ba and p_bb of the paper for a relaxation from `old_epsilon` to `new_epsilon`.
+
+    The probabilities are those of the thresholds that are really used. They differ from the paper's real numbers by
+    less than 2^-63.
+
+    Claim: the tables of the paper's appendix to all printed digits; tests/exact/paper/test_tables.py.
+
+    Args:
+        m: The number of values, 2 or more.
+        old_epsilon: The epsilon of the last report. With 0 the last report was pure noise.
+        new_epsilon: The epsilon of the next report.
+
+    Returns:
+        The three probabilities as exact fractions.
+
+    Raises:
+        LevelError: `new_epsilon` is below `old_epsilon`.
+        EpsilonError: An epsilon is not a number, is negative, or is too small.
+        ValuesError: `m` is not a whole number from 2 to 2**32.
+
+    Example:
+        >>> relaxation_law(m=3, old_epsilon=0.1, new_epsilon=0.5)
+        m = 3: p_aa = 0.584433, p_ba = 0.378607, p_bb = 0.391757
+    """
+    check_values(m)
+    old, new = as_epsilon(old_epsilon, zero=True), as_epsilon(new_epsilon)
+    if new < old:
+        raise LevelError(
+            "A relaxation from {old_epsilon} to {new_epsilon} is not possible. Epsilon may only grow.",
+            hint="Pass a new_epsilon of {old_epsilon} or more.",
+            old_epsilon=epsilon_text(old),
+            new_epsilon=epsilon_text(new),
+        )
+    levels = retention(threshold(old, m)), retention(release_threshold(new, m))
+    same, other = (bridge_mixture(m, *levels, TRUTH, agree=agree) for agree in (True, False))
+    return RelaxationLaw(
+        m,
+        p_aa=same.probability(m, 0, lower=0, upper=0),
+        p_ba=other.probability(m, 0, lower=1, upper=0),
+        p_bb=other.probability(m, 1, lower=1, upper=0),
+    )

@@ -1,0 +1,96 @@
+"""The wave: its frozen vectors hold, by the scalar implementation and however they are drawn, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.refusals import refused
+from tests.vectors.make import untyped
+from tests.vectors.make_wave import FILE, check
+
+import relaxdp as rx
+from relaxdp.errors import EstimationError, MechanismError, RangeError
+from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
+from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.square_wave import best_window
+from relaxdp.sampling.kernel.loaded import SETTING, get_sampler_name
+from relaxdp.sampling.stream import PathId
+
+CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
+
+
+def test_the_scalar_implementation() -> None:
+    assert check() == len(CASES) == 54
+
+
+@pytest.mark.parametrize("setting", ["", "off"])
+def test_one_object_and_arrays(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the compiled path, where there is one, and by NumPy."""
+    monkeypatch.setenv(SETTING, setting)
+    assert setting == "" or get_sampler_name() == "numpy"
+    places = set()
+    for case in CASES:
+        wave = rx.SquareWave(
+            float(case["low"]), float(case["high"]), bins=case["bins"], window=case["window"], clip=case["clip"]
+        )
+        encoding, object_id, truth = wave, untyped(case["object"]), float(case["truth"])
+        where: Any = {
+            "key": rx.Key.from_bytes(bytes.fromhex(case["key"])),
+            "path": PathId(case["release"], case["attribute"]),
+        }
+        path = ReportPath(encoding, truth, object_id=object_id, **where)
+        for level in case["levels"]:
+            asked = encoding.level(level["epsilon"])
+            assert str(asked.threshold) == level["threshold"]
+            assert path.at(level["epsilon"]) == level["report"]
+            codes = release_codes(encoding, [truth] * 3, [object_id] * 3, level=asked, **where)
+            assert codes[:, 0].tolist() == [level["report"]] * 3
+            places.add(level["report"] < 256)
+    assert places == {True, False}
+
+
+def test_the_window_is_the_best_one_for_the_mean() -> None:
+    """Half of it is nearest to 0.22 of the range at epsilon 2, 0.15 at 3 and 0.11 at 4, however many bins there are."""
+    assert [best_window(epsilon) for epsilon in (2, 3, 4)] == [32, 16, 16]
+    assert [best_window(epsilon, bins=256) for epsilon in (2, 3, 4)] == [128, 64, 64]
+    assert [best_window(epsilon, bins=16) for epsilon in (2, 3, 4)] == [8, 4, 4]
+    assert best_window("0.01", bins=1024) == 1024
+    assert best_window(1000) == 1
+    windows = [best_window(epsilon) for epsilon in ("0.1", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")]
+    assert windows == sorted(windows, reverse=True)
+
+
+def test_another_window_is_another_path() -> None:
+    shapes: list[Any] = [{"window": 16}, {"window": 32}, {"window": 16, "bins": 65}, {"window": 16, "clip": True}]
+    params = {rx.SquareWave(0, 10, **shape).params for shape in shapes}
+    assert len(params) == 4
+    assert create_mechanism("wave", range=(0, 10), epsilon=3).options == {"bins": 64, "window": 16}
+    assert repr(rx.SquareWave(0, 10, window=4, clip=True)) == "SquareWave(0, 10, clip=True, bins=64, window=4)"
+    assert (
+        repr(create_mechanism("wave", range=(0, 10), options={"window": 4})) == "SquareWave(0, 10, bins=64, window=4)"
+    )
+
+
+def test_what_is_refused() -> None:
+    wrong: Any
+    for wrong in ({}, {"window": 8, "epsilon": 2}):
+        with refused(MechanismError, says="the largest epsilon that you plan to release"):
+            rx.SquareWave(0, 1, **wrong)
+    with refused(MechanismError, options="window"):
+        create_mechanism("wave", range=(0, 1))
+    for wrong in ({"bins": 1}, {"bins": 1025}, {"bins": 2.0}, {"window": 0}, {"window": 2048}, {"window": True}):
+        with refused(MechanismError, says="must be a whole number from"):
+            rx.SquareWave(0, 1, **{"window": 4, **wrong})
+        with refused(MechanismError, says="must be a whole number from"):
+            create_mechanism("wave", range=(0, 1), options={**{"window": 4, **wrong}})
+    with refused(MechanismError, says="must be a whole number from"):
+        create_mechanism("wave", range=(0, 1), epsilon=2, options={"bins": "9"})
+    with refused(RangeError, says="outside of the range"):
+        rx.SquareWave(0, 1, window=4).truths([0.5, 1.25])
+    encoding = rx.SquareWave(0, 1, window=4)
+    for column in ([67], [-1], [1.5], ["3"], [None], [True], [2**63]):
+        with refused(EstimationError, alphabet=67, says="not a whole number from 0"):
+            encoding.read(column)[0]
+    assert encoding.read([66.0, 0])[0][:, 0].tolist() == [66, 0]

@@ -1,0 +1,103 @@
+"""What the compiled path is asked when it is loaded: the answers are NumPy's, and a wrong one is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import missing
+from tests.refusals import refused
+
+from relaxdp.errors import KernelError
+from relaxdp.sampling.bridge import Codes, _FreshBridge
+from relaxdp.sampling.entropy import Keystream
+from relaxdp.sampling.kernel import answers, loaded
+from relaxdp.sampling.kernel.answers import BYTES, KINDS, OBJECTS, digest, make_codes, make_ends, messages
+from relaxdp.sampling.kernel.loaded import SETTING, Kernel, kernel
+from relaxdp.sampling.path import ArrayPath
+from relaxdp.theory.response import Mixture
+
+
+def paths() -> Iterator[Codes]:
+    index = np.arange(OBJECTS, dtype=np.uint64)
+    for (values, kind), of in zip(KINDS, cycle(messages()), strict=False):
+        for level, symbols in zip(answers.LEVELS, (1, 3, 1, 2), strict=True):
+            drawn = make_codes(values, kind, (OBJECTS, symbols), level)
+            path = ArrayPath(answers._PATH_KEY, values, level)
+            path.draw_objects(drawn, of, index)
+            path.finish()
+            yield drawn
+
+
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
+    """In chunks as short as those of the question."""
+    monkeypatch.setattr("relaxdp.sampling.bridge.FRESH_CHUNK", answers.MAX_CHUNK)
+    source = Keystream(answers._PATH_KEY + bytes(16))
+    agree, differ = (Mixture(*(Fraction(each, 35) for each in of)) for of in ((21, 0, 14), (15, 10, 10)))
+    for values, kind in KINDS[:BYTES]:
+        ends = make_ends(values, kind, (answers.STEPS,))
+        bridge, drawn = _FreshBridge(values, agree, differ, source), np.zeros_like(ends[0])
+        assert (bridge._flip if values == 2 else bridge._to_upper).kinds() == [
+            *(answers.FLIP if values == 2 else answers.TO_UPPER)
+        ]
+        assert bridge._redraw.kinds() == [*answers.REDRAW]
+        bridge.draw_into(drawn, *ends)
+        yield drawn
+    yield np.array([source.position], np.uint64)
+
+
+def test_the_answers_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, "off")
+    made = {"paths": digest(paths()), "steps": digest(steps(monkeypatch))}
+    assert made == answers.DIGESTS
+
+
+class Wrong(Kernel):
+    """Right in all but one code of one kind of draw: the last one, of a value that is not the first."""
+
+    where: str
+
+    def draw(self, *given: Any) -> None:
+        super().draw(*given)
+        self._spoil("paths", given[1], given[-1])
+
+    def step(self, seed: bytes, position: int, law: Any, codes: Any, room: Any) -> tuple[int, int, int]:
+        drawn, position, largest = super().step(seed, position, law, codes, room)
+        self._spoil("steps", law._obj.values, codes[-1])
+        return drawn, position + (self.where == "positions"), largest
+
+    def _spoil(self, where: str, values: int, codes: Any) -> None:
+        if where == self.where and values == KINDS[-1 if where == "paths" else BYTES - 1][0]:
+            codes.reshape(-1)[-1] ^= 1
+
+
+@pytest.fixture(params=["paths", "steps", "positions"])
+def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv(SETTING, raising=False)  # also where everything else is drawn by NumPy
+    if kernel() is None:
+        missing("the compiled path is not built, or this processor has not what it needs")
+    loaded._load.cache_clear()
+    monkeypatch.setattr(Wrong, "where", request.param, raising=False)
+    monkeypatch.setattr(loaded, "Kernel", Wrong)
+    yield
+    loaded._load.cache_clear()
+
+
+@pytest.mark.usefixtures("wrong")
+def test_a_library_that_draws_one_code_wrong_is_refused() -> None:
+    with refused(KernelError, says="draws wrong reports"):
+        kernel()
+
+
+def test_a_library_that_draws_nothing_wrong_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Wrong, "where", "nowhere", raising=False)
+    monkeypatch.delenv(SETTING, raising=False)
+    if kernel() is None:
+        missing("the compiled path is not built, or this processor has not what it needs")
+    library = loaded._library()
+    assert library is not None
+    assert all(answers.has_right_answers(Wrong(library, name)) for name in loaded._sets(library))
