@@ -7,7 +7,7 @@ an object with k candidates, the truth among them, as 1/k right (the expectation
 
 >>> reports = np.array([[1, 1, 0], [0, 0, 0]])
 >>> for name, attack in ATTACKS.items():
-...     print(name, draw_draw_guesses(attack(reports, Relaxed.at([0.5, 1, 2], values=2), [0.5, 1, 2])).tolist())
+...     print(name, draw_guesses(attack(reports, Relaxed.at([0.5, 1, 2], values=2), [0.5, 1, 2])).tolist())
 last output [0, 0]
 maximum likelihood [0, 0]
 highest frequency [1, 0]

@@ -315,9 +315,16 @@ def _write_parameters(target: Path, plan: Plan) -> None:
         with target.open("x", encoding="utf-8") as file:
             file.write(Parameters(plan.shape, Fraction(plan.noise)).dumps())
     except FileExistsError:
-        raise TableFileError("{path!r} exists already.", path=str(target)) from None
+        raise TableFileError(
+            "{path!r} exists already.", hint="Choose another file name, or move the file away.", path=str(target)
+        ) from None
     except OSError as problem:
-        raise TableFileError("{path!r} cannot be written: {why}.", why=problem.strerror, path=str(target)) from None
+        raise TableFileError(
+            "{path!r} cannot be written: {why}.",
+            hint="Choose another folder, or make it writable.",
+            why=problem.strerror,
+            path=str(target),
+        ) from None
 
 
 def _format_plan(plan: Plan) -> list[str]:

@@ -100,7 +100,10 @@ def save_figure(figure: Any, path: Path) -> None:
         staged.replace(path)
     except OSError as problem:
         raise TableFileError(
-            "{path!r} cannot be written: {why}.", why=problem.strerror or "the disk may be full", path=str(path)
+            "{path!r} cannot be written: {why}.",
+            hint="Choose another folder, or make it writable.",
+            why=problem.strerror or "the disk may be full",
+            path=str(path),
         ) from None
     finally:
         staged.unlink(missing_ok=True)

@@ -67,7 +67,11 @@ class OutputOptions:
         if self.as_json and self.as_csv:
             raise ArgumentError("--json and --csv cannot be combined.", hint="Leave one of them out.")
         if self.plot is not None and self.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise TableFileError("{path!r}: the ending of a plot must be .png, .svg or .pdf.", path=str(self.plot))
+            raise TableFileError(
+                "{path!r} does not end in .png, .svg or .pdf.",
+                hint="Choose a file name such as plot.png.",
+                path=str(self.plot),
+            )
 
     @property
     def is_for_programs(self) -> bool:

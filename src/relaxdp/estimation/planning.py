@@ -256,4 +256,8 @@ def _find_margin(values: Planned, n: int, epsilon: Decimal, options: PlanOptions
 
 def _check_n(n: int) -> None:
     if not isinstance(n, int) or not 1 <= n <= MAX_N:
-        raise PlanError("n must be a whole number from 1 to 10^15, not {n}.", n=n)
+        raise PlanError(
+            "n must be a whole number from 1 to 10^15, not {n}.",
+            hint="Pass a number such as n=10_000 (--n 10000).",
+            n=n,
+        )

@@ -68,7 +68,11 @@ class Cells:
         ).fetchnumpy()
         group_codes, *codes_found, objects = found.values()
         if not len(objects):
-            raise EstimationError("{file!r} has no rows: there is nothing to estimate.", file=str(file.path))
+            raise EstimationError(
+                "{file!r} has no rows, so there is nothing to estimate.",
+                hint="Check that this is the released file.",
+                file=str(file.path),
+            )
         for axis, each in zip(self._axes, codes_found, strict=True):
             undeclared = np.ma.getmaskarray(each)
             refuse_undeclared(axis, int(objects[undeclared].sum()), int(objects.sum()))
@@ -92,23 +96,32 @@ class Cells:
         columns, axes = list(found.values()), len(self._axes)
         bests, (objects, missing), sums_found = columns[:axes], columns[axes : axes + 2], columns[axes + 2 :]
         if not len(objects):
-            raise EstimationError("the files have no rows: there is nothing to estimate.")
+            raise EstimationError(
+                "The files have no rows, so there is nothing to estimate.",
+                hint="Check that these are the released files.",
+            )
         if missing.sum():
-            raise EstimationError("the id of a row is missing, or of another kind than the description says.")
+            raise EstimationError(
+                "An id is missing, or of another type than the metadata states.",
+                hint="Pass the file as it was released.",
+            )
         for place, axis in enumerate(self._axes):
             rows, undeclared, repeated = (int(each.sum()) for each in sums_found[3 * place : 3 * place + 3])
             refuse_undeclared(axis, undeclared, rows)
             if repeated:
-                verb = "ids stand" if repeated > 1 else "id stands"
+                verb = "ids occur" if repeated > 1 else "id occurs"
                 raise EstimationError(
-                    "{repeated:,} {verb} in more than one row at the same level. One id is one object: within "
-                    "a file, and among files of one level, it stands once.",
+                    "{repeated:,} {verb} in more than one row of the same level. Each individual counts once.",
+                    hint="Remove duplicate rows, and pass each file once.",
                     repeated=repeated,
                     verb=verb,
                 )
         both = ~np.logical_or.reduce([np.ma.getmaskarray(each) for each in bests])
         if not both.any():
-            raise EstimationError("no object has a report in both columns: there is nothing to estimate.")
+            raise EstimationError(
+                "No individual has a report in both columns, so there is nothing to estimate.",
+                hint="Pass columns of the same individuals.",
+            )
         return [*self._unpacked([np.asarray(each[both], dtype=np.int64) for each in bests]), objects[both]]
 
     def _highest(self) -> str:
@@ -165,7 +178,12 @@ class Cells:
         distinct = f"SELECT DISTINCT CAST(kept AS VARCHAR) AS name FROM ({kept})"  # noqa: S608
         found = [name for (name,) in self._connection.execute(f"{distinct} LIMIT {MOST_GROUPS + 1}").fetchall()]
         if len(found) > MOST_GROUPS:
-            raise EstimationError("the column {by!r} makes more than {most:,} groups.", by=self._by, most=MOST_GROUPS)
+            raise EstimationError(
+                "The column {by!r} has more than {most:,} groups.",
+                hint="Group by a column with fewer values.",
+                by=self._by,
+                most=MOST_GROUPS,
+            )
         self.groups = sorted(found, key=_natural) or [None]
         names = pa.array(self.groups, pa.string())
         self._connection.register("groups", pa.table({"name": names, "code": pa.array(range(len(names)), pa.int64())}))
@@ -181,7 +199,10 @@ class Cells:
             cells *= len(axis.labels) * len(axis.levels)
         if cells > MOST_CELLS and (len(self._axes) > 1 or self._by is not None):
             raise EstimationError(
-                "the table would have {cells:,} cells, and at most {most:,} are counted.", cells=cells, most=MOST_CELLS
+                "The table would have {cells:,} cells. At most {most:,} can be counted.",
+                hint="Choose columns with fewer values.",
+                cells=cells,
+                most=MOST_CELLS,
             )
 
 
@@ -214,8 +235,9 @@ def refuse_undeclared(axis: Axis, undeclared: int, total: int) -> None:
     if undeclared:
         verb = "reports are" if undeclared > 1 else "report is"
         raise EstimationError(
-            "{undeclared:,} of {total:,} {verb} not one of the {values:,} declared values of {column!r}: the "
-            "file was changed after its release.",
+            "{undeclared:,} of {total:,} {verb} not one of the {values:,} declared values of "
+            "{column!r}. The file was changed after its release.",
+            hint="Pass the file as it was released.",
             total=total,
             verb=verb,
             values=len(axis.labels),
@@ -287,7 +309,8 @@ def _report_sql(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
         return "NULL"
     if not _TESTS[kind](found):
         raise MetadataError(
-            "the column {name!r} of {file!r} is of type {found}, and its declared values are not.",
+            "The column {name!r} of {file!r} is of type {found}, which does not fit its declared values.",
+            hint="Pass the file as it was released.",
             name=name,
             file=str(file.path),
             found=found,
@@ -313,8 +336,14 @@ def database(paths: Sequence[Path], memory_limit: str) -> AbstractContextManager
     named = repr(str(paths[0])) if len(paths) == 1 else "one of the files"
     return open_database(
         memory_limit,
-        TableFileError("{named} is damaged, cut off, or has ids or reports of another type than it says.", named=named),
+        TableFileError(
+            "{named} is damaged or cut off, or its ids or reports have another type than its metadata states.",
+            hint="Pass the file as it was released.",
+            named=named,
+        ),
         full=TableFileError(
-            "counting takes more memory or disk than there is ({memory} of memory are used).", memory=memory_limit
+            "Counting needs more memory or disk than is available ({memory} of memory are used).",
+            hint="Free some disk space, or count fewer files at once.",
+            memory=memory_limit,
         ),
     )

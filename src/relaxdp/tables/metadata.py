@@ -87,7 +87,11 @@ class ColumnDescription:
             )
         except MechanismError:
             pass
-        raise MetadataError("the encoding {encoding!r} is not known to this version.", encoding=self.encoding)
+        raise MetadataError(
+            "Unknown mechanism {encoding!r} in the metadata.",
+            hint="Install the version of relaxdp that released the file.",
+            encoding=self.encoding,
+        )
 
     @property
     def text_bits(self) -> int | None:
@@ -125,7 +129,8 @@ class ColumnDescription:
         try:
             if content["version"] != VERSION:
                 problem = MetadataError(
-                    "the file's description is of version {version!r}, and this relaxdp reads {reads}.",
+                    "The metadata of the file has version {version!r}. This version of relaxdp reads {reads}.",
+                    hint="Install the version of relaxdp that released the file.",
                     version=content["version"],
                     reads=VERSION,
                 )
@@ -146,7 +151,9 @@ class ColumnDescription:
                 )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
             pass
-        raise problem or MetadataError("the file's relaxdp description is damaged.")
+        raise problem or MetadataError(
+            "The metadata of the file is damaged.", hint="Use an undamaged copy of the file."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +199,9 @@ class FileDescription:
             id_column, columns, rows = content["id"], content["columns"].items(), _rows(content)
             head = None if content.get("vault") is None else ChainHead(**content["vault"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise MetadataError("the file's relaxdp description is damaged.") from None
+            raise MetadataError(
+                "The metadata of the file is damaged.", hint="Use an undamaged copy of the file."
+            ) from None
         return cls(
             id_column, {name: ColumnDescription.from_json(column) for name, column in columns}, rows=rows, head=head
         )
@@ -217,8 +226,9 @@ def check_given(given: FileDescription, own: FileDescription | None, name: str) 
         mine, stated = own.columns.get(column), described
         if mine is None:
             raise MetadataError(
-                "{name} describes itself, and {column!r} is not one of its released columns. A table's own "
-                "description cannot be replaced. Name one of the released columns: {released}.",
+                "{name} has its own metadata, in which {column!r} is not a released column. Metadata "
+                "cannot be replaced.",
+                hint="Name one of the released columns: {released}.",
                 name=name,
                 column=column,
                 released=", ".join(map(repr, own.columns)),
@@ -228,9 +238,9 @@ def check_given(given: FileDescription, own: FileDescription | None, name: str) 
             stated = replace(mine, **{each: getattr(described, each) for each in fields})
         if stated != mine:
             raise MetadataError(
-                "{name} describes itself: {column!r} was released at epsilon {own_epsilon}. The given description is "
-                "another one (epsilon {given_epsilon}), and a table's own description cannot be replaced. Leave the "
-                "given one out.",
+                "{name} has its own metadata: {column!r} was released at epsilon {own_epsilon}. The "
+                "given description (epsilon {given_epsilon}) contradicts it.",
+                hint="Leave description=, mechanism= and epsilon= (--description) out.",
                 name=name,
                 column=column,
                 own_epsilon=epsilon_text(mine.epsilon),

@@ -45,9 +45,16 @@ def count_packed(
             group = groups.setdefault(kept, Counts(axis.mechanism))
             group.add_counts(counts, epsilon=levels[level], objects=objects)
         if len(groups) > MOST_GROUPS:
-            raise EstimationError("{by!r} makes more than {most:,} groups.", by=by, most=MOST_GROUPS)
+            raise EstimationError(
+                "The column {by!r} has more than {most:,} groups.",
+                hint="Group by a column with fewer values.",
+                by=by,
+                most=MOST_GROUPS,
+            )
     if not groups:
-        raise EstimationError("there are no rows: there is nothing to estimate.")
+        raise EstimationError(
+            "There are no rows, so there is nothing to estimate.", hint="Check that these are the released files."
+        )
     return sorted(groups.items(), key=lambda item: (item[0] is None, item[0] or ""))
 
 
@@ -63,7 +70,10 @@ def count_packed_pairs(
             part = same.slice(start, joint.step)
             joint.add(*(_read_reports(axis, part[f"report{n}"].combine_chunks()) for n, axis in enumerate(axes)))
     if not counted:
-        raise EstimationError("no object has a report in both columns: there is nothing to estimate.")
+        raise EstimationError(
+            "No individual has a report in both columns, so there is nothing to estimate.",
+            hint="Pass columns of the same individuals.",
+        )
     found = {}
     for places, joint in sorted(counted.items()):
         (row, row_epsilon), (column, column_epsilon) = (
@@ -128,14 +138,16 @@ def count_reports(mechanism: Mechanism, reports: Any, name: str) -> tuple[Any, i
 
 def _changed(name: str) -> EstimationError:
     return EstimationError(
-        "a report in {name!r} is not one that the declared values allow: it was changed after its release.", name=name
+        "A report in {name!r} is not possible for the declared values. It was changed after its release.",
+        hint="Pass the file as it was released.",
+        name=name,
     )
 
 
 def _repeated() -> EstimationError:
     return EstimationError(
-        "an id is missing, or stands in more than one row at the same level. One id is one object: within a file, and "
-        "among files of one level, it stands once."
+        "An id is missing, or occurs in more than one row of the same level. Each individual counts once.",
+        hint="Remove duplicate rows, and pass each file once.",
     )
 
 
@@ -197,7 +209,8 @@ def _report(axis: Axis, file: ReleasedFile, name: str, sql: str) -> str:
     width = axis.mechanism.report_width
     if not (pa.types.is_binary(kind) or kind == pa.binary(width) or pa.types.is_large_binary(kind)):
         raise MetadataError(
-            "the column {name!r} of {file!r} is of type {kind}, and its reports are bytes.",
+            "The column {name!r} of {file!r} is of type {kind}. Its reports must be bytes.",
+            hint="Pass the file as it was released.",
             name=name,
             file=str(file.path),
             kind=kind,

@@ -155,7 +155,11 @@ class ReleasedFile:
                 name=name,
             )
         if name == self.description.id_column:
-            raise UnknownColumnError("{name!r} holds the ids: every object would be a group of its own.", name=name)
+            raise UnknownColumnError(
+                "{name!r} is the id column, so each individual would be a separate group.",
+                hint="Group by a pass-through column.",
+                name=name,
+            )
         if name not in self.table.schema.names:
             kept = set(self.table.schema.names) - {self.description.id_column, *self.description.columns}
             hint = self.table.names.hint(name, sorted(kept))
@@ -198,13 +202,17 @@ def open_all(paths: Sequence[Path], told: Sequence[Path] = ()) -> list[ReleasedF
     """Open files that are to be counted together; `told` are files that say what they hold instead of themselves."""
     if told and len(told) != len(paths):
         raise MetadataError(
-            "several files have several levels: what they hold is said once for each file, in their order.",
+            "Several files need one description each.",
             hint="Pass description= (--description FILE) once for each file, in the same order.",
         )
     seen = set()
     for path in paths:
         if path.absolute() in seen:
-            raise MetadataError("{path!r} is named twice: its objects would count twice.", path=str(path))
+            raise MetadataError(
+                "{path!r} is named twice, so its individuals would count twice.",
+                hint="Name each file once.",
+                path=str(path),
+            )
         seen.add(path.absolute())
     sources: Sequence[Path | None] = told or [None] * len(paths)
     return [_open(path, source) for path, source in zip(paths, sources, strict=True)]
@@ -222,7 +230,9 @@ def _open(path: Path, told: Path | None) -> ReleasedFile:
             its = own if told is None else check_given(description, own, repr(str(part)))
             if its is None or its != description or not (other is table or _same_types(table, other, description)):
                 raise MetadataError(
-                    "{part!r} is not of the same release, level and columns as the first file.", part=str(part)
+                    "{part!r} has another release, level or other columns than the first file of the folder.",
+                    hint="Put files of one release into a folder.",
+                    part=str(part),
                 )
             file.said.append((its, other))
     except (OSError, UnicodeError, csv.Error) as problem:
@@ -230,11 +240,15 @@ def _open(path: Path, told: Path | None) -> ReleasedFile:
             raise
         is_read = False
     if not is_read:  # raised outside, so that no context shows what the file holds
-        raise TableFileError("{path!r} or its description cannot be read.", path=str(path))
+        raise TableFileError(
+            "{path!r} or its metadata cannot be read.", hint="Check the file, and that you may read it.", path=str(path)
+        )
     for name in (description.id_column, *description.columns):
         if table.schema.names.count(name) != 1:
             raise MetadataError(
-                "the description of {path!r} speaks of other columns than the file has.", path=str(path)
+                "The metadata of {path!r} names columns that the file does not have.",
+                hint="Pass the file as it was released.",
+                path=str(path),
             )
     return file
 
@@ -244,7 +258,11 @@ def _described_as(path: Path, told: Path) -> tuple[Input, FileDescription]:
     table, whole = Input(path), released(told)[1]
     columns = {name: column for name, column in whole.columns.items() if name in table.schema.names}
     if not columns:
-        raise MetadataError("{path!r} has none of the released columns that its description speaks of.", path=str(path))
+        raise MetadataError(
+            "{path!r} has none of the released columns in its description.",
+            hint="Pass the description of this file.",
+            path=str(path),
+        )
     return table, replace(whole, columns=columns, rows=None)
 
 
@@ -280,7 +298,9 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
         for part, words in _PATH.items():
             if attrgetter(part)(description) != attrgetter(part)(first):
                 raise MetadataError(
-                    "{file!r} holds {words} than {first_file!r}: only files of one path are counted together.",
+                    "{file!r} has {words} than {first_file!r}. Only files of one release and column are "
+                    "counted together.",
+                    hint="Estimate the files separately.",
                     file=str(file.path),
                     words=words,
                     first_file=str(first_file.path),
@@ -288,7 +308,9 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
         mechanism = description.mechanism()
         if mechanism.name != description.encoding:
             raise MetadataError(
-                "the encoding {encoding!r} is not known to this version.", encoding=description.encoding
+                "Unknown mechanism {encoding!r} in the metadata.",
+                hint="Install the version of relaxdp that released the file.",
+                encoding=description.encoding,
             )
         if mechanism.domain == "words":
             raise MetadataError(
@@ -297,14 +319,18 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
         level = mechanism.level(description.epsilon)
         if level.threshold != description.threshold:
             raise MetadataError(
-                "the description of {file!r} contradicts itself: its threshold is not that of epsilon {epsilon}.",
+                "The metadata of {file!r} is contradictory: its threshold is not that of epsilon {epsilon}.",
+                hint="Use an undamaged copy of the file.",
                 file=str(file.path),
                 epsilon=epsilon_text(description.epsilon),
             )
         levels[level.threshold] = level.epsilon
     if len(levels) > MOST_LEVELS:
         raise MetadataError(
-            "at most {most} levels are counted together, not {levels}.", most=MOST_LEVELS, levels=len(levels)
+            "There are {levels} levels. At most {most} can be counted together.",
+            hint="Count fewer files at once.",
+            most=MOST_LEVELS,
+            levels=len(levels),
         )
     return Axis(first, first.mechanism(), list(names), dict(sorted(levels.items())))
 
@@ -314,18 +340,24 @@ def check_pair(rows: Axis, columns: Axis) -> None:
     for axis in (rows, columns):
         if axis.mechanism.measure is not None:
             raise EstimationError(
-                "a two-way table is of columns with declared values; {column!r} holds numbers.", column=axis.name
+                "A crosstab needs columns with declared values, and {column!r} contains numbers.",
+                hint="Choose another column.",
+                column=axis.name,
             )
     one, two = rows.description, columns.description
     if (one.path, one.key_fingerprint) == (two.path, two.key_fingerprint):
         raise MetadataError(
-            "{rows!r} and {columns!r} are the same answers: their noise is not independent.",
+            "{rows!r} and {columns!r} are the same answers, so their noise is not independent.",
+            hint="Choose two different columns.",
             rows=rows.name,
             columns=columns.name,
         )
     if one.id_type != two.id_type:
         raise MetadataError(
-            "the ids of {rows!r} and of {columns!r} are of different kinds.", rows=rows.name, columns=columns.name
+            "The ids of {rows!r} and {columns!r} are of different types.",
+            hint="Release both columns from one table.",
+            rows=rows.name,
+            columns=columns.name,
         )
 
 

@@ -90,7 +90,7 @@ class IdOrder:
             return
         if ids.null_count:
             row = self._rows + pc.index(pc.is_null(ids), True).as_py() + 1
-            raise IdError("the id is missing.", row=row)
+            raise IdError("The id is missing.", hint="Remove the row, or fill in the id.", row=row)
         ids = get_storage(ids)  # UUIDs are ordered by their bytes
         first = ids[0]
         try:

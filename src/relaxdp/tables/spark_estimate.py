@@ -95,7 +95,12 @@ def estimate_spark(
         group.add_counts(np.array(counts), epsilon=levels[level], objects=objects)
     _check_rows(files, sum(group.objects for group in groups.values()))
     if len(groups) > MOST_GROUPS:
-        raise EstimationError("{by!r} makes more than {most:,} groups.", by=by, most=MOST_GROUPS)
+        raise EstimationError(
+            "The column {by!r} has more than {most:,} groups.",
+            hint="Group by a column with fewer values.",
+            by=by,
+            most=MOST_GROUPS,
+        )
     estimates = {group: counts.estimate(method) for group, counts in groups.items()}
     return Groups(by, estimates) if by is not None else estimates[None]
 
@@ -121,7 +126,12 @@ def _reports(files: Sequence[SparkReleased], axis: Axis, by: str | None, *, ids:
     for file, name in zip(files, axis.names, strict=True):
         for needed in (by, file.description.id_column if ids else None):
             if needed is not None and (needed not in file.frame.columns or needed in file.description.columns):
-                raise UnknownColumnError("{file} has no kept column {column!r}.", file=file.path, column=needed)
+                raise UnknownColumnError(
+                    "{file} has no column {column!r}.",
+                    hint="Release it with passthrough=, and pass the data frame as it was released.",
+                    file=file.path,
+                    column=needed,
+                )
         level = places[file.description.columns[str(name)].threshold]
         who = functions.col(quoted(file.description.id_column)) if ids else functions.lit(0)
         kept = functions.lit(None) if by is None else functions.col(quoted(by))
@@ -149,7 +159,10 @@ def _check_rows(files: Sequence[SparkReleased], objects: int) -> None:
     """Refuse frames that lost or gained rows: metadata outlives a filter, and a filter by reports biases them."""
     released = files[0].description.rows
     if not objects:
-        raise EstimationError("the frame has no rows: there is nothing to estimate.")
+        raise EstimationError(
+            "The data frame has no rows, so there is nothing to estimate.",
+            hint="Pass the data frame as it was released.",
+        )
     if len(files) == 1 and released is not None and released != objects:
         raise rows_changed("the frame", released, objects)
 

@@ -285,7 +285,11 @@ def _opened(name: str | Path, folder: int | None = None) -> Iterator[int]:
 
 
 def _exchanged(name: str) -> TableFileError:
-    return TableFileError("{name!r} was exchanged while it was written.", name=name)
+    return TableFileError(
+        "Another process exchanged {name!r} while it was written.",
+        hint="Run the command again. It charges nothing twice.",
+        name=name,
+    )
 
 
 def _number(found: os.stat_result) -> tuple[int, int]:
@@ -301,4 +305,6 @@ def _number_at(place: Path) -> tuple[int, int] | None:
 def refuse_existing(target: Path) -> None:
     """Refuse to write over a file, or over a link, even one to nothing: it says where somebody wants a file."""
     if os.path.lexists(target):
-        raise TableFileError("{path!r} exists already.", path=str(target))
+        raise TableFileError(
+            "{path!r} exists already.", hint="Choose another file name, or move the file away.", path=str(target)
+        )

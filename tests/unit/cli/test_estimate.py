@@ -134,7 +134,7 @@ def test_a_folder_is_one_file(tmp_path: Path) -> None:
     survey(folder / "part-2.parquet", chosen=slice(2_000, None))
     assert rows(answer(folder)) == rows(answer(survey(tmp_path / "whole.parquet")))
     survey(folder / "part-3.parquet", "2", slice(0, 10))
-    with refused(MetadataError, says="not of the same release, level and columns as the first file"):
+    with refused(MetadataError, says="has another release, level or other columns"):
         count([folder])
 
 
@@ -392,7 +392,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     plain.write_text("id,diagnosis\n1,flu\n")
     assert "is not a file that relaxdp released" in sentence(plain)
     get_sidecar(plain).write_text("{")
-    assert "description is damaged" in sentence(plain)
+    assert "metadata of the file is damaged" in sentence(plain)
     get_sidecar(plain).write_bytes(b"\xff")
     assert "The description next to" in sentence(plain)
     (tmp_path / "folder").mkdir()
@@ -416,7 +416,7 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
     assert "has no released column 'region'. It has: 'diagnosis'." in sentence(path, "--column", "region")
     assert "has no pass-through column 'regoin'. Did you mean 'region'?" in sentence(path, "--by", "regoin")
     assert "is a released column" in sentence(path, "--by", "diagnosis")
-    assert "holds the ids: every object would be a group of its own" in sentence(path, "--by", "id")
+    assert "is the id column, so each individual would be a separate group" in sentence(path, "--by", "id")
     assert "there is no column 'region'" in sentence(path, "--column", "diagnosis", "--cross", "region")
     assert "`by` and `cross` cannot be combined" in sentence(path, "--by", "region", "--cross", "region")
     several = both(tmp_path / "both.parquet")
@@ -434,18 +434,18 @@ def test_kept_columns_of_a_csv_file_are_not_named(tmp_path: Path) -> None:
 
 def test_too_many_groups(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.parquet", other=pa.array(IDS))
-    assert "the column 'other' makes more than 1,000 groups." in sentence(path, "--by", "other")
+    assert "The column 'other' has more than 1,000 groups." in sentence(path, "--by", "other")
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"values": ("flu", "covid", "other")}, "holds other values than"),
-        ({"values": ("covid", "flu", "none")}, "holds other values than"),
-        ({"path": PathId("other", "diagnosis")}, "holds another release than"),
-        ({"path": PathId("survey", "illness")}, "holds another attribute than"),
-        ({"key_fingerprint": "0" * 16}, "holds another key than"),
-        ({"id_type": "text"}, "holds another kind of ids than"),
+        ({"values": ("flu", "covid", "other")}, "has other values than"),
+        ({"values": ("covid", "flu", "none")}, "has other values than"),
+        ({"path": PathId("other", "diagnosis")}, "has another release than"),
+        ({"path": PathId("survey", "illness")}, "has another attribute than"),
+        ({"key_fingerprint": "0" * 16}, "has another key than"),
+        ({"id_type": "text"}, "has another kind of ids than"),
     ],
 )
 def test_files_of_different_paths(tmp_path: Path, change: dict[str, Any], words: str) -> None:
@@ -459,12 +459,12 @@ def test_ids_that_repeat(tmp_path: Path) -> None:
     first, second = survey(tmp_path / "first.parquet"), survey(tmp_path / "second.parquet", "2", slice(0, 10))
     assert "is named twice" in sentence(first, first)
     same = survey(tmp_path / "same.parquet", "1", slice(7, 9))
-    assert "2 ids stand in more than one row at the same level." in sentence(first, second, same)
+    assert "2 ids occur in more than one row of the same level." in sentence(first, second, same)
     about = FileDescription("id", {"diagnosis": described(ANSWERS, "2", "diagnosis")})
     columns = {"id": pa.array([1, 1]), "diagnosis": pa.array(["flu", "flu"])}
-    assert "1 id stands in more than one row" in sentence(first, write(tmp_path / "twice.parquet", columns, about))
+    assert "1 id occurs in more than one row" in sentence(first, write(tmp_path / "twice.parquet", columns, about))
     columns["id"] = pa.array([1, None])
-    assert "the id of a row is missing" in sentence(first, write(tmp_path / "none.parquet", columns, about))
+    assert "An id is missing, or of another type" in sentence(first, write(tmp_path / "none.parquet", columns, about))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -481,15 +481,15 @@ def test_reports_that_were_not_declared(tmp_path: Path, ending: str) -> None:
 def test_columns_of_another_type(tmp_path: Path) -> None:
     about = FileDescription("id", {"diagnosis": described(ANSWERS, "2", "diagnosis")})
     path = write(tmp_path / "numbers.parquet", {"id": pa.array([1]), "diagnosis": pa.array([1])}, about)
-    assert "is of type int64, and its declared values are not" in sentence(path)
+    assert "is of type int64, which does not fit its declared values" in sentence(path)
     path = write(tmp_path / "renamed.parquet", {"id": pa.array([1]), "illness": pa.array(["flu"])}, about)
-    assert "speaks of other columns than the file has" in sentence(path)
+    assert "names columns that the file does not have" in sentence(path)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_empty_files(tmp_path: Path, ending: str) -> None:
     empty = survey(tmp_path / f"empty.{ending}", chosen=slice(0, 0))
-    assert "has no rows: there is nothing to estimate." in sentence(empty)
+    assert "has no rows, so there is nothing to estimate." in sentence(empty)
     full = survey(tmp_path / "full.parquet", "2")
     assert answer(full, empty)["n"] == OBJECTS
     if ending == "csv":
@@ -508,8 +508,8 @@ def change_encoding(about: ColumnDescription) -> ColumnDescription:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (change_level, "contradicts itself: its threshold is not that of epsilon 1."),
-        (change_encoding, "the encoding 'unary' is not known to this version."),
+        (change_level, "is contradictory: its threshold is not that of epsilon 1."),
+        (change_encoding, "Unknown mechanism 'unary' in the metadata."),
         (
             lambda about: replace(about, values=("flu",)),
             "The list of values is too short: it has 1. At least two values must be declared.",
@@ -526,7 +526,7 @@ def test_descriptions_that_cannot_be(
 def test_questions_that_make_no_sense(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.parquet")
     assert "The confidence level must be a number between 0 and 1" in sentence(path, "--confidence-level", "95")
-    assert "the ending of a plot must be .png, .svg or .pdf." in sentence(path, "--plot", tmp_path / "plot.txt")
+    assert "does not end in .png, .svg or .pdf." in sentence(path, "--plot", tmp_path / "plot.txt")
     assert "cannot be written: No such file or directory." in sentence(path, "--plot", tmp_path / "no" / "plot.png")
 
 

@@ -146,7 +146,7 @@ def test_rows_that_are_no_number_of_rows(place: Path, odd: Any) -> None:
     said = json.loads(text_in(release("one.parquet"))) | {"rows": odd}
     changed = table_of(Path("one.parquet")).replace_schema_metadata({"relaxdp": json.dumps(said)})
     pa_parquet.write_table(changed, "odd.parquet")
-    assert "description is damaged" in sentence("odd.parquet")
+    assert "metadata of the file is damaged" in sentence("odd.parquet")
 
 
 # What is refused.

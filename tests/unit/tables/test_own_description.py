@@ -59,7 +59,7 @@ def test_files_at_another_level(files: dict[str, Path], ending: str) -> None:
     status, message = status_and_words("estimate", str(low), "--description", str(high))
     assert status == 2
     assert (
-        f"{str(low)!r} describes itself: 'smokes' was released at epsilon 0.5. The given description is another"
+        f"{str(low)!r} has its own metadata: 'smokes' was released at epsilon 0.5. The given description (epsilon"
         in message
     )
     with refused(MetadataError, column="smokes", own_epsilon="0.5", given_epsilon="2"):
@@ -80,7 +80,7 @@ def test_one_file_of_a_folder_at_another_level(files: dict[str, Path]) -> None:
 def test_pass_through_columns_are_not_read_as_reports(vault: rx.Vault, files: dict[str, Path]) -> None:
     status, message = status_and_words("estimate", "2.parquet", "--description", "region.parquet")
     assert status == 2
-    assert "'region' is not one of its released columns" in message
+    assert "'region' is not a released column" in message
     with refused(MetadataError, column="region"):
         rx.estimate(pa_parquet.read_table("2.parquet"), description="region.parquet")
     frame = release(vault, pd.DataFrame(TABLE), "2").to_frame()

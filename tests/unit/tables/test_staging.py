@@ -16,7 +16,7 @@ from relaxdp.errors import TableFileError
 from relaxdp.tables import output
 from relaxdp.tables.staging import aside, put_in_place
 
-EXCHANGED = "was exchanged while it was written"
+EXCHANGED = "while it was written"
 
 
 @pytest.fixture(autouse=True)
