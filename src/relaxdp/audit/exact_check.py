@@ -137,8 +137,7 @@ class _Fed:
         asked = np.unique(np.asarray(symbol, dtype=np.uint64))
         if len(asked) > 1:
             raise MechanismError(
-                "The choice of a permanent word depends on another permanent word. The exact check does "
-                "not cover this.",
+                "The exact check does not cover this mechanism: a permanent word depends on another permanent word.",
                 hint=_SAME_WORDS,
             )
         slot = (purpose, b"" if purpose in PUBLIC else asked.tobytes())
@@ -193,7 +192,7 @@ def _symbols(encoding: Mechanism, truth: Any, slots: list[tuple[Purpose, bytes]]
     seeds = encoding.seeds(permanent)
     if set(permanent.asked) != set(slots):
         raise MechanismError(
-            "The choice of a permanent word depends on another permanent word. The exact check does not cover this.",
+            "The exact check does not cover this mechanism: a permanent word depends on another permanent word.",
             hint=_SAME_WORDS,
         )
     public = [None] * objects if seeds is None else seeds.tolist()
@@ -245,7 +244,7 @@ def _check_unbiased(encoding: Mechanism, truths: Sequence[Any], laws: Sequence[L
             is_missing = truth is None or math.isnan(float(truth))
             if shares[measure.absent] != is_missing:
                 raise MechanismError(
-                    "A missing value is supported more or less often than `support` states, so the estimate is biased.",
+                    "`support` of the mechanism is wrong for a missing value, so estimates would be biased.",
                     hint=_FIX_SUPPORT,
                 )
             if is_missing:
@@ -262,6 +261,6 @@ def _check_unbiased(encoding: Mechanism, truths: Sequence[Any], laws: Sequence[L
             own = int(encoding.truths([truth]).index[0])
             if shares != [Fraction(place == own) for place in range(len(shares))]:
                 raise MechanismError(
-                    "A value is supported more or less often than `support` states, so the estimate is biased.",
+                    "`support` of the mechanism is wrong for a value, so estimates would be biased.",
                     hint=_FIX_SUPPORT,
                 )

@@ -68,7 +68,7 @@ def params(
     if (epsilon is None) == (share is None):
         raise ArgumentError(
             "Exactly one of --epsilon and --share is needed.",
-            hint="Pass --epsilon to get the smallest share that is found, or --share to get the epsilon.",
+            hint="Pass --epsilon to get the smallest share of a word that is detected, or --share to get the epsilon.",
         )
     given: dict[str, Any] = {"devices": devices, "candidates": candidates, "bits": bits, "cohorts": cohorts}
     given |= {} if hashes is None else {"hashes": (hashes,)}

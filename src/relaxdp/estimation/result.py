@@ -279,7 +279,7 @@ class Result(ABC):
     def consistent(self) -> Floats:
         """Return shares that are not negative and sum to 1, where the answer is made of shares."""
         raise EstimationError(
-            "The result is not made of shares, so it has no consistent ones.",
+            "`consistent` needs shares that sum to 1, and this result has none.",
             hint="Use the unbiased estimates, result.value.",
         )
 
@@ -293,7 +293,8 @@ class Result(ABC):
     def missing(self) -> Result:
         """The share of missing numbers, where they may be missing."""
         raise EstimationError(
-            "The reports do not contain missing numbers.", hint="Release them with rx.Numeric(0, 120, missing=True)."
+            "The column was released without missing numbers, so their share is unknown.",
+            hint="Make a new release with rx.Numeric(0, 120, missing=True), at full cost.",
         )
 
     def largest(self, number: int) -> Result:

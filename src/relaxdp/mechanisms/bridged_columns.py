@@ -141,7 +141,7 @@ def _read_ends(
             below, other = mechanism.read(lower[start:stop])
             if seeds is not None and not np.array_equal(seeds, other):  # type: ignore[arg-type]
                 raise LevelError(
-                    "Two reports in the same row have different seeds, so they belong to different paths.",
+                    "Two reports in the same row belong to different individuals: their seeds differ.",
                     hint="Pass two releases of the same individuals, in the same order.",
                 )
         yield start, (below, codes), seeds

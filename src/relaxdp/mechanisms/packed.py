@@ -86,7 +86,7 @@ def unpack_reports(shape: ReportShape, packed: Packed) -> tuple[Codes, Words | N
     if len(packed) and int(codes.max()) >= shape.alphabet:
         row = int(np.argmax(codes >= shape.alphabet)) + 1
         raise EstimationError(
-            "A report is not one of the {alphabet:,} possible reports.",
+            "A report is not possible for this mechanism, which has {alphabet:,} different reports.",
             hint=_GIVE_REPORTS,
             alphabet=shape.alphabet,
             row=row,
@@ -229,7 +229,7 @@ def check_padding(packed: Packed, count: int) -> None:
     if count % 8 and packed.size and int(np.bitwise_or.reduce(packed[:, -1])) >> count % 8:
         row = int(np.argmax(packed[:, -1] >> np.uint8(count % 8) != 0)) + 1
         raise EstimationError(
-            "A report has more than {bits} bits. Its padding is not zero.", hint=_GIVE_REPORTS, bits=count, row=row
+            "A report has bits set beyond the expected {bits}.", hint=_GIVE_REPORTS, bits=count, row=row
         )
 
 

@@ -120,8 +120,8 @@ def create_mechanism(
         each for each in declared if each == kind.domain
     ]:
         raise MechanismError(
-            "The mechanism {mechanism!r} needs {domain}, and accepts nothing else.",
-            hint="Pass only these, or choose another mechanism.",
+            "The mechanism {mechanism!r} works only with {domain}.",
+            hint="Pass {domain} and nothing else, or choose another mechanism.",
             mechanism=name,
             domain=_DOMAINS[kind.domain],
         )

@@ -40,10 +40,10 @@ class PathId:
     def __post_init__(self) -> None:
         names = (self.release, self.attribute)
         if not all(isinstance(name, str) for name in names):
-            raise ArgumentError("The name of a release or of an attribute is not text.", hint=_USE_NAME)
+            raise ArgumentError("The name of a release or column must be text.", hint=_USE_NAME)
         if not all(map(has_utf8, names)):
             raise ArgumentError(
-                "The name of a release or of an attribute contains half of a character (a lone surrogate).",
+                "The name of a release or column contains half of a character (a lone surrogate).",
                 hint=_USE_NAME,
             )
 

@@ -74,7 +74,9 @@ class Frame:
         found = self._found
         names = quietly(lambda: found.collect_schema().names())
         if names is None:
-            raise ColumnError("The data frame cannot be read.", hint="Check that its connection is still open.")
+            raise ColumnError(
+                "The data frame cannot be read.", hint="If it comes from a database, check that the connection is open."
+            )
         is_lazy = issubclass(type(found), nw.LazyFrame)
         library = str(found.implementation)
         library = "polars-lazy" if is_lazy and library == "polars" else library

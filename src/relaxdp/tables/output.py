@@ -69,7 +69,8 @@ class Output:
             self._writer.write_batch(batch)
         elif not self._write_text(batch):
             raise TableFileError(
-                "An id or a pass-through column holds bytes that are not text.", hint="Write a .parquet file."
+                "An id or a pass-through column contains binary data, which a CSV or TSV file cannot hold.",
+                hint="Give the output a name that ends in .parquet.",
             )
 
     def _write_text(self, batch: Any) -> bool:

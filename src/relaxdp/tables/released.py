@@ -182,7 +182,9 @@ class Release:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         if self.is_dry_run or self.library == "spark":
-            raise ArgumentError("This release has no rows in memory.", hint="Use to_frame().")
+            raise ArgumentError(
+                "The rows of this release are not in memory.", hint="Load them with release.to_frame()."
+            )
         return self._arrow().__arrow_c_stream__(requested_schema)
 
     @property

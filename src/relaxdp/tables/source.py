@@ -103,8 +103,8 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Source]:
             return
         if reports is not None:
             raise MetadataError(
-                "{name!r} was released by relaxdp. A query could give its reports as true values.",
-                hint="Name the table with the true values. To relax a release, run `relaxdp relax`.",
+                "{name!r} was released by relaxdp. Its values are noisy reports, so it cannot be released again.",
+                hint="Name the table with the true values. To raise the epsilon of a release, run `relaxdp relax`.",
                 name=name,
             )
         table = Input(stack.enter_context(run_query(sql, path)))

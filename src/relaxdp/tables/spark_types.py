@@ -60,7 +60,7 @@ def restored(batch: Any, types: Types) -> Any:
             column = _restored(batch.column(place), kind)
             if column is None:  # raised here, because Arrow's own message quotes the number
                 raise IdError(
-                    "Ids of type decimal(20,0) are taken for unsigned 64-bit numbers, and one of them is none.",
+                    "Ids of type decimal(20,0) are read as unsigned 64-bit numbers. An id is negative or too large.",
                     hint="Convert the ids to text.",
                 )
             batch = batch.set_column(place, name, column)

@@ -257,7 +257,7 @@ def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
 def test_seeds_of_two_objects_are_not_bridged() -> None:
     encoding, entropy = MECHANISMS["local-hash"], SystemEntropy()
     one, two = (truth_column(encoding, LETTERS, entropy=entropy) for _ in range(2))
-    with refused(LevelError, says="different seeds"):
+    with refused(LevelError, says="their seeds differ"):
         fresh_column(encoding, Fraction(1, 4), Fraction(1, 3), TRUTH, lower=one, upper=two, entropy=entropy)
 
 

@@ -182,7 +182,7 @@ class Chained(Categorical):
     ("encoding", "says"),
     [
         (Biased(0, 8), "biased"),
-        (Boasting(LETTERS), "more or less often"),
+        (Boasting(LETTERS), "is wrong for a value"),
         (Shrinking(LETTERS), "larger threshold"),
         (Secretive(0, 8), "more bits"),
         (SecretiveHash(LETTERS, buckets=3), "more bits"),

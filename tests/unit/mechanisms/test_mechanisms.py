@@ -218,7 +218,7 @@ def test_big_endian_numbers() -> None:
 def test_wrong_key_and_names() -> None:
     with refused(KeyFileError, says="must be a relaxdp.Key"):
         ANSWERS.path("flu", key=bytes(32), id=1, **WHERE)  # type: ignore[arg-type]
-    with refused(ArgumentError, says="is not text"):
+    with refused(ArgumentError, says="must be text"):
         ANSWERS.path("flu", key=KEY, id=1, name=None, column="a")  # type: ignore[arg-type]
 
 

@@ -262,7 +262,7 @@ def test_words_go_on_and_are_those_of_the_first_truth_and_symbol_where_none_is_n
 
 @pytest.mark.parametrize(("release", "attribute"), [(1, "a"), ("r", b"a"), (None, None)])
 def test_names_are_text(release: Any, attribute: Any) -> None:
-    with refused(ArgumentError, says="is not text"):
+    with refused(ArgumentError, says="must be text"):
         PathName(PathId(release, attribute), "categorical", 3, b"p")
 
 
