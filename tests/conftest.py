@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 import typer.testing
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.servers.postgres import Server
+
+
+# No example has to be quick: what else runs on a machine must not fail a test.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.hookimpl(tryfirst=True)
