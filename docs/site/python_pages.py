@@ -228,7 +228,8 @@ def linked(api: str) -> str:
         api = api.replace(f"| `rx.{name}` |", f"| {target} |")
     types = "\n".join(f"| `{name}` | {told} |" for name, told in ALIASES.items())
     beyond = "## Beyond `rx`\n\nDevices, audits, your own mechanism, RAPPOR: [beyond `rx`](reference/python/beyond.md)."
-    listed = "\n".join(f"reference/python/{slug(each)}" for each in GROUPS) + "\nreference/python/beyond"
+    listed = "\n".join(f"reference/python/{slug(each)}" for each in GROUPS)
+    listed += "\nreference/python/errors\nreference/python/beyond"
     return (
         f"{api}{beyond}\n\n## Types in signatures\n\n| type | meaning |\n|---|---|\n{types}\n\n"
         f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"

@@ -82,7 +82,7 @@ def test_a_mutant_is_killed_or_survives_or_never_ends(tmp_path: Path) -> None:
     work = f"""
 from pathlib import Path
 from tests.mutation.trial import Trials, prepare
-folder, path = Path({str(tmp_path)!r}), Path({str(SOURCE / "law" / "bridge.py")!r})
+folder, path = Path({str(tmp_path)!r}), Path({str(SOURCE / "theory" / "response.py")!r})
 prepare(folder, heavy=())
 source = path.read_text()
 trials = Trials("theory/response.py", source, [str(path), str(folder / "test_it.py")], folder / "log")

@@ -46,7 +46,7 @@ def widest(found: dict[str, Any]) -> float:
 @pytest.mark.long
 def test_what_was_planned_is_what_happens(tmp_path: Path) -> None:
     levels, common = [{"epsilon": each} for each in LEVELS], max(Fleet(PEOPLE, len(VALUES), seed=7).shares(len(VALUES)))
-    told: dict[str, Any] = {"values": len(VALUES), "n": PEOPLE, "epsilon": SUGGESTED, "encoding": "categorical"}
+    told: dict[str, Any] = {"values": len(VALUES), "n": PEOPLE, "epsilon": SUGGESTED, "mechanism": "categorical"}
     planned = rx.plan(**told).margin
     assert planned is not None
     with running(f"sqlite:///{tmp_path}/db", tmp_path) as server:
