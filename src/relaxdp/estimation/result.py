@@ -279,7 +279,7 @@ class Result(ABC):
     def consistent(self) -> Floats:
         """Return shares that are not negative and sum to 1, where the answer is made of shares."""
         raise EstimationError(
-            "`consistent` needs shares that sum to 1, and this result has none.",
+            "`consistent` needs shares that sum to 1, and this result is another one.",
             hint="Use the unbiased estimates, result.value.",
         )
 
@@ -293,8 +293,7 @@ class Result(ABC):
     def missing(self) -> Result:
         """The share of missing numbers, where they may be missing."""
         raise EstimationError(
-            "The column was released without missing numbers, so their share is unknown.",
-            hint="Make a new release with rx.Numeric(0, 120, missing=True), at full cost.",
+            "The share of missing numbers is unknown.", hint="Make a new release with rx.Numeric(..., missing=True)."
         )
 
     def largest(self, number: int) -> Result:

@@ -69,8 +69,7 @@ class Output:
             self._writer.write_batch(batch)
         elif not self._write_text(batch):
             raise TableFileError(
-                "An id or a pass-through column contains binary data, which a CSV or TSV file cannot hold.",
-                hint="Give the output a name that ends in .parquet.",
+                "A column contains binary data, which CSV cannot hold.", hint="Name an output that ends in .parquet."
             )
 
     def _write_text(self, batch: Any) -> bool:
