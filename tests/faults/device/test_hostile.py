@@ -98,10 +98,10 @@ RAW = st.sampled_from(
     [
         b"", b"\x00\x01", b"HTTP/1.1 200 OK\r\n\r\n[", b"HTTP/1.1 999 X\r\n\r\n", b"SSH-2.0-x\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}", b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n{}",
-        b"HTTP/1.1 200 OK\r\nTransfer-Mechanism: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n",
         b"HTTP/1.1 200 OK\r\nA: " + b"b" * 70_000 + b"\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n" * 3,
-        b"HTTP/1.1 200 OK\r\nContent-Mechanism: gzip\r\n\r\n\x1f\x8b",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b",
         b"HTTP/1.1 429 X\r\nRetry-After: 99999999\r\n\r\n",
     ]
 )  # fmt: skip
