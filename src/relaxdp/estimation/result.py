@@ -279,7 +279,7 @@ class Result(ABC):
     def consistent(self) -> Floats:
         """Return shares that are not negative and sum to 1, where the answer is made of shares."""
         raise EstimationError(
-            "`consistent` needs shares that sum to 1, and this result is another one.",
+            "`consistent` applies only to shares that sum to 1.",
             hint="Use the unbiased estimates, result.value.",
         )
 

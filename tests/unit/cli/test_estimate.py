@@ -300,7 +300,7 @@ def test_mean(tmp_path: Path) -> None:
         np.testing.assert_allclose(rows(found)["low"], wanted.interval()[0], rtol=1e-12)
         assert "mean of 'age' of release 'survey'; 95 % intervals of the mean, about these individuals." in run(path)
         assert run(path, "--plot", tmp_path / "mean.svg")
-    assert "The result is not made of shares" in sentence(path, "--consistent")
+    assert "applies only to shares that sum to 1" in sentence(path, "--consistent")
 
 
 def test_what_is_asked_of_the_intervals(tmp_path: Path) -> None:
