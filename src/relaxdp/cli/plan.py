@@ -89,14 +89,13 @@ def _choose_planned(
     name, settings = options.parse_encoding(encoding or "auto")
     if number_range is not None and name in ("auto", *NUMBER_ENCODINGS) and not set(settings) - {"bins"}:
         return Numbers(*number_range, **settings)
-    declared = {"range": number_range} if values is None else {"values": range(values)}
+    declared: Any = {"range": number_range} if values is None else {"values": range(values)}
     if name == "auto":
         if values is not None and epsilon is None:
             raise MechanismError("The best mechanism depends on epsilon.", hint="Add --epsilon.")
         name = "numeric" if epsilon is None else rank_number_mechanisms(epsilon).best
         name = name if values is None or epsilon is None else rank_mechanisms(values, epsilon).best
-    asked: Any = declared
-    return create_mechanism(name, options=settings, epsilon=epsilon, **asked)
+    return create_mechanism(name, options=settings, epsilon=epsilon, **declared)
 
 
 def _view_plan(

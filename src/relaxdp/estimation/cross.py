@@ -174,10 +174,7 @@ def cross(
     row_reports, column_reports = slice_reports(rows, row_reports), slice_reports(columns, column_reports)
     for start in range(0, len(row_reports), counted.step):
         part = slice(start, start + counted.step)
-        counted.add(
-            rows.read(row_reports[part]),
-            columns.read(column_reports[part]),
-        )
+        counted.add(rows.read(row_reports[part]), columns.read(column_reports[part]))
     found = counted.table(*supports, epsilons=epsilons)
     found.set_library(library)
     return found

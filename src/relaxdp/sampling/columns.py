@@ -114,13 +114,17 @@ def _from_objects(items: Sequence[Any]) -> pa.Array | None:
         data = b"".join(bytes(16) if item is None else item.bytes for item in items)
         return pa.ExtensionArray.from_storage(pa.uuid(), _from_buffers(pa.binary(16), items, data))
     if kinds <= {"integer", "number"} and kinds:
-        return _from_numbers(pa.float64(), items)
+        is_exact = all(abs(int(item)) <= 2**53 for item in items if isinstance(item, int | np.integer))
+        return _from_numbers(pa.float64(), items) if is_exact else None
     return _try_array(items) if len(examples) <= 1 else None
 
 
 def _from_integers(items: Sequence[Any]) -> pa.Array | None:
-    is_large = max(int(item) for item in items if item is not None) >= 2**63
-    return _from_numbers(pa.uint64() if is_large else pa.int64(), items)
+    known = [int(item) for item in items if item is not None]
+    low, high = min(known), max(known)
+    if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):  # NumPy 1 would wrap them around
+        return None
+    return _from_numbers(pa.uint64() if high >= 2**63 else pa.int64(), items)
 
 
 # `pa.array` of Python objects, and `Array.to_numpy`, import pandas where it is installed, which takes 0.4 seconds.

@@ -143,6 +143,12 @@ def test_what_has_no_canonical_bytes_is_refused_as_a_column_too() -> None:
         read_ids(ids_to_arrow(np.array([1j, 2j])), 0)
 
 
+def test_whole_numbers_are_not_rounded_to_floats() -> None:
+    assert to_arrow([2**53, 0.5]).to_pylist() == [2.0**53, 0.5]
+    with refused(ColumnError, says="The values"):
+        to_arrow([2**53 + 1, 0.5])
+
+
 def test_every_container_becomes_one_arrow_array() -> None:
     same = pa.array([1, 2])
     assert to_arrow(same) is same
