@@ -27,8 +27,9 @@ def interruptible(connection: Any) -> Iterator[None]:
     _working.append(connection)
     try:
         yield
-    except Exception as problem:
-        if is_interrupt(problem):
+    except BaseException as problem:
+        _interrupt_queries()  # else closing the connection waits for the query
+        if isinstance(problem, Exception) and is_interrupt(problem):
             raise KeyboardInterrupt from None
         raise
     finally:
@@ -62,10 +63,7 @@ def _remind(number: int, mine: object) -> None:
 
 
 def _interrupt_queries() -> None:
-    """Interrupt what works. In a function of its own: the sleeping thread's names live until the process ends.
-
-    DuckDB writes pages about a connection that is still there.
-    """
+    """Interrupt all queries. A function keeps no name of a connection alive in the sleeping thread."""
     for connection in list(_working):
         with suppress(Exception):  # it may be closed by now
             connection.interrupt()
@@ -79,8 +77,6 @@ def stay() -> None:
 def is_leaving() -> bool:
     """Tell whether an exception that ends the program is being handled: its tidying up is not to be interrupted."""
     problem = sys.exc_info()[1]
-    while problem is not None:
-        if isinstance(problem, SystemExit | KeyboardInterrupt | GeneratorExit):
-            return True
+    while problem is not None and not isinstance(problem, SystemExit | KeyboardInterrupt | GeneratorExit):
         problem = problem.__context__
-    return False
+    return problem is not None
