@@ -122,15 +122,11 @@ class LevelError(RelaxdpError, ValueError):
 
 
 class ValuesError(RelaxdpError, ValueError):
-    """The declared values are too few, repeated, of different kinds, or do not fit the column."""
+    """The declared values are too few, repeated or of different kinds, or the declared range is not one."""
 
 
 class UndeclaredValueError(RelaxdpError, ValueError):
-    """A true value is not one of the declared values. The value is never part of the message."""
-
-
-class RangeError(RelaxdpError, ValueError):
-    """A number is outside of the declared range, or the range is invalid. The number is never part of the message."""
+    """A true value is not declared, is outside of the declared range, or is missing. The message never shows it."""
 
 
 class IdError(RelaxdpError, ValueError):
@@ -138,7 +134,7 @@ class IdError(RelaxdpError, ValueError):
 
 
 class ColumnError(RelaxdpError, ValueError):
-    """A column is not a list, array or series, has another length than its ids, or hides values behind a mask."""
+    """A column is not a list, array or series, has the wrong type or length, or hides values behind a mask."""
 
 
 class KernelError(RelaxdpError):
@@ -189,8 +185,8 @@ class LedgerError(RelaxdpError):
     """The ledger is missing, damaged, full or of another version, or cannot be opened."""
 
 
-class LedgerLockedError(LedgerError):
-    """Another process held the ledger for longer than the timeout."""
+class LedgerBusyError(LedgerError):
+    """Another process held the ledger for longer than the timeout, or released the same name meanwhile. Try again."""
 
 
 class StateFolderWarning(UserWarning):
@@ -210,7 +206,7 @@ class BudgetExceededError(BudgetError):
 
 
 class ReleaseChangedError(RelaxdpError, ValueError):
-    """A release continues with another mechanism, other declared values, or another type of ids."""
+    """A release contradicts an earlier one: another mechanism, other values, ids of another type, other protection."""
 
 
 class PathChangedError(RelaxdpError, ValueError):
@@ -239,14 +235,6 @@ class RapporError(RelaxdpError, ValueError):
 
 class LedgerUncertainError(LedgerError):
     """The connection was lost during a commit. The release may be charged, and nothing was handed over."""
-
-
-class AuditError(RelaxdpError, ValueError):
-    """A question to the auditor or to an attack makes no sense, or a mechanism does not answer as it must."""
-
-
-class UnknownClaimError(RelaxdpError, ValueError):
-    """A claim of the paper is asked for by a name that none has."""
 
 
 class OutputFolderError(RelaxdpError, OSError):
@@ -493,14 +481,6 @@ class OldVaultError(VaultError):
 
 class RowsChangedError(RelaxdpError):
     """Rows of a table have other values than when they were released, or too many ids are new."""
-
-
-class VaultChangedError(LedgerError):
-    """Another process changed the vault while this release ran."""
-
-
-class ExposedColumnError(RelaxdpError, ValueError):
-    """A column that left in the clear is to be protected, or a protected one is to leave in the clear."""
 
 
 class QueryError(RelaxdpError, ValueError):

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import AuditError
+from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_values, release_threshold
 from relaxdp.theory.level import retention
 from relaxdp.theory.response import NOISE, TRUTH, bridge_mixture
@@ -145,19 +145,19 @@ def check_transcripts(transcripts: Transcripts, values: int, reports: int | None
     """Return transcripts as codes of shape (individuals, reports), or reject them."""
     codes = np.asarray(transcripts)
     if codes.ndim != 2 or codes.shape[1] == 0 or codes.dtype.kind not in "iub":
-        raise AuditError(
+        raise ArgumentError(
             "The transcripts must be a table of whole numbers, with one row per individual and one column per report.",
             hint="Pass an array of shape (individuals, reports), such as np.array([[0, 1], [1, 1]]).",
         )
     if reports is not None and codes.shape[1] != reports:
-        raise AuditError(
+        raise ArgumentError(
             "Each individual has {reports} reports, and there are {levels} levels. The numbers must be equal.",
             hint="Pass one epsilon per column of the transcripts.",
             reports=codes.shape[1],
             levels=reports,
         )
     if len(codes) and not (int(codes.min()) >= 0 and int(codes.max()) < values):
-        raise AuditError(
+        raise ArgumentError(
             "A report is not the code of a value. Expected a whole number from 0 to {last}, because "
             "there are {values} values.",
             hint="Pass the position of each reported value in the list of values.",
@@ -270,7 +270,7 @@ def _sums(codes: NDArray[np.intp], values: int, weights: Floats) -> Floats:
 def _best(scores: Floats) -> Candidates:
     most = scores.max(axis=1, keepdims=True)
     if not np.isfinite(most).all():
-        raise AuditError(
+        raise ArgumentError(
             "A transcript cannot occur under any true value. Two different reports have the same epsilon.",
             hint="Check the transcripts: a release that is repeated at the same epsilon returns the same report.",
         )

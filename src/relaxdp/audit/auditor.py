@@ -28,7 +28,7 @@ from relaxdp.audit.guessing import (
     log_odds,
 )
 from relaxdp.audit.sources import Function, FunctionSource, Source
-from relaxdp.errors import AuditError
+from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 
 if TYPE_CHECKING:
@@ -131,20 +131,20 @@ def audit(
 
 def _check(truths: Sequence[Any], trials: int, confidence: float) -> None:
     if len(truths) < 2:
-        raise AuditError(
+        raise ArgumentError(
             "An audit needs at least two true values to tell apart, not {truths}.",
             hint="Pass two or more, such as ['flu', 'covid'].",
             truths=len(truths),
         )
     if trials < MIN_TRIALS:
-        raise AuditError(
+        raise ArgumentError(
             "An audit needs at least {least:,} trials, not {trials:,}.",
             hint="Pass trials={least}.",
             least=MIN_TRIALS,
             trials=trials,
         )
     if not 0.5 < confidence < 1:
-        raise AuditError(
+        raise ArgumentError(
             "The confidence must be above 0.5 and below 1, not {confidence:g}.",
             hint="Pass confidence=0.95.",
             confidence=confidence,

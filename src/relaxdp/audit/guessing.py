@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import Law
-from relaxdp.errors import AuditError
+from relaxdp.errors import ArgumentError
 from relaxdp.estimation import special
 
 Floats = NDArray[np.float64]
@@ -306,7 +306,7 @@ def check_mechanism(transcripts: Any, trials: int) -> Transcripts:
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or len(matrix) != trials or matrix.shape[1] == 0 or matrix.dtype.kind not in "iubf":
-        raise AuditError(
+        raise ArgumentError(
             "The mechanism must return a table of numbers, with one row per true value and one column per output.",
             hint="Return one row per input, such as np.array(reports)[:, None].",
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from relaxdp.errors import EstimationError, RangeError
+from relaxdp.errors import EstimationError
 from relaxdp.estimation import special
 from relaxdp.estimation.bounds import Bounds
 from relaxdp.estimation.frequency import Combined, Frequency
@@ -165,7 +165,7 @@ class Distribution(Measured):
     def share(self, low: float, high: float) -> Part:
         """Return the share of the numbers from `low` to `high`."""
         if not self.least <= low < high <= self.most:
-            raise RangeError(
+            raise EstimationError(
                 "The part of the range must go from a lower to a higher number within {low:g} and {high:g}.",
                 hint="Pass two numbers such as share({low:g}, {high:g}).",
                 low=self.least,

@@ -13,10 +13,9 @@ from relaxdp.errors import (
     ArgumentError,
     BudgetError,
     BudgetExceededError,
-    ExposedColumnError,
+    LedgerBusyError,
     ReleaseChangedError,
     UnknownReleaseError,
-    VaultChangedError,
 )
 from relaxdp.ledger.account import Account, ReleaseState, add_amounts, compute_cost
 from relaxdp.ledger.events import Action, BudgetRaised, ColumnCharge, Released, Retired
@@ -182,7 +181,7 @@ def _reject_stale(known: ReleaseState | None, request: ChargeRequest) -> None:
     found = [None if (state := columns.get(each.column)) is None else state.snapshot for each in request.columns]
     expected = [request.expected_snapshots.get(each.column) for each in request.columns]
     if (0 if known is None else known.last_event) != request.expected_event or found != expected:
-        raise VaultChangedError(
+        raise LedgerBusyError(
             "The release {name!r} changed while this release ran: another process released it.",
             hint="Run the command again.",
             name=request.name,
@@ -221,7 +220,7 @@ def _reject_exposure(account: Account, request: ChargeRequest) -> None:
     for each in request.columns:
         release = unprotected.get(each.column)
         if release is not None:
-            raise ExposedColumnError(
+            raise ReleaseChangedError(
                 "Column {column!r} was released without protection in {release!r}, so a mechanism cannot protect it.",
                 hint="Leave it out of `columns`. If it contains other data than in {release!r}, rename it.",
                 column=each.column,
@@ -229,7 +228,7 @@ def _reject_exposure(account: Account, request: ChargeRequest) -> None:
             )
     for column in in_clear:
         if column in protected:
-            raise ExposedColumnError(
+            raise ReleaseChangedError(
                 "Column {column!r} is protected in {release!r}, so it cannot be an id or a pass-through column.",
                 hint="Leave it out of `passthrough` and `id`. If it contains other data than in {release!r}, "
                 "rename it.",

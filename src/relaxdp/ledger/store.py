@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-from relaxdp.errors import LedgerError, LedgerLockedError, LedgerUncertainError
+from relaxdp.errors import LedgerBusyError, LedgerError, LedgerUncertainError
 
 Row = tuple[int, str, str]
 """An event as it is stored: its number, its JSON and its digest."""
@@ -55,7 +55,7 @@ class Problem(NamedTuple):
 
 
 LOCKED = Problem(
-    LedgerLockedError,
+    LedgerBusyError,
     "is in use by another process, and did not become free within {timeout:g} seconds",
     "Run the command again when the other process has ended.",
 )

@@ -126,7 +126,7 @@ class OperatorRoutes:
             Operation("POST", "/v1/market/pools", self.create_pool, "Make a pool of single sellers.", wire.PoolRequest,
                       wire.Listing, status=201, security="operator", nothing="Nothing was listed.",
                       problems=(errors.ListingExistsError, errors.MarketError, errors.PriceError, errors.CampaignError,
-                                errors.MechanismError, errors.ValuesError, errors.RangeError, errors.EpsilonError,
+                                errors.MechanismError, errors.ValuesError, errors.EpsilonError,
                                 errors.UnknownLevelError)),
             Operation("POST", "/v1/market/pools/{id}/close", self.close_any,
                       "Sell no more from a pool, or of a seller's release.", answer=wire.Listing, security="operator",

@@ -295,8 +295,7 @@ class Mechanism(ABC):
             The path. `path.at(0.5)` is its report at epsilon 0.5.
 
         Raises:
-            UndeclaredValueError: The value is not one of the declared values.
-            RangeError: The number is outside of the range.
+            UndeclaredValueError: The value is not one of the declared values, or is outside of the range.
             IdError: The id is missing or of another type.
             KeyFileError: The key is not a `Key`.
         """
@@ -321,8 +320,7 @@ class Mechanism(ABC):
             Reports, in the same kind of container as `values`. Packed reports of a NumPy array are a matrix of bytes.
 
         Raises:
-            UndeclaredValueError: A value is not one of the declared values.
-            RangeError: A number is outside of the range.
+            UndeclaredValueError: A value is not one of the declared values, or is outside of the range.
             IdError: An id is missing, repeated or of another type.
             ColumnError: The columns do not have the same length, or are not lists, arrays or series.
             EpsilonError: Epsilon is not a positive number, or is too small.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.errors import EstimationError, RangeError
+from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
 from relaxdp.mechanisms.base import Domain, Joint, Measure, Mechanism, Permanent, Truths
 from relaxdp.mechanisms.packed import Codes
 from relaxdp.sampling.canonical import NUMBER, prefix_length
@@ -43,7 +43,7 @@ class RangeMechanism(Mechanism):
     def __init__(self, low: float, high: float, *, clip: bool = False) -> None:
         self.low, self.high, self.clip = _require_finite(low), _require_finite(high), clip
         if not _MIN_WIDTH < self.high - self.low < math.inf:
-            raise RangeError(
+            raise ValuesError(
                 "The range {low} .. {high} is empty or too wide. It must go from a smaller to a larger number.",
                 hint="Pass the smallest and the largest number that can occur, such as rx.Numeric(0, 120).",
                 low=low,
@@ -84,13 +84,13 @@ class RangeMechanism(Mechanism):
             place = int(np.argmax(outside))
             row = first_row + place + 1
             if np.isnan(numbers[place]):
-                raise RangeError(
+                raise UndeclaredValueError(
                     "The number is missing.",
                     hint="Pass missing=True (--missing NAME). A missing number is then reported under protection too.",
                     row=row,
                     missing=True,
                 )
-            raise RangeError(
+            raise UndeclaredValueError(
                 "The number is outside of the range {low:g} .. {high:g}.",
                 hint="Widen the range, or pass clip=True (--clip NAME) to move numbers into it.",
                 low=self.low,
@@ -121,7 +121,7 @@ class Numeric(RangeMechanism):
             numbers and the mean of the others are estimated, for one epsilon.
 
     Raises:
-        RangeError: The range is not from a smaller to a larger finite number.
+        ValuesError: The range is not from a smaller to a larger finite number.
 
     Example:
         >>> from relaxdp import Key
@@ -231,7 +231,7 @@ def read_numbers(column: Any) -> Floats:
     else:
         is_number = pa.types.is_floating(array.type) or pa.types.is_null(array.type)
     if not is_number:
-        raise RangeError(
+        raise ColumnError(
             "The column must contain numbers. Whole numbers must be at most 2**53.",
             hint='Convert the column, such as df["age"].astype(float).',
         )
@@ -243,9 +243,9 @@ def _require_finite(number: float) -> float:  # the range is public, so it may b
     try:
         result = float(number) + 0.0
     except (TypeError, ValueError, OverflowError):
-        raise RangeError(
+        raise ValuesError(
             "The ends of the range must be numbers, not {type}.", type=type(number).__name__, hint=_GIVE_RANGE
         ) from None
     if not math.isfinite(result):
-        raise RangeError("The ends of the range must be finite, not {number}.", hint=_GIVE_RANGE, number=number)
+        raise ValuesError("The ends of the range must be finite, not {number}.", hint=_GIVE_RANGE, number=number)
     return result

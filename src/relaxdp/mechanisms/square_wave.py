@@ -71,7 +71,7 @@ class SquareWave(RangeMechanism):
         clip: Whether numbers outside of the range are moved into it. Otherwise they are rejected.
 
     Raises:
-        RangeError: The range is not from a smaller to a larger finite number.
+        ValuesError: The range is not from a smaller to a larger finite number.
         MechanismError: Both or none of `window` and `epsilon` are given, or the window is not a power of two.
 
     Example:

@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from relaxdp.errors import UnknownClaimError
+from relaxdp.errors import ArgumentError
 from relaxdp.paper import (
     discussion,
     experiment_1,
@@ -92,7 +92,7 @@ def chosen(names: Sequence[str]) -> list[Claim]:
     known = [claim.name for claim in CLAIMS]
     for name in names:
         if name not in known:
-            raise UnknownClaimError(
+            raise ArgumentError(
                 "there is no claim {name!r}; the claims are {known}.", known=", ".join(known), name=name
             )
     return [claim for claim in CLAIMS if not names or claim.name in names]

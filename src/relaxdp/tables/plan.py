@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from relaxdp.errors import (
     ArgumentError,
+    LedgerBusyError,
     MetadataError,
     RelaxdpError,
     ReleaseChangedError,
     UnknownColumnError,
-    VaultChangedError,
     VaultError,
 )
 from relaxdp.ledger.account import Account, ColumnState, ReleaseState
@@ -292,7 +292,7 @@ def noticing_changes(vault: VaultFolder, name: str, state: ReleaseState | None) 
     except VaultError:
         found = vault.ledger.read().releases.get(name)
         if found is not None and (state is None or found.last_event != state.last_event):
-            raise VaultChangedError(
+            raise LedgerBusyError(
                 "The release {name!r} changed while this one ran.", hint="Run it again.", name=name
             ) from None
         raise

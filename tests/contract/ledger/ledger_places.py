@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from tests.patience import PATIENCE, until
 
-from relaxdp.errors import BudgetExceededError, VaultChangedError
+from relaxdp.errors import BudgetExceededError, LedgerBusyError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Created, Released
 from relaxdp.ledger.ledger import Ledger
@@ -151,7 +151,7 @@ def spend(ledger: Ledger, name: str, level: object) -> bool:
         planned = request_of(ledger.read(), name, levels={"diagnosis": level, "age": level})
         try:
             ledger.append(lambda account: charge_release(account, planned, TIME))  # noqa: B023
-        except VaultChangedError:
+        except LedgerBusyError:
             continue
         except BudgetExceededError:
             return False

@@ -33,9 +33,8 @@ from tests.patience import PATIENCE, until
 
 from relaxdp.errors import (
     BudgetExceededError,
+    LedgerBusyError,
     LedgerError,
-    LedgerLockedError,
-    VaultChangedError,
 )
 from relaxdp.ledger import rules
 from relaxdp.ledger.account import Account
@@ -226,7 +225,7 @@ def test_compare_and_swap(place: LedgerPlace, ledger: Ledger) -> None:
     other = open_ledger(place)
     one, two = (request_of(each.read(), levels={"diagnosis": 2}) for each in (ledger, other))
     ledger.append(lambda account: rules.charge_release(account, one, TIME))
-    with pytest.raises(VaultChangedError):
+    with pytest.raises(LedgerBusyError):
         other.append(lambda account: rules.charge_release(account, two, TIME))
     assert spend(other, "patients", "2.2") is False
     again = request_of(other.read(), levels={"diagnosis": 2})
@@ -269,7 +268,7 @@ def test_held_longer_than_the_timeout(place: LedgerPlace, ledger: Ledger) -> Non
     hasty = open_ledger(place, store=place.store(timeout=0.2))
     with place.hold():
         assert hasty.read() == ledger.read()
-        with pytest.raises(LedgerLockedError, match=r"did not become free within 0.2 seconds\.") as found:
+        with pytest.raises(LedgerBusyError, match=r"did not become free within 0.2 seconds\.") as found:
             hasty.append(charge)
         assert "SELECT" not in str(found.value)
     assert hasty.append(charge).number == 5

@@ -18,8 +18,8 @@ from tests.contract.ledger.ledger_places import FORK, KEY, VAULT, FilePlace, cha
 from tests.patience import PATIENCE
 
 from relaxdp.errors import (
+    LedgerBusyError,
     LedgerError,
-    LedgerLockedError,
     LedgerUncertainError,
     MissingDependencyError,
 )
@@ -242,7 +242,7 @@ def test_a_ledger_that_disappears_is_not_created_again(path: Path) -> None:
 def test_a_file_that_another_program_keeps(path: Path) -> None:
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(LedgerLockedError):
+    with pytest.raises(LedgerBusyError):
         Ledger(SqliteStore(path, timeout=0.1), KEY, VAULT).read()
     holder.close()
 

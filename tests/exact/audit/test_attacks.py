@@ -32,7 +32,7 @@ from relaxdp.audit.attacks import (
     retentions,
     weighted_highest_frequency,
 )
-from relaxdp.errors import AuditError
+from relaxdp.errors import ArgumentError
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.theory.level import odds
 from relaxdp.theory.privacy_loss import transcript_probability
@@ -201,7 +201,7 @@ def test_refusals() -> None:
         (np.full((1, 3), 2), {"values": 2}),
         (np.full((1, 3), -1), {"values": 2}),
     ):
-        with refused(AuditError, **fields):
+        with refused(ArgumentError, **fields):
             maximum_likelihood(rows, law)
-    with refused(AuditError, says="cannot occur"):
+    with refused(ArgumentError, says="cannot occur"):
         maximum_likelihood(np.array([[0, 1]]), Relaxed.at([1, 1], values=2))

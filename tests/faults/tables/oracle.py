@@ -137,7 +137,7 @@ class Lineage:
         name, found, ids = self.names.get(job.name), set[str](), job.list_ids()
         protected = {column for each in self.names.values() for column in each.columns}
         if set(job.columns) & self.unprotected or {"id", *job.passthrough} & protected:
-            found.add("ExposedColumnError")
+            found.add("ReleaseChangedError")
         if name is not None and name.id_type != job.id_type:
             found.add("ReleaseChangedError")
         for column in job.columns:

@@ -181,7 +181,7 @@ class World:
         is_same = jobs[0].name == jobs[1].name
         for result, verdict, (_, output) in zip(results, verdicts, prepared, strict=True):
             if result is not None and not result.events:
-                assert result.error in verdict | ({"VaultChangedError"} if is_same else set()), result.error
+                assert result.error in verdict | ({"LedgerBusyError"} if is_same else set()), result.error
             if result is None or not result.events:
                 assert output is None or not output.exists() or self._is_published(output), "unpaid"
         if events:

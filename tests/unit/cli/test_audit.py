@@ -16,7 +16,7 @@ from relaxdp.audit.auditor import Audit, Finding, audit, run
 from relaxdp.audit.cases import Case, all_cases, list_mechanisms, make_words_apart
 from relaxdp.audit.guessing import Column, Digits, LinearScore, candidate_views
 from relaxdp.cli.main import app
-from relaxdp.errors import ArgumentError, AuditError
+from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms import registry
 from relaxdp.mechanisms.bloom_filter import BloomShape
 
@@ -120,7 +120,7 @@ def test_refusals_of_the_auditor() -> None:
         ([0, 1], {"trials": 10}, {"least": 1000, "trials": 10}),
         ([0, 1], {"confidence": 1.0}, {"says": "above 0.5 and below 1"}),
     ):
-        with refused(AuditError, **fields):
+        with refused(ArgumentError, **fields):
             audit(honest, truths, claimed=1, **options)
     wrong: tuple[Any, ...] = (
         lambda truths: truths[:-1],
@@ -129,7 +129,7 @@ def test_refusals_of_the_auditor() -> None:
         lambda truths: np.zeros((len(truths), 1, 1)),
     )
     for mechanism in wrong:
-        with refused(AuditError, says="one row per true value"):
+        with refused(ArgumentError, says="one row per true value"):
             audit(mechanism, [0, 1], claimed=1, trials=1000)
 
 

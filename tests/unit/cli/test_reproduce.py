@@ -13,7 +13,7 @@ from tests.refusals import refused
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
-from relaxdp.errors import OutputFolderError, UnknownClaimError
+from relaxdp.errors import ArgumentError, OutputFolderError
 from relaxdp.paper import runner
 from relaxdp.paper.claims import Check, Claim, Outcome
 from relaxdp.paper.lab import Lab
@@ -108,7 +108,7 @@ def test_a_failed_claim_is_exit_status_1(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_unknown_claim(tmp_path: Path) -> None:
     result = reproduce(tmp_path / "out", "--only", "figure-9")
-    assert isinstance(result.exception, UnknownClaimError)
+    assert isinstance(result.exception, ArgumentError)
     assert "there is no claim 'figure-9'; the claims are split-budget, " in result.exception.message
     assert not (tmp_path / "out").exists()
 

@@ -18,7 +18,15 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.errors import ColumnError, EpsilonError, EstimationError, MissingDependencyError, RangeError, RelaxdpError
+from relaxdp.errors import (
+    ColumnError,
+    EpsilonError,
+    EstimationError,
+    MissingDependencyError,
+    RelaxdpError,
+    UndeclaredValueError,
+    ValuesError,
+)
 from relaxdp.estimation.counts import highest_only
 from relaxdp.estimation.cross import CrossTable
 from relaxdp.estimation.frequency import Combined, Frequency
@@ -400,14 +408,14 @@ def test_numeric_scalar_path_equals_arrays_and_is_frozen() -> None:
 
 @pytest.mark.parametrize("numbers", [[17.9], [99], np.array([np.inf])])
 def test_numbers_outside(numbers: Any) -> None:
-    with refused(RangeError, row=1, low=18, high=98) as e:
+    with refused(UndeclaredValueError, row=1, low=18, high=98) as e:
         AGES.release(numbers, list(range(len(numbers))), key=KEY, epsilon=1, **WHERE)
     assert "17.9" not in str(e.value)
 
 
 @pytest.mark.parametrize("numbers", [[float("nan")], [None], np.array([np.nan]), pa.array([None, 20.0])])
 def test_a_missing_number_is_not_one_outside(numbers: Any) -> None:
-    with pytest.raises(RangeError) as caught:
+    with pytest.raises(UndeclaredValueError) as caught:
         AGES.release(numbers, list(range(len(numbers))), key=KEY, epsilon=1, **WHERE)
     assert str(caught.value) == (
         "Row 1: the number is missing. Pass missing=True (--missing NAME). A missing number is then "
@@ -418,7 +426,7 @@ def test_a_missing_number_is_not_one_outside(numbers: Any) -> None:
 
 @pytest.mark.parametrize("numbers", [["20"], [True], np.array(["20"]), [2**53 + 1], pa.array([True]), [[20.0]]])
 def test_not_numbers(numbers: Any) -> None:
-    with refused(RangeError, says="The column must contain numbers"):
+    with refused(ColumnError, says="The column must contain numbers"):
         AGES.release(numbers, [1], key=KEY, epsilon=1, **WHERE)
 
 
@@ -434,7 +442,7 @@ def test_not_numbers(numbers: Any) -> None:
     ],
 )
 def test_ranges(arguments: Any, sentence: str) -> None:
-    with refused(RangeError, says=sentence):
+    with refused(ValuesError, says=sentence):
         rx.Numeric(*arguments)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.errors import EstimationError, RangeError
+from relaxdp.errors import EstimationError
 from relaxdp.estimation.places import Places, likeliest, smoothed
 from relaxdp.estimation.wave import Distribution
 from relaxdp.mechanisms.square_wave import SquareWave
@@ -129,5 +129,5 @@ def test_what_is_refused() -> None:
         with refused(EstimationError, says="between 0 and 1"):
             found.quantile(wrong)
     for low, high in ((30, 18), (-1, 5), (5, 101), (5, 5)):
-        with refused(RangeError, low=0, high=100, says="part of the range"):
+        with refused(EstimationError, low=0, high=100, says="part of the range"):
             found.share(low, high)

@@ -13,11 +13,10 @@ from relaxdp.errors import (
     ArgumentError,
     BudgetError,
     BudgetExceededError,
-    ExposedColumnError,
+    LedgerBusyError,
     RelaxdpError,
     ReleaseChangedError,
     UnknownReleaseError,
-    VaultChangedError,
 )
 from relaxdp.ledger import rules
 from relaxdp.ledger.account import Account
@@ -70,17 +69,17 @@ def rejected(kind: type[RelaxdpError], account: Account, **changes: Any) -> str:
     ],
 )
 def test_a_plan_that_another_process_overtook(stale: dict[str, Any]) -> None:
-    message = rejected(VaultChangedError, ONCE, **stale)
+    message = rejected(LedgerBusyError, ONCE, **stale)
     assert message.startswith("The release 'patients' changed while this release ran")
     assert message.endswith("Run the command again.")
 
 
 def test_a_new_column_or_name_that_another_process_released_first() -> None:
     planned = request_of(EMPTY)
-    with pytest.raises(VaultChangedError):
+    with pytest.raises(LedgerBusyError):
         rules.quote_release(ONCE, planned)
     planned = request_of(ONCE, levels={"city": 1})
-    with pytest.raises(VaultChangedError):
+    with pytest.raises(LedgerBusyError):
         rules.quote_release(ONCE.apply_event(charge(ONCE, levels={"city": 1})), planned)
     # Another name does not matter.
     assert rules.quote_release(ONCE.apply_event(charge(ONCE, "other")), request_of(ONCE))
@@ -112,7 +111,7 @@ def test_a_column_is_protected_or_in_the_clear_and_never_both() -> None:
         (ONCE.apply_event(rules.retire(ONCE, "patients", "x", TIME)), "next", {"levels": {"x": 1}, "id_column": "age"}),
     ]
     for account, name, changes in cases:
-        assert "Column" in rejected(ExposedColumnError, account, name=name, **changes)
+        assert "Column" in rejected(ReleaseChangedError, account, name=name, **changes)
 
 
 def test_relaxing_needs_a_release() -> None:

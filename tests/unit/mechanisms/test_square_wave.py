@@ -11,7 +11,7 @@ from tests.vectors.make import untyped
 from tests.vectors.make_wave import FILE, check
 
 import relaxdp as rx
-from relaxdp.errors import EstimationError, MechanismError, RangeError
+from relaxdp.errors import EstimationError, MechanismError, UndeclaredValueError
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.square_wave import best_window
@@ -87,7 +87,7 @@ def test_what_is_refused() -> None:
             create_mechanism("wave", range=(0, 1), options={**{"window": 4, **wrong}})
     with refused(MechanismError, says="must be a whole number from"):
         create_mechanism("wave", range=(0, 1), epsilon=2, options={"bins": "9"})
-    with refused(RangeError, says="outside of the range"):
+    with refused(UndeclaredValueError, says="outside of the range"):
         rx.SquareWave(0, 1, window=4).truths([0.5, 1.25])
     encoding = rx.SquareWave(0, 1, window=4)
     for column in ([67], [-1], [1.5], ["3"], [None], [True], [2**63]):

@@ -17,7 +17,7 @@ from tests.refusals import refused
 from tests.released import KEY, open_vault
 
 import relaxdp as rx
-from relaxdp.errors import EstimationError, MetadataError, RangeError, ReleaseChangedError
+from relaxdp.errors import EstimationError, MetadataError, ReleaseChangedError, UndeclaredValueError
 
 ROWS = 3_000
 VALUES = [f"v{number}" for number in range(40)]
@@ -218,9 +218,9 @@ def test_a_clipped_number_is_the_end_of_the_range() -> None:
 
 
 def test_numbers_outside_and_missing_ones_are_rejected_unless_declared() -> None:
-    with refused(RangeError):
+    with refused(UndeclaredValueError):
         release_delays("two.parquet", rx.Numeric(-30, 120, missing=True))
-    with refused(RangeError):
+    with refused(UndeclaredValueError):
         release_delays("two.parquet", rx.Numeric(-30, 120, clip=True))
     assert open_vault(Path().absolute()).spent == 0
 
