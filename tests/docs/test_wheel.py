@@ -33,7 +33,7 @@ def test_wheel(tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch) -
         "relaxdp/__init__.pyi",
         "relaxdp/py.typed",
         "relaxdp/web/device/relaxdp.js",
-        "relaxdp/ledger/store.py",
+        "relaxdp/ledger/ledger.py",
     } <= names
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
     assert not any(name.endswith((".c", ".h")) for name in names)

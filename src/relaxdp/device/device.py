@@ -17,7 +17,7 @@ from relaxdp.device.state import Joined, Record, Sent, State
 from relaxdp.device.store import DeviceFile, DeviceStore
 from relaxdp.device.survey import Division, Survey, SurveyOffer, ask_survey, check_some, divided
 from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, on_error
-from relaxdp.ledger.account import as_budget
+from relaxdp.ledger.events import as_budget
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 
 _INVITATION = 200

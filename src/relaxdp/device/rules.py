@@ -19,7 +19,7 @@ from relaxdp.errors import (
     RelaxdpError,
     ValuesChangedError,
 )
-from relaxdp.ledger.account import add_amounts, parse_amount, subtract_amounts
+from relaxdp.ledger.events import add_amounts, parse_amount, subtract_amounts
 from relaxdp.theory.epsilon import epsilon_text
 from relaxdp.theory.level import Level
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
-from relaxdp.ledger.account import ZERO, add_amounts, parse_amount, subtract_amounts
+from relaxdp.ledger.events import ZERO, add_amounts, parse_amount, subtract_amounts
 from relaxdp.theory.epsilon import epsilon_text
 
 _FORMAT = "relaxdp device 1"

@@ -14,7 +14,7 @@ from relaxdp.device.participation import Participation
 from relaxdp.device.state import State
 from relaxdp.device.store import DeviceFile
 from relaxdp.errors import BudgetExceededError, ConsentError, OfferError, on_error
-from relaxdp.ledger.account import ZERO, add_amounts, parse_amount, subtract_amounts
+from relaxdp.ledger.events import ZERO, add_amounts, parse_amount, subtract_amounts
 from relaxdp.theory.epsilon import epsilon_text
 
 MOST_QUESTIONS = 100

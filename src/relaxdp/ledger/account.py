@@ -16,15 +16,8 @@ from relaxdp.ledger.events import (
     Released,
     Retired,
     add_amounts,
-    as_budget,
-    parse_amount,
     subtract_amounts,
 )
-
-__all__ = [
-    "ZERO", "Account", "ColumnState", "ReleaseState", "add_amounts", "as_budget", "compute_cost", "parse_amount",
-    "subtract_amounts",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +53,7 @@ class ReleaseState:
     rows: int
     passthrough: tuple[str, ...]
     passthrough_snapshot: str | None
-    unprotected: tuple[str, ...]
+    unprotected_columns: tuple[str, ...]
     """Every column that ever left in the clear under this name: ids and pass-through columns."""
 
 
@@ -81,7 +74,7 @@ class Account:
     spent: Decimal = ZERO
 
     @classmethod
-    def begin(cls, event: Event, digest: str = "") -> Account:
+    def from_first_event(cls, event: Event, digest: str = "") -> Account:
         """Return the account after the first event; raise `ValueError` if that did not create a vault."""
         if not isinstance(event, Created) or event.number != 1 or event.budget <= 0:
             raise ValueError("the first event does not create a vault")
@@ -93,12 +86,12 @@ class Account:
         return subtract_amounts(self.budget, self.spent)
 
     @property
-    def unprotected(self) -> dict[str, str]:
+    def unprotected_columns(self) -> dict[str, str]:
         """Every column that ever left in the clear, with the name of a release that it left with."""
-        return {column: each.name for each in self.releases.values() for column in each.unprotected}
+        return {column: each.name for each in self.releases.values() for column in each.unprotected_columns}
 
     @property
-    def protected(self) -> dict[str, str]:
+    def protected_columns(self) -> dict[str, str]:
         """Every column that was ever released by a mechanism, with the name of such a release."""
         return {column: each.name for each in self.releases.values() for column in each.columns}
 
@@ -115,7 +108,7 @@ class Account:
             spent = add_amounts([self.spent, *(each.cost for each in event.columns)])
             if spent > self.budget:
                 raise ValueError("it exceeds the budget")
-            return replace(after, spent=spent, releases={**self.releases, event.name: self._release(event)})
+            return replace(after, spent=spent, releases={**self.releases, event.name: self._apply_release(event)})
         if isinstance(event, Retired):
             known = self.releases.get(event.name)
             if known is None or known.retired:
@@ -124,7 +117,7 @@ class Account:
             return replace(after, releases={**self.releases, event.name: retired})
         return after
 
-    def _release(self, event: Released) -> ReleaseState:
+    def _apply_release(self, event: Released) -> ReleaseState:
         known = self.releases.get(event.name)
         if known is not None and (known.retired or known.id_type != event.id_type):
             raise ValueError("it continues a release that is retired or has ids of another type")
@@ -133,7 +126,7 @@ class Account:
         columns = {} if known is None else dict(known.columns)
         for charge in event.columns:
             columns[charge.column] = _charge_column(columns.get(charge.column), charge, event.number)
-        before = () if known is None else known.unprotected
+        before = () if known is None else known.unprotected_columns
         unprotected = dict.fromkeys([*before, event.id_column, *event.passthrough])
         return ReleaseState(
             event.name, event.id_column, event.id_type, event.number, False, columns, event.rows, event.passthrough,

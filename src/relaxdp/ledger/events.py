@@ -72,20 +72,16 @@ class _Event(ABC):
     number: int
     time: datetime
 
-    @property
-    def what(self) -> str:
-        """What happened, in one line."""
-        return self._describe()
-
     @abstractmethod
-    def _describe(self) -> str: ...
+    def describe(self) -> str:
+        """Return what happened, in one line."""
 
     def __str__(self) -> str:
-        return f"{self.number}  {self.time.astimezone(UTC):%Y-%m-%d %H:%M:%S}  {self.what}"
+        return f"{self.number}  {self.time.astimezone(UTC):%Y-%m-%d %H:%M:%S}  {self.describe()}"
 
     def to_json(self) -> str:
         """Return the canonical JSON: sorted names, no spaces, decimals as text."""
-        content = {"event": type(self).__name__, **_encode(self)}
+        content = {"event": type(self).__name__, **_convert_to_json(self)}
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -98,8 +94,9 @@ class Created(_Event):
     vault: str
     key_fingerprint: str
 
-    def _describe(self) -> str:
-        return f"created with a budget of {epsilon_text(self.budget)}{_format_brackets(self.reason)}"
+    def describe(self) -> str:
+        """Return the first budget and its reason, in one line."""
+        return f"created with a budget of {epsilon_text(self.budget)}{_format_reason(self.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +107,18 @@ class BudgetRaised(_Event):
     budget: Decimal
     reason: str
 
-    def _describe(self) -> str:
+    def describe(self) -> str:
+        """Return both budgets and the reason, in one line."""
         ends = f"from {epsilon_text(self.previous)} to {epsilon_text(self.budget)}"
-        return f"budget raised {ends}{_format_brackets(self.reason)}"
+        return f"budget raised {ends}{_format_reason(self.reason)}"
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnCharge:
-    """One released column: its level, its cost, its mechanism, and the snapshot of its true values."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRequest:
+    """One column that is to be released: its level, its mechanism, and the new snapshot of its true values."""
 
     column: str
     epsilon: Decimal
-    cost: Decimal
     mechanism: str
     params: str
     """The parameters of the mechanism as a digest, in hexadecimal."""
@@ -138,6 +135,13 @@ class ColumnCharge:
     """Rows that joined while others were absent, summed over releases, since this was last accepted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnCharge(ColumnRequest):
+    """One released column with its cost."""
+
+    cost: Decimal
+
+
 @dataclass(frozen=True, slots=True)
 class Released(_Event):
     """Columns were released or relaxed together under one name."""
@@ -152,7 +156,8 @@ class Released(_Event):
     rows: int
     accepted_new_rows: bool
 
-    def _describe(self) -> str:
+    def describe(self) -> str:
+        """Return columns, levels and costs, in one line."""
         verb = {"release": "released", "relax": "relaxed"}[self.action]
         charges = (
             f"{each.column!r} at {epsilon_text(each.epsilon)} for {epsilon_text(each.cost)}" for each in self.columns
@@ -169,8 +174,9 @@ class Retired(_Event):
     name: str
     reason: str
 
-    def _describe(self) -> str:
-        return f"retired {self.name!r}{_format_brackets(self.reason)}"
+    def describe(self) -> str:
+        """Return the release and the reason, in one line."""
+        return f"retired {self.name!r}{_format_reason(self.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +187,20 @@ class Adopted(_Event):
     found: str
     """In words, how this copy contradicted what the machine had seen."""
 
-    def _describe(self) -> str:
-        return f"adopted a copy that {self.found}{_format_brackets(self.reason)}"
+    def describe(self) -> str:
+        """Return the difference and the reason, in one line."""
+        return f"adopted a copy that {self.found}{_format_reason(self.reason)}"
 
 
 Event = Created | BudgetRaised | Released | Retired | Adopted
 _KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
-def from_json(text: str) -> Event:
+def parse_event(text: str) -> Event:
     """Return the event that `to_json` wrote as this text; raise `ValueError` for any other text."""
     try:
         content = json.loads(text)
-        event: Event = _build(_KINDS[content.pop("event")], content)
+        event: Event = _build_record(_KINDS[content.pop("event")], content)
         is_canonical = event.to_json() == text
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
         is_canonical = False
@@ -202,15 +209,15 @@ def from_json(text: str) -> Event:
     return event
 
 
-def _format_brackets(reason: str) -> str:
+def _format_reason(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
-def _encode(value: Any) -> Any:
+def _convert_to_json(value: Any) -> Any:
     if is_dataclass(value):
-        return {field.name: _encode(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _convert_to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
-        return [_encode(each) for each in value]
+        return [_convert_to_json(each) for each in value]
     if isinstance(value, Decimal):
         return epsilon_text(value)
     return value.astimezone(UTC).isoformat(timespec="microseconds") if isinstance(value, datetime) else value
@@ -219,14 +226,14 @@ def _encode(value: Any) -> Any:
 _get_hints = cache(get_type_hints)
 
 
-def _build(kind: Any, content: dict[str, Any]) -> Any:
+def _build_record(kind: Any, content: dict[str, Any]) -> Any:
     hints = _get_hints(kind)
     if set(content) != set(hints):
         raise ValueError("other fields")
-    return kind(**{name: _decode(hint, content[name]) for name, hint in hints.items()})
+    return kind(**{name: _parse_field(hint, content[name]) for name, hint in hints.items()})
 
 
-def _decode(hint: Any, value: Any) -> Any:
+def _parse_field(hint: Any, value: Any) -> Any:
     """Return the value of a field by its declared type. JSON cannot tell an amount from text."""
     origin, options = get_origin(hint), get_args(hint)
     if hint is Decimal:
@@ -234,13 +241,13 @@ def _decode(hint: Any, value: Any) -> Any:
     if hint is datetime:
         return datetime.fromisoformat(value)
     if origin is tuple and isinstance(value, list):
-        return tuple(_decode(options[0], each) for each in value)
+        return tuple(_parse_field(options[0], each) for each in value)
     if origin is UnionType and value is None:
         return None
     if origin is UnionType:
-        return _decode(options[0], value)
+        return _parse_field(options[0], value)
     if is_dataclass(hint):
-        return _build(hint, value)
+        return _build_record(hint, value)
     is_right = value in options if origin is Literal else type(value) is (origin or hint)
     if not is_right or (hint is int and value < 0):
         raise ValueError("another type")

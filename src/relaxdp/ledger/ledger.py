@@ -12,25 +12,86 @@ import hmac
 import os
 import re
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from relaxdp.errors import LedgerError, MissingDependencyError
+from relaxdp.errors import LedgerBusyError, LedgerError, LedgerUncertainError, MissingDependencyError
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import Event, from_json
-from relaxdp.ledger.sqlite import SqliteStore
-from relaxdp.ledger.store import Row, Rows, Store
+from relaxdp.ledger.events import Event, parse_event
 from relaxdp.sampling.canonical import prefix_length
 from relaxdp.sampling.keys import Key
+
+StoredEvent = tuple[int, str, str]
+"""An event as it is stored: its number, its JSON and its digest."""
+
+
+class StoredEvents(Protocol):
+    """The events of one vault, within a transaction."""
+
+    def read_from(self, number: int) -> list[StoredEvent]:
+        """Return the events from a number on, in ascending order."""
+
+    def add(self, number: int, content: str, digest: str) -> None:
+        """Store the next event."""
+
+
+class EventStore(Protocol):
+    """Where events are stored. Every problem of the database is raised as a `LedgerError`."""
+
+    @property
+    def address(self) -> str:
+        """Where the ledger is, without a password."""
+
+    def begin_creation(self) -> AbstractContextManager[StoredEvents]:
+        """Create the ledger in one transaction; on an exception nothing of it remains."""
+
+    def begin_read(self) -> AbstractContextManager[StoredEvents]:
+        """Show one consistent state."""
+
+    def begin_write(self) -> AbstractContextManager[StoredEvents]:
+        """Hold the ledger against all other writers; on a normal exit everything is on disk, otherwise nothing."""
+
+
+class StoreProblem(NamedTuple):
+    """A problem of a database: the error to raise, what is wrong with the ledger, and what to do."""
+
+    error_class: type[LedgerError]
+    what: str
+    hint: str
+
+    def to_error(self, address: str, timeout: float) -> LedgerError:
+        """Return the error. `{timeout}` in its words stands for the seconds that were waited."""
+        what = self.what.format(timeout=timeout)
+        error = self.error_class("The ledger {path!r} {what}.", hint=self.hint, path=address, what=what)
+        if isinstance(error, LedgerUncertainError):
+            error.consequence = "Nothing is charged twice."  # No boundary may add that nothing happened.
+        return error
+
+
+LOCKED = StoreProblem(
+    LedgerBusyError,
+    "is in use by another process, and did not become free within {timeout:g} seconds",
+    "Run the command again when the other process has ended.",
+)
+UNCERTAIN = StoreProblem(
+    LedgerUncertainError,
+    "failed while it was written, so the change may be recorded",
+    "Look at the history with `relaxdp budget history`, then run the command again.",
+)
 
 # Shown as a file name, these would show a password. The last one is libpq's other form of an address.
 _LIKE_A_URL = re.compile(r"\w+(\+\w*)?:/|(postgres|postgresql)(\+\w*)?:|.*\bpassword\s*=", re.IGNORECASE | re.DOTALL)
 
 
-def open_store(place: str | os.PathLike[str], vault_id: str) -> Store:
+def open_store(address: str | os.PathLike[str], vault_id: str) -> EventStore:
     """Return the store at a path or a postgresql:// URL. Nothing is opened or created yet."""
-    text = os.fspath(place)
-    if not isinstance(place, str) or not _LIKE_A_URL.match(text):
-        return SqliteStore(place)
+    from relaxdp.ledger.sqlite import SqliteStore  # noqa: PLC0415 (it imports this module)
+
+    text = os.fspath(address)
+    if not isinstance(address, str) or not _LIKE_A_URL.match(text):
+        return SqliteStore(address)
     if text.partition("://")[0].lower() not in ("postgres", "postgresql"):
         raise LedgerError(
             "The ledger must be a SQLite file or a PostgreSQL database.",
@@ -46,7 +107,7 @@ def open_store(place: str | os.PathLike[str], vault_id: str) -> Store:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chain:
+class _VerifiedChain:
     """Events that were verified: what they add up to, and their digests."""
 
     account: Account
@@ -56,11 +117,11 @@ class _Chain:
 class Ledger:
     """The events of one vault. Every call opens one connection and closes it; threads and forks may share a ledger."""
 
-    def __init__(self, store: Store, key: Key, vault_id: str) -> None:
+    def __init__(self, store: EventStore, key: Key, vault_id: str) -> None:
         # The key itself is kept as well: it cannot be pickled, and so neither can a ledger.
         self._store, self._key, self._vault = store, key, vault_id
         self._secret = key.derive(prefix_length(b"ledger"))
-        self._verified: _Chain | None = None
+        self._verified: _VerifiedChain | None = None
 
     @property
     def address(self) -> str:
@@ -70,7 +131,7 @@ class Ledger:
     def create(self, event: Event) -> Account:
         """Create the ledger with its first event, durably; reject a place that has events of this vault."""
         with self._store.begin_creation() as rows:
-            if rows.read(1):
+            if rows.read_from(1):
                 raise LedgerError(
                     "The ledger {address!r} has events of this vault already.",
                     hint="Open the vault instead of creating it.",
@@ -80,34 +141,34 @@ class Ledger:
         self._verified = chain
         return chain.account
 
-    def read(self) -> Account:
+    def read_account(self) -> Account:
         """Verify the whole chain, and return what it adds up to."""
-        return self._read_all()[0].account
+        return self._read_chain()[0].account
 
-    def events(self) -> list[Event]:
+    def read_events(self) -> list[Event]:
         """Verify the whole chain, and return its events."""
-        return self._read_all()[1]
+        return self._read_chain()[1]
 
-    def digest_at(self, number: int) -> str | None:
+    def get_digest(self, number: int) -> str | None:
         """Return the digest of an event; None where there is no such event. Reads only if nothing was read yet."""
-        digests = (self._verified or self._read_all()[0]).digests
+        digests = (self._verified or self._read_chain()[0]).digests
         return digests[number - 1] if 1 <= number <= len(digests) else None
 
-    def append(self, make: Callable[[Account], Event | None]) -> Account:
-        """Append the event that `make` returns for the account as it is now, and return the account after it.
+    def append_event(self, make_event: Callable[[Account], Event | None]) -> Account:
+        """Append the event that `make_event` returns for the account as it is now, and return the account after it.
 
-        No other process writes between the call of `make` and the event. An exception or None writes nothing.
+        No other process writes between the call of `make_event` and the event. An exception or None writes nothing.
         """
         known = self._verified
         with self._store.begin_write() as rows:
-            found = rows.read(1 if known is None else known.account.number)
+            found = rows.read_from(1 if known is None else known.account.number)
             if known is not None:
                 # Everything up to the last verified digest is settled by that digest, so only the rest is verified.
                 if [each[2] for each in found[:1]] != [known.account.digest]:
                     raise self._make_rollback_error()
                 found = found[1:]
-            chain = self._verify(found, known)[0]
-            event = make(chain.account)
+            chain = self._verify_events(found, known)[0]
+            event = make_event(chain.account)
             if event is not None:
                 chain = self._store_event(rows, chain, event)
         self._verified = chain
@@ -115,55 +176,57 @@ class Ledger:
 
     def copy_to(self, path: str | os.PathLike[str]) -> Account:
         """Verify the chain, write a copy to a new private SQLite file, and return what the copy adds up to."""
-        chain, _, found = self._read_all()
-        with SqliteStore(path).begin_creation() as rows:
-            for row in found:
-                rows.add(*row)
+        chain, _, stored = self._read_chain()
+        with open_store(Path(path), self._vault).begin_creation() as target:
+            for event in stored:
+                target.add(*event)
         return chain.account
 
-    def _read_all(self) -> tuple[_Chain, list[Event], list[Row]]:
+    def _read_chain(self) -> tuple[_VerifiedChain, list[Event], list[StoredEvent]]:
         known = self._verified  # Before the transaction: another thread may append while this one reads.
         with self._store.begin_read() as rows:
-            found = rows.read(1)
-        chain, events = self._verify(found, None)
+            found = rows.read_from(1)
+        chain, events = self._verify_events(found, None)
         if known is not None and chain.digests[: len(known.digests)] != known.digests:
             raise self._make_rollback_error()
         self._verified = chain
         return chain, events, found
 
-    def _verify(self, rows: Iterable[Row], known: _Chain | None) -> tuple[_Chain, list[Event]]:
+    def _verify_events(
+        self, stored: Iterable[StoredEvent], known: _VerifiedChain | None
+    ) -> tuple[_VerifiedChain, list[Event]]:
         """Follow the chain along stored events, and return where it ends."""
         account, digests = (None, []) if known is None else (known.account, [*known.digests])
         events: list[Event] = []
-        for number, content, digest in rows:
+        for number, content, digest in stored:
             if number != len(digests) + 1:
                 raise self._make_damage_error(f"event {len(digests) + 1} is missing")
             if not isinstance(content, str) or digest != self._compute_digest(account, content):
                 raise self._make_mismatch_error(number)
             try:
-                event = from_json(content)
-                account = self._follow(account, event, digest)
+                event = parse_event(content)
+                account = self._apply_event(account, event, digest)
             except ValueError as problem:
                 raise self._make_damage_error(f"event {number} is invalid: {problem}") from None
             digests.append(digest)
             events.append(event)
         if account is None:
             raise self._make_damage_error("it has no events")
-        return _Chain(account, tuple(digests)), events
+        return _VerifiedChain(account, tuple(digests)), events
 
-    def _store_event(self, rows: Rows, known: _Chain | None, event: Event) -> _Chain:
+    def _store_event(self, rows: StoredEvents, known: _VerifiedChain | None, event: Event) -> _VerifiedChain:
         account, digests = (None, ()) if known is None else (known.account, known.digests)
         content = event.to_json()
-        from_json(content)  # raises: an event that cannot be read again would damage the ledger for good
+        parse_event(content)  # raises: an event that cannot be read again would damage the ledger for good
         digest = self._compute_digest(account, content)
-        after = self._follow(account, event, digest)
+        after = self._apply_event(account, event, digest)
         rows.add(event.number, content, digest)
-        return _Chain(after, (*digests, digest))
+        return _VerifiedChain(after, (*digests, digest))
 
-    def _follow(self, account: Account | None, event: Event, digest: str) -> Account:
+    def _apply_event(self, account: Account | None, event: Event, digest: str) -> Account:
         if account is not None:
             return account.apply_event(event, digest)
-        begun = Account.begin(event, digest)
+        begun = Account.from_first_event(event, digest)
         if begun.vault != self._vault:
             raise ValueError("it creates another vault")
         return begun
@@ -183,11 +246,11 @@ class Ledger:
     def _make_rollback_error(self) -> LedgerError:
         return self._make_damage_error("it went back to an earlier state, or has another history than before")
 
-    def _make_damage_error(self, what: str, hint: str = "") -> LedgerError:
+    def _make_damage_error(self, damage: str, hint: str = "") -> LedgerError:
         return LedgerError(
-            "The ledger of vault {vault!r} is damaged: {what}.",
+            "The ledger of vault {vault!r} is damaged: {damage}.",
             hint=hint or "Restore {address!r} from a backup of the vault.",
             vault=self._vault,
-            what=what,
+            damage=damage,
             address=self.address,
         )

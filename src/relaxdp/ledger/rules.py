@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 from unicodedata import is_normalized
 
 from relaxdp.errors import (
@@ -17,28 +16,11 @@ from relaxdp.errors import (
     ReleaseChangedError,
     UnknownReleaseError,
 )
-from relaxdp.ledger.account import Account, ReleaseState, add_amounts, compute_cost
-from relaxdp.ledger.events import Action, BudgetRaised, ColumnCharge, Released, Retired
+from relaxdp.ledger.account import Account, ReleaseState, compute_cost
+from relaxdp.ledger.events import Action, BudgetRaised, ColumnCharge, ColumnRequest, Released, Retired, add_amounts
 from relaxdp.theory.epsilon import epsilon_text
 
-MAX_LETTERS = 500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnRequest:
-    """A column that is to be charged, with its new snapshot."""
-
-    column: str
-    epsilon: Decimal
-    mechanism: str
-    params: str
-    description: dict[str, Any]
-    why: str
-    snapshot: str
-    known: int
-    joined: int
-    left: int
-    exchanged: int
+MAX_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +42,18 @@ class ChargeRequest:
     """The last snapshot of each column; None for a new column."""
 
 
-def quote_release(account: Account, request: ChargeRequest) -> tuple[ColumnCharge, ...]:
+def compute_charges(account: Account, request: ChargeRequest) -> tuple[ColumnCharge, ...]:
     """Return what each column would be charged, in the order of the request; reject what may not be released."""
-    check_text(request.name, "release")
+    check_name(request.name, "release")
     for column in request.columns:
-        check_text(column.column, "column")
+        check_name(column.column, "column")
     known = account.releases.get(request.name)
     if request.action == "relax" or known is not None:
         known = require_release(account, request.name)
-    _reject_stale(known, request)
+    _reject_stale_plan(known, request)
     if known is not None:
-        _reject_other_facts(known, request)
-    _reject_exposure(account, request)
+        _reject_changed_release(known, request)
+    _reject_exposed_columns(account, request)
     columns = {} if known is None else known.columns
     charges = tuple(
         ColumnCharge(cost=compute_cost(columns.get(each.column), each.epsilon), **asdict(each))
@@ -82,7 +64,7 @@ def quote_release(account: Account, request: ChargeRequest) -> tuple[ColumnCharg
 
 
 def charge_release(account: Account, request: ChargeRequest, time: datetime) -> Released:
-    """Return the event that charges a release; reject it by the same rules as `quote_release`."""
+    """Return the event that charges a release; reject it by the same rules as `compute_charges`."""
     return Released(
         account.number + 1,
         time,
@@ -90,7 +72,7 @@ def charge_release(account: Account, request: ChargeRequest, time: datetime) -> 
         action=request.action,
         id_column=request.id_column,
         id_type=request.id_type,
-        columns=quote_release(account, request),
+        columns=compute_charges(account, request),
         passthrough=request.passthrough,
         passthrough_snapshot=request.passthrough_snapshot,
         rows=request.rows,
@@ -111,7 +93,7 @@ def raise_budget(account: Account, budget: Decimal, reason: str, time: datetime)
     return BudgetRaised(account.number + 1, time, account.budget, budget, reason)
 
 
-def retire(account: Account, name: str, reason: str, time: datetime) -> Retired:
+def retire_release(account: Account, name: str, reason: str, time: datetime) -> Retired:
     """Return the event that retires a release; reject an unknown or retired one."""
     check_reason(reason)
     require_release(account, name)
@@ -120,7 +102,7 @@ def retire(account: Account, name: str, reason: str, time: datetime) -> Retired:
 
 def require_release(account: Account, name: str) -> ReleaseState:
     """Return a release that may be continued; reject an unknown or retired one."""
-    check_text(name, "release")
+    check_name(name, "release")
     found = account.releases.get(name)
     if found is None:
         names = [repr(each.name) for each in account.releases.values() if not each.retired]
@@ -141,25 +123,25 @@ def require_release(account: Account, name: str) -> ReleaseState:
 
 def check_reason(reason: object) -> None:
     """Reject a reason that is not one line of printable text."""
-    if not isinstance(reason, str) or not reason.strip() or len(reason) > MAX_LETTERS or not reason.isprintable():
+    if not isinstance(reason, str) or not reason.strip() or len(reason) > MAX_CHARACTERS or not reason.isprintable():
         raise BudgetError(
             "The reason must be one line of 1 to {most} printable characters.",
             hint='Write a reason such as "board decision of March".',
-            most=MAX_LETTERS,
+            most=MAX_CHARACTERS,
         )
 
 
 _USE_A_NAME = "Use a name such as 'patients-2026'."
 
 
-def check_text(text: object, what: str) -> None:
+def check_name(text: object, what: str) -> None:
     """Reject a name that is empty or could look like another one. The name is not shown: it may be a secret."""
-    if not isinstance(text, str) or not text or len(text) > MAX_LETTERS:
+    if not isinstance(text, str) or not text or len(text) > MAX_CHARACTERS:
         raise ArgumentError(
             "The name of a {what} must be text of 1 to {most} characters.",
             hint=_USE_A_NAME,
             what=what,
-            most=MAX_LETTERS,
+            most=MAX_CHARACTERS,
         )
     if text != text.strip() or not text.isprintable():
         raise ArgumentError(
@@ -175,7 +157,7 @@ def check_text(text: object, what: str) -> None:
         )
 
 
-def _reject_stale(known: ReleaseState | None, request: ChargeRequest) -> None:
+def _reject_stale_plan(known: ReleaseState | None, request: ChargeRequest) -> None:
     """Reject a plan that another process has overtaken: its snapshots would forget rows."""
     columns = {} if known is None else known.columns
     found = [None if (state := columns.get(each.column)) is None else state.snapshot for each in request.columns]
@@ -188,7 +170,7 @@ def _reject_stale(known: ReleaseState | None, request: ChargeRequest) -> None:
         )
 
 
-def _reject_other_facts(known: ReleaseState, request: ChargeRequest) -> None:
+def _reject_changed_release(known: ReleaseState, request: ChargeRequest) -> None:
     if request.id_type != known.id_type:
         raise ReleaseChangedError(
             "The ids of {name!r} are of type {recorded!r}, and the ids of this table are of type {given!r}.",
@@ -213,10 +195,10 @@ def _reject_other_facts(known: ReleaseState, request: ChargeRequest) -> None:
             )
 
 
-def _reject_exposure(account: Account, request: ChargeRequest) -> None:
+def _reject_exposed_columns(account: Account, request: ChargeRequest) -> None:
     """Reject a column that would leave both protected and in the clear, in this release or with an earlier one."""
     in_clear = dict.fromkeys((request.id_column, *request.passthrough), request.name)
-    unprotected, protected = {**account.unprotected, **in_clear}, account.protected
+    unprotected, protected = {**account.unprotected_columns, **in_clear}, account.protected_columns
     for each in request.columns:
         release = unprotected.get(each.column)
         if release is not None:

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from relaxdp.errors import (
-    LedgerError,
-)
-from relaxdp.ledger.store import LOCKED, UNCERTAIN, Problem, Row
+from relaxdp.errors import LedgerError
+from relaxdp.ledger.ledger import LOCKED, UNCERTAIN, StoredEvent, StoreProblem
 from relaxdp.sampling.private_file import sync_folder
 
 APPLICATION_ID = int.from_bytes(b"rxdp")
@@ -36,29 +34,29 @@ SCHEMA = (
 _RESTORE = "Restore it from a backup of the vault."
 _RIGHTS = "Check the owner and the mode of the file and of its folder."
 _SPACE = "Free some space, and run the command again."
-_DAMAGED = Problem(LedgerError, "is damaged", _RESTORE)
-_NO_LEDGER = Problem(LedgerError, "is damaged, or is not a ledger", _RESTORE)
-_MISSING = Problem(
+_DAMAGED = StoreProblem(LedgerError, "is damaged", _RESTORE)
+_NO_LEDGER = StoreProblem(LedgerError, "is damaged, or is not a ledger", _RESTORE)
+_MISSING = StoreProblem(
     LedgerError,
     "is missing",
     "Restore it from a backup of the vault. A new ledger would not contain the epsilon spent.",
 )
-_LINKED = Problem(
+_LINKED = StoreProblem(
     LedgerError, "has a second name (a hard link), under which it could be changed", "Remove the other name."
 )
-_OTHER = Problem(LedgerError, "cannot be used", "Run the command again.")
+_OTHER = StoreProblem(LedgerError, "cannot be used", "Run the command again.")
 _PROBLEMS = {
     0: _DAMAGED,  # Python's own errors have no code: text in the file is not UTF-8.
     sqlite3.SQLITE_ERROR: _DAMAGED,  # A table is missing, or has other columns.
     sqlite3.SQLITE_CONSTRAINT: _DAMAGED,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: _NO_LEDGER,
-    sqlite3.SQLITE_READONLY: Problem(LedgerError, "cannot be written: it is read-only", _RIGHTS),
-    sqlite3.SQLITE_CANTOPEN: Problem(LedgerError, "cannot be opened", _RIGHTS),
-    sqlite3.SQLITE_PERM: Problem(LedgerError, "cannot be opened: permission denied", _RIGHTS),
-    sqlite3.SQLITE_AUTH: Problem(LedgerError, "cannot be opened: permission denied", _RIGHTS),
-    sqlite3.SQLITE_FULL: Problem(LedgerError, "cannot be written: the disk is full", _SPACE),
-    sqlite3.SQLITE_IOERR: Problem(LedgerError, "cannot be read or written: the disk is full or fails", _SPACE),
+    sqlite3.SQLITE_READONLY: StoreProblem(LedgerError, "cannot be written: it is read-only", _RIGHTS),
+    sqlite3.SQLITE_CANTOPEN: StoreProblem(LedgerError, "cannot be opened", _RIGHTS),
+    sqlite3.SQLITE_PERM: StoreProblem(LedgerError, "cannot be opened: permission denied", _RIGHTS),
+    sqlite3.SQLITE_AUTH: StoreProblem(LedgerError, "cannot be opened: permission denied", _RIGHTS),
+    sqlite3.SQLITE_FULL: StoreProblem(LedgerError, "cannot be written: the disk is full", _SPACE),
+    sqlite3.SQLITE_IOERR: StoreProblem(LedgerError, "cannot be read or written: the disk is full or fails", _SPACE),
 }
 
 
@@ -79,7 +77,7 @@ class SqliteStore:
         return str(self._path)
 
     @contextmanager
-    def begin_creation(self) -> Iterator[_SqliteRows]:
+    def begin_creation(self) -> Iterator[_SqliteEvents]:
         """Create the file with mode 0600, and its tables and first events in one transaction."""
         try:
             os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -97,10 +95,10 @@ class SqliteStore:
                 why=problem.strerror,
             ) from None
         try:
-            with self._transaction("BEGIN IMMEDIATE") as connection:
+            with self._open_transaction("BEGIN IMMEDIATE") as connection:
                 for statement in SCHEMA:
                     connection.execute(statement)
-                yield _SqliteRows(connection)
+                yield _SqliteEvents(connection)
             sync_folder(self._path.parent)
         except BaseException:
             for made in (self._path, Path(f"{self._path}-journal")):
@@ -109,31 +107,31 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def begin_read(self) -> Iterator[_SqliteRows]:
+    def begin_read(self) -> Iterator[_SqliteEvents]:
         """Show one consistent state."""
-        with self._transaction("BEGIN") as connection:
-            self._check(connection)
-            yield _SqliteRows(connection)
+        with self._open_transaction("BEGIN") as connection:
+            self._check_file(connection)
+            yield _SqliteEvents(connection)
 
     @contextmanager
-    def begin_write(self) -> Iterator[_SqliteRows]:
+    def begin_write(self) -> Iterator[_SqliteEvents]:
         """Take the write lock before reading, so that a decision still holds when it is written."""
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            self._check(connection)
-            yield _SqliteRows(connection)
+        with self._open_transaction("BEGIN IMMEDIATE") as connection:
+            self._check_file(connection)
+            yield _SqliteEvents(connection)
 
-    def _check(self, connection: sqlite3.Connection) -> None:
+    def _check_file(self, connection: sqlite3.Connection) -> None:
         try:
             links = self._path.stat().st_nlink
         except OSError:
-            raise self._error(_MISSING) from None
+            raise self._make_error(_MISSING) from None
         if links > 1:
-            raise self._error(_LINKED)
+            raise self._make_error(_LINKED)
         [(application,)], [(version,)] = (
             connection.execute(f"PRAGMA {name}").fetchall() for name in ("application_id", "user_version")
         )
         if application != APPLICATION_ID:
-            raise self._error(_NO_LEDGER)
+            raise self._make_error(_NO_LEDGER)
         if version != VERSION:
             raise LedgerError(
                 "The ledger {path!r} has version {version}, and this version of relaxdp needs {needed}.",
@@ -144,7 +142,7 @@ class SqliteStore:
             )
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+    def _open_transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         """Run one transaction, and turn the errors of SQLite into sentences: their own text can show statements."""
         found, committing = None, False
         try:
@@ -161,33 +159,33 @@ class SqliteStore:
         except sqlite3.Error as problem:
             found = problem
         if found is not None:
-            raise self._translate(found, committing and begin != "BEGIN")
+            raise self._translate_error(found, committing and begin != "BEGIN")
 
-    def _translate(self, problem: sqlite3.Error, committing: bool) -> LedgerError:
+    def _translate_error(self, problem: sqlite3.Error, committing: bool) -> LedgerError:
         code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return self._error(LOCKED)
+            return self._make_error(LOCKED)
         # The commit is the deletion of the journal: if an input or output error hides that, nothing is known.
         if committing and code == sqlite3.SQLITE_IOERR:
-            return self._error(UNCERTAIN)
+            return self._make_error(UNCERTAIN)
         if code == sqlite3.SQLITE_CANTOPEN and not self._path.exists():
-            return self._error(_MISSING)
-        return self._error(_PROBLEMS.get(code, _OTHER))
+            return self._make_error(_MISSING)
+        return self._make_error(_PROBLEMS.get(code, _OTHER))
 
-    def _error(self, problem: Problem) -> LedgerError:
+    def _make_error(self, problem: StoreProblem) -> LedgerError:
         return problem.to_error(self.address, self._timeout)
 
 
-class _SqliteRows:
+class _SqliteEvents:
     """The events, within a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def read(self, start: int) -> list[Row]:
+    def read_from(self, number: int) -> list[StoredEvent]:
         """Return the events from a number on, in ascending order."""
         select = "SELECT number, content, digest FROM event WHERE number >= ? ORDER BY number"
-        return self._connection.execute(select, (start,)).fetchall()
+        return self._connection.execute(select, (number,)).fetchall()
 
     def add(self, number: int, content: str, digest: str) -> None:
         """Store the next event."""

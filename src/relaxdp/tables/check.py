@@ -105,7 +105,7 @@ def _check_released(
     head = description.head
     if head is None or head.vault != vault.id:
         return ["it was released by another vault, or by none."], 0
-    if head.event > account.number or vault.ledger.digest_at(head.event) != head.digest:
+    if head.event > account.number or vault.ledger.get_digest(head.event) != head.digest:
         return [
             "it was released by a newer or another copy of this vault, which has spent more than this one knows."
         ], 0

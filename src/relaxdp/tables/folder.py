@@ -288,14 +288,14 @@ class VaultFolder:
     def read_history(self) -> tuple[Account, str | None]:
         """Read the ledger, and return in words how it contradicts the stamp on this machine; None where it does not."""
         # The stamp first: another process writes the ledger before the stamp.
-        stamp, account = _read_stamp(self.id), self.ledger.read()
+        stamp, account = _read_stamp(self.id), self.ledger.read_account()
         unknown = None if self.is_shared else "is not known on this machine: it was copied, moved here or restored"
         if stamp is None:
             return account, unknown
         number, digest = stamp
         if number > account.number:
             return account, f"is older than its last use here: it has {account.number} events, and had {number}"
-        if self.ledger.digest_at(number) != digest:
+        if self.ledger.get_digest(number) != digest:
             return account, "has another history than the vault that was used here before: two copies were used"
         return account, None
 
@@ -323,7 +323,7 @@ class VaultFolder:
                     raise self._reject_old("has another history than the vault that was used here before")
                 return make(account)
 
-            account = self.ledger.append(check)
+            account = self.ledger.append_event(check)
             _write_stamp(self.settings, self.path, account, is_locked=True)
         return account
 
@@ -359,7 +359,7 @@ class VaultFolder:
     def _sweep(self, account: Account) -> None:
         unnamed = self._find_unnamed(account)
         # A release may have ended after the account was read: what is removed must be unnamed under the lock.
-        for left in unnamed and self._find_unnamed(self.ledger.read()):
+        for left in unnamed and self._find_unnamed(self.ledger.read_account()):
             with suppress(OSError):
                 if not self.is_shared or left.stat().st_mtime < time() - _DAY:
                     left.unlink()

@@ -23,7 +23,8 @@ from relaxdp.errors import (
     VaultError,
 )
 from relaxdp.ledger.account import Account, ColumnState, ReleaseState
-from relaxdp.ledger.rules import ChargeRequest, ColumnRequest, check_text, quote_release, require_release
+from relaxdp.ledger.events import ColumnRequest
+from relaxdp.ledger.rules import ChargeRequest, check_name, compute_charges, require_release
 from relaxdp.mechanisms.base import Mechanism, Truths
 from relaxdp.mechanisms.declared import require_list
 from relaxdp.mechanisms.keyed_reports import release_reports
@@ -231,7 +232,7 @@ def plan_release(vault: VaultFolder, request: Request, source: Any) -> Plan:
                     column=name,
                     label=source.label,
                 )
-    check_text(request.name, "release")
+    check_name(request.name, "release")
     account = vault.read_account()
     state = account.releases.get(request.name)
     schema = source.schema
@@ -290,7 +291,7 @@ def noticing_changes(vault: VaultFolder, name: str, state: ReleaseState | None) 
     try:
         yield
     except VaultError:
-        found = vault.ledger.read().releases.get(name)
+        found = vault.ledger.read_account().releases.get(name)
         if found is not None and (state is None or found.last_event != state.last_event):
             raise LedgerBusyError(
                 "The release {name!r} changed while this one ran.", hint="Run it again.", name=name
@@ -351,7 +352,7 @@ def _describe_mechanism(column: PlannedColumn) -> dict[str, Any]:
 def _with_costs(plan: Plan) -> Plan:
     unsealed = SealedColumn("", 0, 0, 0, 0)
     staged = Staged(0, tuple(unsealed for _ in plan.columns), None)
-    charged = quote_release(plan.account, plan.charge_request(staged))
+    charged = compute_charges(plan.account, plan.charge_request(staged))
     columns = (replace(each, cost=cost.cost) for each, cost in zip(plan.columns, charged, strict=True))
     return replace(plan, columns=tuple(columns))
 

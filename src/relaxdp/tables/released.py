@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from relaxdp.errors import ArgumentError
 from relaxdp.estimation.display import describe_risk, describe_short_risk, format_html, format_table
-from relaxdp.ledger.account import Account, add_amounts, subtract_amounts
+from relaxdp.ledger.account import Account
+from relaxdp.ledger.events import add_amounts, subtract_amounts
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.frame_metadata import describe
 from relaxdp.tables.frames import convert_table, make_template

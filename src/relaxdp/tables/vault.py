@@ -14,8 +14,8 @@ from typing import Any
 from relaxdp.errors import ArgumentError, on_error
 from relaxdp.estimation.display import describe_risk, describe_short_risk, format_html, format_table
 from relaxdp.ledger import rules
-from relaxdp.ledger.account import Account, as_budget
-from relaxdp.ledger.events import Adopted, Created, Event
+from relaxdp.ledger.account import Account
+from relaxdp.ledger.events import Adopted, Created, Event, as_budget
 from relaxdp.tables.backup import back_up
 from relaxdp.tables.check import Check, check_vault
 from relaxdp.tables.folder import VaultFolder, adopt_stamp, find_vault
@@ -303,7 +303,7 @@ class Vault:
         Raises:
             UnknownReleaseError: The vault has no such release.
         """
-        self._append(lambda account: rules.retire(account, name, reason, datetime.now(UTC)))
+        self._append(lambda account: rules.retire_release(account, name, reason, datetime.now(UTC)))
         with self._folder.staging(self._account()):
             pass  # which removes what interrupted releases of it left
 
@@ -326,7 +326,7 @@ class Vault:
             raise ArgumentError(
                 "The vault is the newest copy on this machine. There is nothing to adopt.", hint="Leave `adopt` out."
             )
-        account = self._folder.ledger.append(
+        account = self._folder.ledger.append_event(
             lambda account: Adopted(account.number + 1, datetime.now(UTC), reason, found)
         )
         adopt_stamp(self._folder, account)
@@ -363,12 +363,12 @@ class Vault:
         Returns:
             A pandas data frame, or a pyarrow table without pandas.
         """
-        rows = [{"event": event.number, "time": event.time, "what": event.what} for event in self.events()]
+        rows = [{"event": event.number, "time": event.time, "what": event.describe()} for event in self.events()]
         return make_frame(rows, ["event", "time", "what"])
 
     def events(self) -> list[Event]:
         """Return the events of the ledger."""
-        return self._folder.ledger.events()
+        return self._folder.ledger.read_events()
 
     def check(self, files: PathLike | Sequence[PathLike] = ()) -> Check:
         """Verify the chain of events, snapshots, file modes and released files.

@@ -18,12 +18,11 @@ from tests.patience import PATIENCE, until
 
 from relaxdp.errors import BudgetExceededError, LedgerBusyError
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import Created, Released
-from relaxdp.ledger.ledger import Ledger
+from relaxdp.ledger.events import ColumnRequest, Created, Released
+from relaxdp.ledger.ledger import EventStore, Ledger
 from relaxdp.ledger.postgres import PostgresStore
-from relaxdp.ledger.rules import ChargeRequest, ColumnRequest, charge_release
+from relaxdp.ledger.rules import ChargeRequest, charge_release
 from relaxdp.ledger.sqlite import SqliteStore
-from relaxdp.ledger.store import Store
 from relaxdp.sampling.keys import Key
 
 VAULT = "0123456789abcdef" * 2
@@ -66,7 +65,7 @@ def charge(account: Account, name: str = "patients", **changes: Any) -> Released
 class LedgerPlace(Protocol):
     """A place in which there is no ledger yet."""
 
-    def store(self, timeout: float = PATIENCE) -> Store:
+    def store(self, timeout: float = PATIENCE) -> EventStore:
         """Return its store."""
 
     def tamper(self, *statements: str) -> None:
@@ -88,7 +87,7 @@ class FilePlace:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def store(self, timeout: float = PATIENCE) -> Store:
+    def store(self, timeout: float = PATIENCE) -> EventStore:
         return SqliteStore(self.path, timeout=timeout)
 
     def run(self, *statements: str) -> list[Any]:
@@ -114,7 +113,7 @@ class DatabasePlace:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def store(self, timeout: float = PATIENCE) -> Store:
+    def store(self, timeout: float = PATIENCE) -> EventStore:
         return PostgresStore(self.url, VAULT, timeout=timeout)
 
     def run(self, *statements: str) -> list[Any]:
@@ -148,9 +147,9 @@ def make_place(store: str, request: pytest.FixtureRequest) -> LedgerPlace:
 def spend(ledger: Ledger, name: str, level: object) -> bool:
     """Charge a level, planned by a look at the ledger; return whether the budget allowed it."""
     while True:
-        planned = request_of(ledger.read(), name, levels={"diagnosis": level, "age": level})
+        planned = request_of(ledger.read_account(), name, levels={"diagnosis": level, "age": level})
         try:
-            ledger.append(lambda account: charge_release(account, planned, TIME))  # noqa: B023
+            ledger.append_event(lambda account: charge_release(account, planned, TIME))  # noqa: B023
         except LedgerBusyError:
             continue
         except BudgetExceededError:
@@ -169,7 +168,7 @@ def spend_forever(ledger: Ledger, worker: int, log: str) -> None:
     """Charge a little more again and again, and acknowledge each charge after it returned."""
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     while True:
-        known = ledger.read().releases.get(str(worker))
+        known = ledger.read_account().releases.get(str(worker))
         level = (Decimal(0) if known is None else known.columns["age"].largest) + Decimal("0.001")
         assert spend(ledger, str(worker), level)
         os.write(descriptor, f"{worker} {level}\n".encode())

@@ -58,34 +58,39 @@ def ledger(place: LedgerPlace) -> Ledger:
     """A ledger of four events."""
     made = open_ledger(place)
     made.create(created())
-    made.append(charge)
-    made.append(lambda account: charge(account, levels={"diagnosis": 1}))
-    made.append(lambda account: rules.raise_budget(account, Decimal(3), "board", TIME))
+    made.append_event(charge)
+    made.append_event(lambda account: charge(account, levels={"diagnosis": 1}))
+    made.append_event(lambda account: rules.raise_budget(account, Decimal(3), "board", TIME))
     return made
 
 
 def test_what_is_written_is_read(place: LedgerPlace, ledger: Ledger) -> None:
-    account = ledger.read()
+    account = ledger.read_account()
     assert (account.number, account.spent, account.budget, account.vault) == (4, Decimal(1), Decimal(3), VAULT)
     fresh = open_ledger(place)
-    assert fresh.read() == account
-    assert [event.number for event in fresh.events()] == [1, 2, 3, 4]
-    assert [type(event).__name__ for event in fresh.events()] == ["Created", "Released", "Released", "BudgetRaised"]
-    assert fresh.digest_at(4) == account.digest
-    assert [fresh.digest_at(number) is None for number in (0, 1, 3, 5)] == [True, False, False, True]
-    assert open_ledger(place).digest_at(4) == account.digest
+    assert fresh.read_account() == account
+    assert [event.number for event in fresh.read_events()] == [1, 2, 3, 4]
+    assert [type(event).__name__ for event in fresh.read_events()] == [
+        "Created",
+        "Released",
+        "Released",
+        "BudgetRaised",
+    ]
+    assert fresh.get_digest(4) == account.digest
+    assert [fresh.get_digest(number) is None for number in (0, 1, 3, 5)] == [True, False, False, True]
+    assert open_ledger(place).get_digest(4) == account.digest
 
 
 def test_digests_are_what_the_specification_says(place: LedgerPlace, ledger: Ledger) -> None:
     secret, before = KEY.derive(b"\6\0\0\0ledger"), VAULT
     for number, content, digest in place.run("SELECT number, content, digest FROM event ORDER BY number"):
         assert digest == hmac.new(secret, before.encode() + content.encode(), "sha256").hexdigest()
-        assert digest == ledger.digest_at(number)
+        assert digest == ledger.get_digest(number)
         before = digest
 
 
 def test_nothing_is_created_by_opening(place: LedgerPlace) -> None:
-    for use in (Ledger.read, Ledger.events, lambda ledger: ledger.append(charge)):
+    for use in (Ledger.read_account, Ledger.read_events, lambda ledger: ledger.append_event(charge)):
         with pytest.raises(LedgerError, match="is missing"):
             use(open_ledger(place))
 
@@ -93,38 +98,38 @@ def test_nothing_is_created_by_opening(place: LedgerPlace) -> None:
 def test_a_ledger_is_created_once(place: LedgerPlace, ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="already"):
         open_ledger(place).create(created())
-    assert ledger.read().number == 4
+    assert ledger.read_account().number == 4
 
 
 def test_a_first_event_of_another_vault_leaves_nothing(place: LedgerPlace) -> None:
     with pytest.raises(ValueError, match="creates another vault"):
         open_ledger(place, vault="ff").create(created())
     with pytest.raises(LedgerError, match="is missing"):
-        open_ledger(place).read()
+        open_ledger(place).read_account()
 
 
 def test_an_event_that_cannot_be_read_again_is_not_written(place: LedgerPlace, ledger: Ledger) -> None:
     """It could never be removed, and the ledger could never be read again."""
     wrong: Any = {"accepted_new_rows": "yes"}
     with pytest.raises(ValueError, match="not an event"):
-        ledger.append(lambda account: replace(charge(account, levels={"diagnosis": 2}), **wrong))
-    assert open_ledger(place).read().number == 4
+        ledger.append_event(lambda account: replace(charge(account, levels={"diagnosis": 2}), **wrong))
+    assert open_ledger(place).read_account().number == 4
 
 
 def test_an_event_that_is_not_made_writes_nothing(place: LedgerPlace, ledger: Ledger) -> None:
-    before = ledger.read()
-    assert ledger.append(lambda account: None) == before
+    before = ledger.read_account()
+    assert ledger.append_event(lambda account: None) == before
 
     def fail(account: Account) -> Event:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ledger.append(fail)
+        ledger.append_event(fail)
     with pytest.raises(BudgetExceededError):
-        ledger.append(lambda account: charge(account, levels={"diagnosis": 4}))
+        ledger.append_event(lambda account: charge(account, levels={"diagnosis": 4}))
     with pytest.raises(ValueError, match="it has another number"):
-        ledger.append(lambda account: Adopted(9, TIME, "x", "y"))
-    assert open_ledger(place).read() == ledger.read() == before
+        ledger.append_event(lambda account: Adopted(9, TIME, "x", "y"))
+    assert open_ledger(place).read_account() == ledger.read_account() == before
 
 
 # The chain
@@ -148,7 +153,7 @@ def test_an_event_that_is_not_made_writes_nothing(place: LedgerPlace, ledger: Le
 )
 def test_tampering_is_noticed(place: LedgerPlace, ledger: Ledger, statement: str, words: str) -> None:
     place.tamper(statement)
-    for look in (Ledger.read, Ledger.events, lambda each: each.append(charge)):
+    for look in (Ledger.read_account, Ledger.read_events, lambda each: each.append_event(charge)):
         with pytest.raises(LedgerError, match=f"^The ledger of vault '{VAULT}' is damaged: {words}") as found:
             look(open_ledger(place))
         assert found.value.hint.endswith("from a backup of the vault." if "event 1 does" not in words else "a backup.")
@@ -158,18 +163,18 @@ def test_tampering_is_noticed(place: LedgerPlace, ledger: Ledger, statement: str
 def test_events_that_changed_places(place: LedgerPlace, ledger: Ledger) -> None:
     place.tamper(*(f"UPDATE event SET number = {new} WHERE number = {old}" for old, new in [(2, 9), (3, 2), (9, 3)]))
     with pytest.raises(LedgerError, match="event 2 does not match"):
-        open_ledger(place).read()
+        open_ledger(place).read_account()
 
 
 def test_a_ledger_that_was_cut_is_noticed_by_who_has_seen_the_end(place: LedgerPlace, ledger: Ledger) -> None:
     """A reader who has not needs the stamp: the rest is a whole chain."""
     place.tamper("DELETE FROM event WHERE number = 4")
-    for look in (Ledger.read, Ledger.events, lambda each: each.append(charge)):
+    for look in (Ledger.read_account, Ledger.read_events, lambda each: each.append_event(charge)):
         with pytest.raises(LedgerError, match="went back to an earlier state"):
             look(ledger)
     other = open_ledger(place)
-    other.append(lambda account: rules.raise_budget(account, Decimal(4), "another history", TIME))
-    for look in (Ledger.read, lambda each: each.append(charge)):
+    other.append_event(lambda account: rules.raise_budget(account, Decimal(4), "another history", TIME))
+    for look in (Ledger.read_account, lambda each: each.append_event(charge)):
         with pytest.raises(LedgerError, match="another history"):
             look(ledger)
 
@@ -177,20 +182,20 @@ def test_a_ledger_that_was_cut_is_noticed_by_who_has_seen_the_end(place: LedgerP
 def test_another_key_is_named(place: LedgerPlace, ledger: Ledger) -> None:
     other = Key.from_bytes(b"x" * 32)
     with pytest.raises(LedgerError) as found:
-        open_ledger(place, key=other).read()
+        open_ledger(place, key=other).read_account()
     assert f"event 1 does not match its digest under the key {other.fingerprint}." in found.value.sentence
     assert "If that is not the key of the vault, use the right one." in found.value.hint
 
 
 def test_a_chain_whose_events_cannot_have_happened(place: LedgerPlace, ledger: Ledger) -> None:
     """Someone with the key wrote them: the digests are right, and the amounts are not."""
-    account = ledger.read()
+    account = ledger.read_account()
     content = charge(account).to_json()
     assert '"cost":"0"' in content
     for wrong in (content.replace('"cost":"0"', '"cost":"1"'), content.replace('"number":5', '"number":6'), "{}"):
         row = (5, wrong, ledger._compute_digest(account, wrong))
         with pytest.raises(LedgerError, match="event 5 is invalid: (a column|it )"):
-            ledger._verify([row], ledger._verified)
+            ledger._verify_events([row], ledger._verified)
 
 
 def test_events_are_append_only(place: LedgerPlace, ledger: Ledger) -> None:
@@ -203,11 +208,11 @@ def test_events_are_append_only(place: LedgerPlace, ledger: Ledger) -> None:
 
 def test_a_copy_is_a_ledger(place: LedgerPlace, ledger: Ledger, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
-    assert ledger.copy_to(target) == ledger.read()
+    assert ledger.copy_to(target) == ledger.read_account()
     assert target.stat().st_mode & 0o777 == 0o600
     copy = Ledger(SqliteStore(target), KEY, VAULT)
-    assert copy.events() == ledger.events()
-    copy.append(charge)
+    assert copy.read_events() == ledger.read_events()
+    copy.append_event(charge)
     with pytest.raises(LedgerError, match="exists already"):
         ledger.copy_to(target)
 
@@ -223,14 +228,14 @@ def test_a_ledger_is_not_pickled(ledger: Ledger) -> None:
 def test_compare_and_swap(place: LedgerPlace, ledger: Ledger) -> None:
     """Two plan the same release; the second is told, and can plan again."""
     other = open_ledger(place)
-    one, two = (request_of(each.read(), levels={"diagnosis": 2}) for each in (ledger, other))
-    ledger.append(lambda account: rules.charge_release(account, one, TIME))
+    one, two = (request_of(each.read_account(), levels={"diagnosis": 2}) for each in (ledger, other))
+    ledger.append_event(lambda account: rules.charge_release(account, one, TIME))
     with pytest.raises(LedgerBusyError):
-        other.append(lambda account: rules.charge_release(account, two, TIME))
+        other.append_event(lambda account: rules.charge_release(account, two, TIME))
     assert spend(other, "patients", "2.2") is False
-    again = request_of(other.read(), levels={"diagnosis": 2})
-    assert other.append(lambda account: rules.charge_release(account, again, TIME)).spent == 2
-    assert ledger.append(lambda account: None) == other.read()
+    again = request_of(other.read_account(), levels={"diagnosis": 2})
+    assert other.append_event(lambda account: rules.charge_release(account, again, TIME)).spent == 2
+    assert ledger.append_event(lambda account: None) == other.read_account()
 
 
 def test_processes_that_spend_the_last_of_a_budget(place: LedgerPlace) -> None:
@@ -246,11 +251,11 @@ def test_processes_that_spend_the_last_of_a_budget(place: LedgerPlace) -> None:
     for worker in workers:
         worker.join()
         assert worker.exitcode == 0
-    account, events = ledger.read(), ledger.events()
+    account, events = ledger.read_account(), ledger.read_events()
     assert account.spent == account.budget == 2
     assert granted == account.number - 1 == len({event.to_json() for event in events}) - 1
-    paid = [event for event in events if "for 0.05" in event.what]
-    assert len(paid) == len({event.what.partition("(")[0] for event in paid}) == 20
+    paid = [event for event in events if "for 0.05" in event.describe()]
+    assert len(paid) == len({event.describe().partition("(")[0] for event in paid}) == 20
 
 
 def test_threads_share_a_ledger(place: LedgerPlace) -> None:
@@ -261,17 +266,17 @@ def test_threads_share_a_ledger(place: LedgerPlace) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert ledger.read().spent == Decimal("1.6")
+    assert ledger.read_account().spent == Decimal("1.6")
 
 
 def test_held_longer_than_the_timeout(place: LedgerPlace, ledger: Ledger) -> None:
     hasty = open_ledger(place, store=place.store(timeout=0.2))
     with place.hold():
-        assert hasty.read() == ledger.read()
+        assert hasty.read_account() == ledger.read_account()
         with pytest.raises(LedgerBusyError, match=r"did not become free within 0.2 seconds\.") as found:
-            hasty.append(charge)
+            hasty.append_event(charge)
         assert "SELECT" not in str(found.value)
-    assert hasty.append(charge).number == 5
+    assert hasty.append_event(charge).number == 5
 
 
 def _killed(work: Any) -> None:
@@ -287,16 +292,16 @@ def test_killed_before_and_after_the_commit(place: LedgerPlace, ledger: Ledger) 
         raise AssertionError
 
     def after() -> None:
-        ledger.append(charge)
+        ledger.append_event(charge)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    _killed(lambda: ledger.append(before))
+    _killed(lambda: ledger.append_event(before))
     place.settle()
-    assert open_ledger(place).read().number == 4
+    assert open_ledger(place).read_account().number == 4
     _killed(after)
     place.settle()
-    assert open_ledger(place).read().number == 5
-    assert ledger.append(charge).number == 6
+    assert open_ledger(place).read_account().number == 5
+    assert ledger.append_event(charge).number == 6
 
 
 def test_killed_at_random_instants(place: LedgerPlace, tmp_path: Path) -> None:
@@ -320,7 +325,7 @@ def test_killed_at_random_instants(place: LedgerPlace, tmp_path: Path) -> None:
         for line in log.read_text().splitlines() if log.exists() else []:
             name, written = line.split()
             acknowledged[name] = max(acknowledged[name], Decimal(written))
-        releases = open_ledger(place).read().releases
+        releases = open_ledger(place).read_account().releases
         for name, level in acknowledged.items():
             states = [state.largest for state in releases[name].columns.values()] if name in releases else [level]
             assert len(set(states)) == 1

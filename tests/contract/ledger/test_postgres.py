@@ -28,7 +28,7 @@ def place(postgres_url: Callable[[], str]) -> DatabasePlace:
     """A ledger of two events."""
     made = DatabasePlace(postgres_url())
     open_ledger(made.url).create(created())
-    open_ledger(made.url).append(charge)
+    open_ledger(made.url).append_event(charge)
     return made
 
 
@@ -55,12 +55,12 @@ def assert_one_sentence(problem: LedgerError, server: Server) -> None:
 def test_vaults_share_a_database(place: DatabasePlace) -> None:
     other = open_ledger(place.url, "ff")
     with pytest.raises(LedgerError, match="it has no events"):
-        other.read()
+        other.read_account()
     other.create(Created(1, TIME, Decimal(1), "", "ff", KEY.fingerprint))
-    other.append(charge)
-    assert (other.read().number, open_ledger(place.url).read().number) == (2, 2)
+    other.append_event(charge)
+    assert (other.read_account().number, open_ledger(place.url).read_account().number) == (2, 2)
     with place.hold():
-        other.append(charge)  # writers of other vaults do not wait
+        other.append_event(charge)  # writers of other vaults do not wait
 
 
 def test_vaults_that_are_created_at_once(postgres_url: Callable[[], str]) -> None:
@@ -78,7 +78,7 @@ def test_vaults_that_are_created_at_once(postgres_url: Callable[[], str]) -> Non
     for thread in threads:
         thread.join()
     assert [str(problem).partition("has events")[1] for problem in problems] == ["has events"] * 2
-    assert [open_ledger(url, str(number)).read().number for number in range(6)] == [1] * 6
+    assert [open_ledger(url, str(number)).read_account().number for number in range(6)] == [1] * 6
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -88,13 +88,13 @@ def test_a_commit_whose_answer_is_lost(place: DatabasePlace, postgres: Server, w
         there = place.url.replace(f":{postgres.port}/", f":{port}/")
         ledger = open_ledger(f"{there}?sslmode=disable&gssencmode=disable")
         with pytest.raises(LedgerUncertainError, match="may be recorded") as found:
-            ledger.append(lambda account: charge(account, levels={"diagnosis": 1}))
+            ledger.append_event(lambda account: charge(account, levels={"diagnosis": 1}))
         assert found.value.message.endswith("Nothing is charged twice.")
         assert_one_sentence(found.value, postgres)
     place.settle()
     ledger = open_ledger(place.url)
-    assert ledger.read().number == (3 if when == "after" else 2)
-    assert ledger.append(lambda account: charge(account, levels={"diagnosis": 1})).spent == 1
+    assert ledger.read_account().number == (3 if when == "after" else 2)
+    assert ledger.append_event(lambda account: charge(account, levels={"diagnosis": 1})).spent == 1
 
 
 def test_ended_while_it_commits(place: DatabasePlace, postgres: Server) -> None:
@@ -112,10 +112,10 @@ def test_ended_while_it_commits(place: DatabasePlace, postgres: Server) -> None:
     other = Thread(target=end_it)
     other.start()
     with pytest.raises(LedgerUncertainError) as found:
-        open_ledger(place.url).append(charge)
+        open_ledger(place.url).append_event(charge)
     other.join()
     assert_one_sentence(found.value, postgres)
-    assert open_ledger(place.url).read().number == 2
+    assert open_ledger(place.url).read_account().number == 2
 
 
 def test_a_connection_that_is_ended_in_the_middle(place: DatabasePlace, postgres: Server) -> None:
@@ -125,9 +125,9 @@ def test_a_connection_that_is_ended_in_the_middle(place: DatabasePlace, postgres
         return charge(account)
 
     with pytest.raises(LedgerError, match="starts or shuts down|connection was lost") as found:
-        open_ledger(place.url).append(end)
+        open_ledger(place.url).append_event(end)
     assert_one_sentence(found.value, postgres)
-    assert open_ledger(place.url).read().number == 2
+    assert open_ledger(place.url).read_account().number == 2
 
 
 def test_other_defaults_change_nothing(place: DatabasePlace, postgres: Server) -> None:
@@ -139,18 +139,18 @@ def test_other_defaults_change_nothing(place: DatabasePlace, postgres: Server) -
     ):  # fmt: skip
         postgres.run(f"ALTER DATABASE {name} SET {setting}")
     first, second = open_ledger(place.url), open_ledger(place.url)
-    assert second.read().number == 2
+    assert second.read_account().number == 2
 
     def meanwhile(account: Any) -> Any:
         late.start()
         until(lambda: place.run(SETTLED) == [(1,)])
         return charge(account, "日本", levels={"ä": "0.25"})
 
-    late = Thread(target=second.append, args=(charge,))
-    first.append(meanwhile)
+    late = Thread(target=second.append_event, args=(charge,))
+    first.append_event(meanwhile)
     late.join()
-    assert [event.number for event in first.events()] == [1, 2, 3, 4]
-    assert "日本" in first.read().releases
+    assert [event.number for event in first.read_events()] == [1, 2, 3, 4]
+    assert "日本" in first.read_account().releases
     with PostgresStore(place.url, VAULT).begin_write() as rows:
         found = [
             rows._connection.execute(f"SHOW {name}".encode()).fetchall()[0][0]
@@ -162,7 +162,7 @@ def test_other_defaults_change_nothing(place: DatabasePlace, postgres: Server) -
 def test_a_server_that_is_not_fit(place: DatabasePlace, postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SETTINGS", module._SETTINGS.replace("current_setting('fsync')", "'off'"))
     with pytest.raises(LedgerError, match="is not durable") as found:
-        open_ledger(place.url).read()
+        open_ledger(place.url).read_account()
     assert_one_sentence(found.value, postgres)
     name = postgres.database("ENCODING 'LATIN1' LOCALE 'C'")
     monkeypatch.undo()
@@ -177,14 +177,14 @@ def test_a_user_without_rights(place: DatabasePlace, postgres: Server) -> None:
     postgres.run("CREATE ROLE relaxdp_reader LOGIN PASSWORD 's3cret'")
     url = f"postgresql://relaxdp_reader:s3cret@{postgres.host}:{postgres.port}/{name}"
     try:
-        for use in (Ledger.read, lambda ledger: ledger.append(charge)):
+        for use in (Ledger.read_account, lambda ledger: ledger.append_event(charge)):
             with pytest.raises(LedgerError, match="lacks the rights") as found:
                 use(open_ledger(url))
             assert_one_sentence(found.value, postgres)
         place.run("GRANT SELECT ON event TO relaxdp_reader")
-        assert open_ledger(url).read().number == 2
+        assert open_ledger(url).read_account().number == 2
         with pytest.raises(LedgerError, match="lacks the rights"):
-            open_ledger(url).append(charge)
+            open_ledger(url).append_event(charge)
     finally:
         place.run("DROP OWNED BY relaxdp_reader")
         postgres.run("DROP ROLE relaxdp_reader")
@@ -200,7 +200,7 @@ def test_servers_that_cannot_be_used(postgres: Server) -> None:
         (f"{postgres.url('postgres')}?options=-csearch_path=absent", "is missing"),
     ]:
         with pytest.raises(LedgerError, match=words) as found:
-            open_ledger(url).read()
+            open_ledger(url).read_account()
         assert_one_sentence(found.value, postgres)
 
 
@@ -233,4 +233,4 @@ def test_every_code_has_a_sentence() -> None:
     for code, words in [("53100", "disk of its server is full"), ("53300", "no connection"), ("25006", "read-only"),
                         ("57014", "took too long"), ("XX001", "is damaged"), ("22000", "cannot be used")]:  # fmt: skip
         problem = psycopg.errors.lookup(code)("SELECT") if code[:2] != "22" else psycopg.DataError("SELECT")
-        assert words in store._error(module._explain(problem, False)).sentence
+        assert words in store._make_error(module._find_problem(problem, False)).sentence

@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
     """A ledger of two events."""
     ledger = open_ledger(tmp_path / "ledger.db")
     ledger.create(created())
-    ledger.append(charge)
+    ledger.append_event(charge)
     return tmp_path / "ledger.db"
 
 
@@ -41,7 +41,9 @@ def open_ledger(path: Path) -> Ledger:
     return Ledger(SqliteStore(path, timeout=PATIENCE), KEY, VAULT)
 
 
-def rejected(kind: type[LedgerError], path: Path, words: str, use: Callable[[Ledger], object] = Ledger.read) -> None:
+def rejected(
+    kind: type[LedgerError], path: Path, words: str, use: Callable[[Ledger], object] = Ledger.read_account
+) -> None:
     with pytest.raises(kind, match=words) as found:
         use(open_ledger(path))
     assert_one_sentence(found.value, path)
@@ -57,7 +59,7 @@ def assert_one_sentence(problem: LedgerError, path: Path) -> None:
 
 
 def append(ledger: Ledger) -> object:
-    return ledger.append(charge)
+    return ledger.append_event(charge)
 
 
 def test_a_private_file_and_nothing_next_to_it(path: Path) -> None:
@@ -70,10 +72,10 @@ def test_a_private_file_and_nothing_next_to_it(path: Path) -> None:
 
 
 def test_a_commit_is_on_disk_before_it_returns(path: Path) -> None:
-    open_ledger(path).append(charge)
+    open_ledger(path).append_event(charge)
     copy = path.with_name("copy.db")
     copy.write_bytes(path.read_bytes())
-    assert open_ledger(copy).read().number == 3
+    assert open_ledger(copy).read_account().number == 3
     with SqliteStore(path).begin_write() as rows:
         found = [rows._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "fullfsync")]
     assert found == [3, 1]  # EXTRA
@@ -89,9 +91,9 @@ def test_each_call_opens_one_connection(path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(sqlite3, "connect", counted)
     ledger = open_ledger(path)
-    assert (ledger.read().number, ledger.digest_at(1) is None, len(opened)) == (2, False, 1)
-    ledger.append(charge)
-    assert (ledger.digest_at(3) is None, len(opened)) == (False, 2)
+    assert (ledger.read_account().number, ledger.get_digest(1) is None, len(opened)) == (2, False, 1)
+    ledger.append_event(charge)
+    assert (ledger.get_digest(3) is None, len(opened)) == (False, 2)
 
 
 # A full disk
@@ -100,16 +102,16 @@ def test_each_call_opens_one_connection(path: Path, monkeypatch: pytest.MonkeyPa
 def test_no_room_for_another_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [(pages,)] = FilePlace(path).run("PRAGMA page_count")
     monkeypatch.setattr(sqlite, "PRAGMAS", (*sqlite.PRAGMAS, f"max_page_count = {pages}"))
-    before = open_ledger(path).read()
+    before = open_ledger(path).read_account()
 
     def fill(ledger: Ledger) -> None:
         for _ in range(100):
-            ledger.append(lambda account: charge(account, "x" * 400, levels={"y" * 400: "0.001"}))
+            ledger.append_event(lambda account: charge(account, "x" * 400, levels={"y" * 400: "0.001"}))
 
     rejected(LedgerError, path, "the disk is full", fill)
     monkeypatch.undo()
-    assert open_ledger(path).read().number >= before.number
-    open_ledger(path).append(charge)
+    assert open_ledger(path).read_account().number >= before.number
+    open_ledger(path).append_event(charge)
 
 
 def in_a_child(path: Path, work: Callable[[], object], *, without_rights: bool = False) -> LedgerError:
@@ -143,7 +145,7 @@ def test_a_write_that_the_system_rejects(path: Path, limit: int) -> None:
         return append(open_ledger(path))
 
     assert isinstance(in_a_child(path, work), LedgerError | LedgerUncertainError)
-    assert open_ledger(path).read().number == 2
+    assert open_ledger(path).read_account().number == 2
 
 
 def test_no_room_for_a_new_ledger(tmp_path: Path) -> None:
@@ -161,8 +163,8 @@ def test_no_room_for_a_new_ledger(tmp_path: Path) -> None:
 def test_an_error_that_hides_how_a_commit_ended(path: Path) -> None:
     store, error = SqliteStore(path), sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_DIR_FSYNC
-    assert isinstance(store._translate(error, False), LedgerError)
-    problem = store._translate(error, True)
+    assert isinstance(store._translate_error(error, False), LedgerError)
+    problem = store._translate_error(error, True)
     assert isinstance(problem, LedgerUncertainError)
     assert problem.message.endswith("Nothing is charged twice.")
     assert_one_sentence(problem, path)
@@ -175,7 +177,7 @@ def test_not_a_ledger(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     for content in (b"", b"x", b"id,diagnosis\n1,flu\n" * 1000, os.urandom(8192)):
         path.write_bytes(content)
-        for use in (Ledger.read, append):
+        for use in (Ledger.read_account, append):
             rejected(LedgerError, path, "is damaged, or is not a ledger", use)
         assert path.read_bytes() == content
     path.unlink()
@@ -202,7 +204,7 @@ def test_a_truncated_file(path: Path) -> None:
     for length in [0, 1, 50, 100, 512, *range(1024, len(content), 1024), len(content) - 1]:
         path.write_bytes(content[:length])
         try:
-            assert open_ledger(path).read().number == 2  # only unused bytes of the last page are gone
+            assert open_ledger(path).read_account().number == 2  # only unused bytes of the last page are gone
         except LedgerError as problem:
             assert_one_sentence(problem, path)
         else:
@@ -212,13 +214,13 @@ def test_a_truncated_file(path: Path) -> None:
 def test_a_damaged_page_is_rejected_or_unused(path: Path) -> None:
     for name in range(20):
         assert spend(open_ledger(path), str(name), "0.001")
-    content, account, chance, rejections = path.read_bytes(), open_ledger(path).read(), random.Random(3), 0
+    content, account, chance, rejections = path.read_bytes(), open_ledger(path).read_account(), random.Random(3), 0
     for start in range(0, len(content), 1024):
         damaged = bytearray(content)
         damaged[start : start + 1024] = chance.randbytes(1024)
         path.write_bytes(bytes(damaged))
         try:
-            assert open_ledger(path).read() == account
+            assert open_ledger(path).read_account() == account
         except LedgerError as problem:
             assert_one_sentence(problem, path)
             rejections += 1
@@ -227,9 +229,9 @@ def test_a_damaged_page_is_rejected_or_unused(path: Path) -> None:
 
 def test_a_ledger_that_disappears_is_not_created_again(path: Path) -> None:
     ledger = open_ledger(path)
-    ledger.read()
+    ledger.read_account()
     path.unlink()
-    for use in (Ledger.read, append):
+    for use in (Ledger.read_account, append):
         with pytest.raises(LedgerError, match="is missing") as found:
             use(ledger)
         assert "A new ledger would not contain the epsilon spent" in found.value.hint
@@ -243,7 +245,7 @@ def test_a_file_that_another_program_keeps(path: Path) -> None:
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
     with pytest.raises(LedgerBusyError):
-        Ledger(SqliteStore(path, timeout=0.1), KEY, VAULT).read()
+        Ledger(SqliteStore(path, timeout=0.1), KEY, VAULT).read_account()
     holder.close()
 
 
@@ -285,8 +287,8 @@ def test_one_ledger_under_every_name_of_its_file(path: Path, monkeypatch: pytest
     monkeypatch.chdir(path.parent)
     relative, link = open_ledger(Path("ledger.db")), open_ledger(path.parent / "link.db")
     monkeypatch.chdir("/")
-    relative.append(charge)
-    assert link.read().number == 3
+    relative.append_event(charge)
+    assert link.read_account().number == 3
     assert link.address == relative.address == str(path)
 
 

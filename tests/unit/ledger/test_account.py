@@ -13,12 +13,12 @@ from tests.contract.ledger.ledger_places import KEY, TIME, VAULT, charge, create
 
 from relaxdp.errors import BudgetError, RelaxdpError
 from relaxdp.ledger import rules
-from relaxdp.ledger.account import Account, add_amounts, as_budget
-from relaxdp.ledger.events import Adopted, BudgetRaised, Event, Retired
+from relaxdp.ledger.account import Account
+from relaxdp.ledger.events import Adopted, BudgetRaised, Event, Retired, add_amounts, as_budget
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.sqlite import SqliteStore
 
-BEGUN = Account.begin(created(), "d1")
+BEGUN = Account.from_first_event(created(), "d1")
 
 
 def test_a_column_costs_its_largest_level_and_all_columns_add_up() -> None:
@@ -44,10 +44,10 @@ def test_what_left_in_the_clear_stays_in_the_clear() -> None:
     account = account.apply_event(charge(account, passthrough=()))
     account = account.apply_event(charge(account, "next", passthrough=("sex",)))
     assert account.releases["patients"].passthrough == ()
-    assert account.unprotected == {
+    assert account.unprotected_columns == {
         "person": "patients", "year": "patients", "city": "patients", "patient": "next", "sex": "next",
     }  # fmt: skip
-    assert account.protected == {"diagnosis": "next"}
+    assert account.protected_columns == {"diagnosis": "next"}
 
 
 ONCE = BEGUN.apply_event(charge(BEGUN))
@@ -92,9 +92,9 @@ def test_a_retired_release_is_not_continued() -> None:
 @pytest.mark.parametrize("event", [GOOD, replace(GOOD, number=1), replace(created(), number=2), created(0)])
 def test_a_first_event_that_creates_no_vault(event: Event) -> None:
     with pytest.raises(ValueError, match="does not create"):
-        Account.begin(event)
-    assert Account.begin(created("0.5")).budget == Decimal("0.5")
-    assert Account.begin(created(1)).budget == 1
+        Account.from_first_event(event)
+    assert Account.from_first_event(created("0.5")).budget == Decimal("0.5")
+    assert Account.from_first_event(created(1)).budget == 1
 
 
 def test_a_column_is_charged_once() -> None:
@@ -143,16 +143,16 @@ def test_random_events_add_up_equally_in_memory_and_from_disk(
             if kind == "raise":
                 return rules.raise_budget(now, what, "x", TIME)
             if kind == "retire":
-                return rules.retire(now, what, "x", TIME)
+                return rules.retire_release(now, what, "x", TIME)
             return rules.charge_release(now, request_of(now, what, levels=levels), TIME)
 
         try:
-            account = ledger.append(make)
-            events.append(ledger.events()[-1].to_json())
+            account = ledger.append_event(make)
+            events.append(ledger.read_events()[-1].to_json())
         except RelaxdpError:
-            assert ledger.read() == account
+            assert ledger.read_account() == account
         largest = [state.largest for each in account.releases.values() for state in each.columns.values()]
         assert account.spent == add_amounts(largest) <= account.budget
     fresh = Ledger(SqliteStore(path), KEY, VAULT)
-    assert fresh.read() == account
-    assert [event.to_json() for event in fresh.events()] == events
+    assert fresh.read_account() == account
+    assert [event.to_json() for event in fresh.read_events()] == events

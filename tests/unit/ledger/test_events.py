@@ -12,9 +12,9 @@ import pytest
 from tests.contract.ledger.ledger_places import TIME, charge, created
 
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import Adopted, BudgetRaised, Event, Retired, from_json
+from relaxdp.ledger.events import Adopted, BudgetRaised, Event, Retired, parse_event
 
-RELEASED = charge(Account.begin(created()), levels={"diagnosis": "0.5", "age": "0.25"}, accept_new_rows=True)
+RELEASED = charge(Account.from_first_event(created()), levels={"diagnosis": "0.5", "age": "0.25"}, accept_new_rows=True)
 EVENTS: list[Event] = [
     created(),
     RELEASED,
@@ -28,8 +28,8 @@ EVENTS: list[Event] = [
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_an_event_is_read_as_it_was_written(event: Event) -> None:
     text = event.to_json()
-    assert from_json(text) == event
-    assert from_json(text).to_json() == text
+    assert parse_event(text) == event
+    assert parse_event(text).to_json() == text
     assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -55,7 +55,7 @@ def test_the_line_of_each_event() -> None:
         "5  2026-03-01 12:30:15  adopted a copy that is older than its last use here: it has 3 events, and had 4 "
         "(restored)",
     ]
-    assert replace(created(), reason="").what == "created with a budget of 2"
+    assert replace(created(), reason="").describe() == "created with a budget of 2"
 
 
 def altered(**changes: Any) -> str:
@@ -83,10 +83,10 @@ MALFORMED = [
 @pytest.mark.parametrize("text", MALFORMED)
 def test_anything_else_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="it is not an event of this version") as found:
-        from_json(text)
+        parse_event(text)
     assert type(found.value) is ValueError
 
 
 def test_times_are_read_in_utc() -> None:
-    time = from_json(created().to_json()).time
+    time = parse_event(created().to_json()).time
     assert (time, time.utcoffset()) == (datetime.fromisoformat("2026-03-01T12:30:15.000250Z"), timedelta(0))

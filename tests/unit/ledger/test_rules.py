@@ -21,12 +21,12 @@ from relaxdp.errors import (
 from relaxdp.ledger import rules
 from relaxdp.ledger.account import Account
 
-EMPTY = Account.begin(created())
+EMPTY = Account.from_first_event(created())
 ONCE = EMPTY.apply_event(charge(EMPTY, levels={"diagnosis": "0.5", "age": "0.25"}))
 
 
 def costs(account: Account, **levels: object) -> list[str]:
-    return [str(each.cost) for each in rules.quote_release(account, request_of(account, levels=levels))]
+    return [str(each.cost) for each in rules.compute_charges(account, request_of(account, levels=levels))]
 
 
 def test_costs() -> None:
@@ -35,7 +35,7 @@ def test_costs() -> None:
     assert costs(ONCE, diagnosis="0.1") == ["0"]
     request = request_of(ONCE, levels={"diagnosis": "1"}, accept_new_rows=True)
     event = rules.charge_release(ONCE, request, TIME)
-    assert event.columns == rules.quote_release(ONCE, request)
+    assert event.columns == rules.compute_charges(ONCE, request)
     assert (event.number, event.time, event.accepted_new_rows, event.rows) == (3, TIME, True, 1200)
 
 
@@ -53,7 +53,7 @@ def test_the_last_of_the_budget() -> None:
 
 def rejected(kind: type[RelaxdpError], account: Account, **changes: Any) -> str:
     with pytest.raises(kind) as found:
-        rules.quote_release(account, request_of(account, **changes))
+        rules.compute_charges(account, request_of(account, **changes))
     assert found.value.hint
     return str(found.value)
 
@@ -77,12 +77,12 @@ def test_a_plan_that_another_process_overtook(stale: dict[str, Any]) -> None:
 def test_a_new_column_or_name_that_another_process_released_first() -> None:
     planned = request_of(EMPTY)
     with pytest.raises(LedgerBusyError):
-        rules.quote_release(ONCE, planned)
+        rules.compute_charges(ONCE, planned)
     planned = request_of(ONCE, levels={"city": 1})
     with pytest.raises(LedgerBusyError):
-        rules.quote_release(ONCE.apply_event(charge(ONCE, levels={"city": 1})), planned)
+        rules.compute_charges(ONCE.apply_event(charge(ONCE, levels={"city": 1})), planned)
     # Another name does not matter.
-    assert rules.quote_release(ONCE.apply_event(charge(ONCE, "other")), request_of(ONCE))
+    assert rules.compute_charges(ONCE.apply_event(charge(ONCE, "other")), request_of(ONCE))
 
 
 def test_facts_of_the_first_release_are_fixed() -> None:
@@ -100,6 +100,7 @@ def test_facts_of_the_first_release_are_fixed() -> None:
 
 
 def test_a_column_is_protected_or_in_the_clear_and_never_both() -> None:
+    retired = ONCE.apply_event(rules.retire_release(ONCE, "patients", "x", TIME))
     cases: list[tuple[Account, str, dict[str, Any]]] = [
         (EMPTY, "a", {"levels": {"year": 1}}),  # also passed through
         (EMPTY, "a", {"levels": {"patient": 1}}),  # also the id
@@ -108,7 +109,7 @@ def test_a_column_is_protected_or_in_the_clear_and_never_both() -> None:
         (ONCE, "next", {"levels": {"x": 1}, "passthrough": ("age",)}),  # protected by an earlier release
         (ONCE, "next", {"levels": {"x": 1}, "id_column": "age"}),
         (ONCE, "patients", {"passthrough": ("age",)}),
-        (ONCE.apply_event(rules.retire(ONCE, "patients", "x", TIME)), "next", {"levels": {"x": 1}, "id_column": "age"}),
+        (retired, "next", {"levels": {"x": 1}, "id_column": "age"}),
     ]
     for account, name, changes in cases:
         assert "Column" in rejected(ReleaseChangedError, account, name=name, **changes)
@@ -123,13 +124,13 @@ def test_relaxing_needs_a_release() -> None:
 
 
 def test_a_retired_name_is_never_used_again() -> None:
-    retired = ONCE.apply_event(rules.retire(ONCE, "patients", "consent ended", TIME))
+    retired = ONCE.apply_event(rules.retire_release(ONCE, "patients", "consent ended", TIME))
     for action in ("release", "relax"):
         assert "is retired" in rejected(UnknownReleaseError, retired, action=action)
     with pytest.raises(UnknownReleaseError):
-        rules.retire(retired, "patients", "again", TIME)
+        rules.retire_release(retired, "patients", "again", TIME)
     with pytest.raises(UnknownReleaseError):
-        rules.retire(retired, "x", "again", TIME)
+        rules.retire_release(retired, "x", "again", TIME)
 
 
 def test_budgets_only_grow() -> None:
@@ -146,16 +147,16 @@ def test_reasons(reason: Any) -> None:
     with pytest.raises(BudgetError, match="one line of 1 to 500"):
         rules.raise_budget(ONCE, Decimal(3), reason, TIME)
     with pytest.raises(BudgetError, match="one line of 1 to 500"):
-        rules.retire(ONCE, "patients", reason, TIME)
+        rules.retire_release(ONCE, "patients", reason, TIME)
 
 
 def test_the_longest_names() -> None:
     name = "x" * 500
-    assert rules.quote_release(EMPTY, request_of(EMPTY, name, levels={name: 1}))
+    assert rules.compute_charges(EMPTY, request_of(EMPTY, name, levels={name: 1}))
 
 
 @pytest.mark.parametrize("name", ["", " a", "a ", "a\nb", "x" * 501, "a\u0308", None, ("a",), "\ud800"])
 def test_names(name: Any) -> None:
     for changes in ({"name": name}, {"levels": {name: 1}}):
         with pytest.raises(ArgumentError, match="^The name of a (release|column)"):
-            rules.quote_release(EMPTY, request_of(EMPTY, **changes))
+            rules.compute_charges(EMPTY, request_of(EMPTY, **changes))
