@@ -8,7 +8,7 @@ from relaxdp.estimation import schedules as schedules
 from relaxdp.estimation import shuffling as shuffling
 from relaxdp.estimation.compare import compare as compare
 from relaxdp.estimation.counts import Counts as Counts
-from relaxdp.estimation.cross import cross as cross
+from relaxdp.estimation.crosstab import crosstab as crosstab
 from relaxdp.estimation.mean import variance as variance
 from relaxdp.estimation.release_plan import Plan as Plan
 from relaxdp.estimation.release_plan import plan as plan

@@ -16,7 +16,7 @@ GROUPS = {
     "Mechanisms, for arrays and for one individual": (
         "Categorical", "Unary", "LocalHash", "Numeric", "SquareWave", "Mechanism", "Key", "Relaxation",
     ),
-    "Estimates": ("Counts", "compare", "cross", "variance"),
+    "Estimates": ("Counts", "compare", "crosstab", "variance"),
     "Fabricated reports": (
         "poisoning", "poisoning.transitions", "poisoning.Transitions", "poisoning.integrity", "poisoning.Integrity",
     ),

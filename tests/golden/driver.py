@@ -50,7 +50,6 @@ ENCODINGS = {
     "square wave": "wave",
 }
 KINDS = {encoding: kind for kind, encoding in ENCODINGS.items()} | {"numeric-missing": "numeric"}
-ABOUT: Mapping[str, Any] = {"sample": "objects", "population": "population"}
 
 
 # Mechanisms.
@@ -392,8 +391,8 @@ class Estimate:
         self, confidence: float = 0.95, *, simultaneous: bool = False, about: str = "sample"
     ) -> dict[str, list[Any]]:
         """Return labels, unbiased estimates, standard errors and confidence intervals."""
-        low, high = self._result.interval(confidence, simultaneous=simultaneous, about=ABOUT[about])
-        columns = {"estimate": self._result.value, "std_error": self._result.compute_std_error(ABOUT[about])}
+        low, high = self._result.interval(confidence, simultaneous=simultaneous, about=about)
+        columns = {"estimate": self._result.value, "std_error": self._result.compute_std_error(about)}
         columns |= {"low": low, "high": high}
         numbers = {name: np.atleast_1d(column).tolist() for name, column in columns.items()}
         return {"labels": self._labels, **numbers} if self._has_values else numbers
@@ -450,7 +449,7 @@ def estimate(
 ) -> Estimate:
     """Estimate from released data; of a list each id counts at its highest level."""
     method: Any = weights
-    return Estimate(rx.estimate(_tables(source), column, cross=crosstab, method=method))
+    return Estimate(rx.estimate(_tables(source), column, crosstab=crosstab, method=method))
 
 
 def estimate_groups(source: Any, column: str | None = None, *, by: str) -> dict[str, Estimate]:
@@ -467,7 +466,7 @@ def estimate_crosstab(rows: tuple[Mechanism, Any, str], columns: tuple[Mechanism
     """Estimate the crosstab of two columns of reports, each with its mechanism and level."""
     (row, row_reports, row_epsilon), (column, column_reports, column_epsilon) = rows, columns
     levels = {"row_epsilon": row_epsilon, "column_epsilon": column_epsilon}
-    return Estimate(rx.cross(row.build(), row_reports, column.build(), column_reports, **levels))
+    return Estimate(rx.crosstab(row.build(), row_reports, column.build(), column_reports, **levels))
 
 
 def estimate_counts(
@@ -476,7 +475,7 @@ def estimate_counts(
     """Estimate from counts that were made elsewhere: of each level, how often each value, and how many individuals."""
     counts, method = rx.Counts(mechanism.build()), weights
     for epsilon, numbers, individuals in counted:
-        counts.add_counts(numbers, epsilon=epsilon, objects=individuals)
+        counts.add_counts(numbers, epsilon=epsilon, n=individuals)
     return Estimate(counts.estimate(method))  # type: ignore[arg-type]
 
 
@@ -506,7 +505,7 @@ def plan(
     about: str = "sample",
 ) -> dict[str, Any]:
     """Return epsilon, number of individuals and margin of error: two are given, the third is found."""
-    asked: Any = {"share": share, "confidence_level": confidence, "simultaneous": simultaneous, "about": ABOUT[about]}
+    asked: Any = {"share": share, "confidence_level": confidence, "simultaneous": simultaneous, "about": about}
     found = rx.plan(values=mechanism.build(), epsilon=epsilon, n=n, margin=margin, **asked)
     return {"epsilon": found.epsilon, "n": found.n, "margin": found.margin}
 
@@ -559,7 +558,7 @@ def schedule_until_precise(
     levels: Sequence[str], *, margin: float, n: int, values: int, simultaneous: bool = False, about: str = "sample"
 ) -> tuple[list[str], bool]:
     """Return the levels up to the first with this margin of error, and whether one has it."""
-    asked: Any = {"simultaneous": simultaneous, "about": ABOUT[about]}
+    asked: Any = {"simultaneous": simultaneous, "about": about}
     schedule = rx.schedules.UntilPrecise(rx.schedules.Explicit(levels), margin=margin, n=n, values=values, **asked)
     return list(map(str, schedule)), schedule.reached
 
@@ -677,7 +676,7 @@ def find_fabrication(
     `levels` are all that are planned, where the test is made again and again while reports arrive.
     """
     counted = rx.poisoning.Transitions(mechanism.build())
-    counted.add_objects(list(reports.values()), epsilons=list(reports))
+    counted.add_individuals(list(reports.values()), epsilons=list(reports))
     found = rx.poisoning.integrity(counted, levels=levels)
     assert found.shares is not None
     return {
@@ -695,7 +694,7 @@ def find_fabrication(
 def amplify_by_shuffling(epsilon: str, n: int, *, delta: float, mechanism: Mechanism | None = None) -> Decimal:
     """Return the epsilon at delta of one publication of n shuffled reports; without a mechanism for any of them."""
     return rx.shuffling.shuffled(
-        epsilon, objects=n, delta=delta, values=None if mechanism is None else mechanism.build()
+        epsilon, n=n, delta=delta, values=None if mechanism is None else mechanism.build()
     ).epsilon
 
 

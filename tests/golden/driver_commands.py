@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.golden.driver import ABOUT, KINDS, Mechanism, Released, read_table
+from tests.golden.driver import KINDS, Mechanism, Released, read_table
 from typer.testing import CliRunner
 
 import relaxdp as rx
@@ -171,10 +171,10 @@ def estimate(
         "--confidence-level",
         str(confidence),
         "--about",
-        ABOUT[about],
+        about,
         *options,
     ]
-    for option, name in (("--column", column), ("--by", by), ("--cross", crosstab)):
+    for option, name in (("--column", column), ("--by", by), ("--crosstab", crosstab)):
         words += [] if name is None else [option, name]
     found = json.loads(run(*words, state=state, separate_process=separate_process))
     return {str(group["group"] or "all"): _table(group["estimates"]) for group in found["groups"]}
@@ -209,6 +209,6 @@ def _declare(columns: Mapping[str, Mechanism | Sequence[str]]) -> list[str]:
 
 
 def _table(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    labels = [row["value"] if row["cross_value"] is None else [row["value"], row["cross_value"]] for row in rows]
+    labels = [row["value"] if row["crosstab_value"] is None else [row["value"], row["crosstab_value"]] for row in rows]
     numbers = {name: [row[name] for row in rows] for name in ("estimate", "std_error", "low", "high")}
     return {"labels": labels, **numbers} if len(rows) > 1 else numbers

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.golden.driver import ABOUT
 from tests.golden.driver_commands import create_vault, run
 
 import relaxdp as rx
@@ -139,7 +138,7 @@ def decode_reports(
     candidates: Sequence[str],
     shape: Shape,
     *,
-    about: str = "sample",
+    about: Any = "sample",
 ) -> dict[str, Any]:
     """Return the words with their shares and intervals, from levels, cohorts and reports."""
     filters = BloomShape(**shape)
@@ -149,8 +148,8 @@ def decode_reports(
         sums.add(np.array(cohorts), np.array([[int(bit) for bit in reversed(each)] for each in bits], np.uint8))
         counts.add_level(sums.reports, sums.ones, epsilon=epsilon)
     found = decode(counts, CandidateMap.from_words(list(candidates), filters))
-    low, high = found.interval(about=ABOUT[about])
-    numbers = {"share": found.consistent(), "estimate": found.value, "std_error": found.compute_std_error(ABOUT[about])}
+    low, high = found.interval(about=about)
+    numbers = {"share": found.consistent(), "estimate": found.value, "std_error": found.compute_std_error(about)}
     columns = numbers | {"low": low, "high": high, "found": found.find_detected()}
     return {"devices": found.devices, "word": list(found.labels)} | {
         name: column.tolist() for name, column in columns.items()

@@ -82,7 +82,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "several shares as one number": (lambda s: float(s.shares), "3 rows", "float(result['flu'])"),
     "a confidence level in percent": (lambda s: s.shares.interval(95), "not 95", "0.95"),
     "a confidence level as text": (lambda s: s.shares.interval("95%"), "not '95%'", "0.95"),
-    "an interval about people": (lambda s: s.shares.interval(about="people"), "'people'", "about='objects'"),
+    "an interval about people": (lambda s: s.shares.interval(about="people"), "'people'", "about='sample'"),
     "a number of rows as text": (lambda s: s.shares.largest("3"), "not '3'", "20"),
     "quantiles of shares": (lambda s: s.shares.quantile(0.5), "quantiles", "rx.SquareWave"),
     "missing numbers of shares": (lambda s: s.shares.missing, "missing numbers", "missing=True"),
@@ -110,7 +110,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "a variance of numbers": (lambda s: rx.variance(3, 9), "got int", "rx.Numeric"),  # type: ignore[arg-type]
     "a variance of shares": (lambda s: rx.variance(s.shares, s.mean), "got shares", "rx.Numeric"),
     "a crosstab of lists": (
-        lambda s: rx.cross(VALUES, ["flu"], VALUES, ["flu"], row_epsilon=1, column_epsilon=1),
+        lambda s: rx.crosstab(VALUES, ["flu"], VALUES, ["flu"], row_epsilon=1, column_epsilon=1),
         "got list", "rx.Categorical",
     ),
     "columns of different lengths": (lambda s: highest_only([1, 2], [1], ["a", "b"]), "2 ids", "same rows"),

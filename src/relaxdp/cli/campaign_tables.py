@@ -126,7 +126,7 @@ def estimate_table(found: dict[str, Any]) -> Table | None:
 
 def questions_table(found: dict[str, Any]) -> Table:
     """Return what is said to each question of a survey, one below the other."""
-    about = "these devices" if found["about"] == "objects" else "those that they are a sample of"
+    about = "these devices" if found["about"] == "sample" else "those that they are a sample of"
     table = Table(title=f"survey {text(found['survey'])}", caption=f"intervals of each value, about {about}")
     for heading in ("question", "value"):
         table.add_column(heading)

@@ -15,7 +15,7 @@ _METAVARS = {
     "NUMBER": "budget epsilon planned_epsilon",
     "NUMBERS": "levels",
     "LOW HIGH": "number_range",
-    "NAME": "by column cross encoding id_column method name only passthrough population",
+    "NAME": "by column crosstab encoding id_column method name only passthrough population",
     "VALUES": "values",
     "FILE": "values_file",
     "FOLDER": "folder out",

@@ -38,7 +38,7 @@ class EstimateSettings:
     method: Method = "average"
     consistent: bool = False
     by: str | None = None
-    cross: str | None = None
+    crosstab: str | None = None
     quantiles: Sequence[float] | None = None
 
     @property
@@ -76,7 +76,7 @@ class EstimateGroup:
     @property
     def is_worthless(self) -> bool:
         """Whether an interval covers nearly everything that is possible."""
-        widest = 0.9 * (self.result.most - self.result.least)
+        widest = 0.9 * (self.result.maximum - self.result.minimum)
         return not self.result.is_implausible() and any(row.high - row.low > widest for row in self.rows)
 
 
@@ -84,11 +84,11 @@ def estimate(
     files: Annotated[list[str], typer.Argument(help="Released files, folders or cloud addresses, of one release.")],
     column: Annotated[str | None, typer.Option("--column", "--release-column", help=_COLUMN_HELP)] = None,
     by: Annotated[str | None, typer.Option(help="Estimate each group of a pass-through column.")] = None,
-    cross: Annotated[str | None, typer.Option(help="A second released column, for a crosstab.")] = None,
+    crosstab: Annotated[str | None, typer.Option(help="A second released column, for a crosstab.")] = None,
     quantiles: options.QuantilesOption = None,
     confidence_level: options.ConfidenceOption = 0.95,
     simultaneous: options.SimultaneousOption = False,
-    about: options.AboutOption = "objects",
+    about: options.AboutOption = "sample",
     method: options.MethodOption = "average",
     consistent: Annotated[
         bool, typer.Option("--consistent", help="Shares that are not negative and sum to 1, with some bias.")
@@ -110,9 +110,9 @@ def estimate(
     Example: relaxdp estimate better.parquet --column diagnosis --by region
     """
     output, asked = results.OutputOptions(as_json, as_csv, plot), options.parse_quantiles(quantiles)
-    settings = EstimateSettings(confidence_level, simultaneous, about, method, consistent, by, cross, asked)
+    settings = EstimateSettings(confidence_level, simultaneous, about, method, consistent, by, crosstab, asked)
     with get_stderr_console().status("Counting ..."):
-        tally = count(files, column, by=by, cross=cross, description=description or [])
+        tally = count(files, column, by=by, crosstab=crosstab, description=description or [])
         groups = list(_estimate_groups(tally, settings, max_rows=top))
         every = list(_estimate_groups(tally, settings, max_rows=None)) if output.is_for_programs else groups
     axis = tally.axis if isinstance(tally, Tally) else tally.rows
@@ -128,7 +128,7 @@ def compare(
     quantiles: options.QuantilesOption = None,
     confidence_level: options.ConfidenceOption = 0.95,
     simultaneous: options.SimultaneousOption = False,
-    about: options.AboutOption = "objects",
+    about: options.AboutOption = "sample",
     method: options.MethodOption = "average",
     top: Annotated[int, typer.Option(min=1, help="Show the N rows that changed most.")] = options.MAX_ROWS,
     plot: options.PlotOption = None,
@@ -158,12 +158,12 @@ def _estimate_groups(
     tally: Tally | PairTally, settings: EstimateSettings, *, max_rows: int | None
 ) -> Iterator[EstimateGroup]:
     if isinstance(tally, PairTally):
-        pairs = [(one, two, table.objects) for (one, two), table in tally.tables.items()]
+        pairs = [(one, two, table.n) for (one, two), table in tally.tables.items()]
         yield _make_group(None, tally.objects, pairs, tally.estimate(settings.method), settings, max_rows)
         return
     for name, counts in tally.groups:
         levels = [(epsilon, None, objects) for epsilon, objects in counts.levels.items()]
-        yield _make_group(name, counts.objects, levels, counts.estimate(settings.method), settings, max_rows)
+        yield _make_group(name, counts.n, levels, counts.estimate(settings.method), settings, max_rows)
 
 
 def _make_group(
@@ -205,8 +205,8 @@ def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[fl
 
 def _describe_column(axis: Axis, settings: EstimateSettings) -> str:
     name = repr(results.clean_text(axis.name))
-    if settings.cross is not None:
-        return f"{name} and {results.clean_text(settings.cross)!r}"
+    if settings.crosstab is not None:
+        return f"{name} and {results.clean_text(settings.crosstab)!r}"
     return name if axis.mechanism.measure is None else f"mean of {name}"
 
 
@@ -214,14 +214,16 @@ def _view_estimate(
     tally: Tally | PairTally, axis: Axis, groups: list[EstimateGroup], settings: EstimateSettings
 ) -> results.ResultView:
     labels = (
-        ["value"] if settings.cross is None else [results.clean_text(axis.name), results.clean_text(settings.cross)]
+        ["value"]
+        if settings.crosstab is None
+        else [results.clean_text(axis.name), results.clean_text(settings.crosstab)]
     )
     longest, rows = max(map(_find_longest_bar, groups)), []
     for group in groups:
         name, found = f"{results.format_label(group.name)} ({group.n:,})", group.all_rows
         for place, row in enumerate(found):
             before = () if settings.by is None else ("" if place else name,)
-            length = min(max(row.estimate - group.result.least, 0.0), longest)
+            length = min(max(row.estimate - group.result.minimum, 0.0), longest)
             rows.append(results.make_interval_row(row, length, before=before, ends_group=place == len(found) - 1))
     return results.ResultView(
         _describe_estimate(tally, axis, groups, settings),
@@ -239,8 +241,8 @@ def _view_estimate(
 def _find_longest_bar(group: EstimateGroup) -> float:
     """Return the number of a full bar: the range of a mean, or the largest share."""
     if len(group.result.labels) == 1:
-        return group.result.most - group.result.least
-    return min(max(1e-9, *(row.estimate for row in group.rows)), group.result.most)
+        return group.result.maximum - group.result.minimum
+    return min(max(1e-9, *(row.estimate for row in group.rows)), group.result.maximum)
 
 
 def _describe_estimate(
@@ -261,7 +263,7 @@ def _describe_estimate(
 
 
 def _describe_intervals(rows: str, settings: EstimateSettings) -> str:
-    subject = "these individuals" if settings.about == "objects" else "the population that they are a sample of"
+    subject = "these individuals" if settings.about == "sample" else "the population that they are a sample of"
     return f"{100 * settings.confidence_level:g} % intervals of {rows}, about {subject}."
 
 
@@ -286,7 +288,7 @@ def _make_document(
 ) -> dict[str, Any]:
     path = axis.description.path
     return {
-        **{"column": axis.name, "cross": settings.cross, "by": settings.by, "release": path.release},
+        **{"column": axis.name, "crosstab": settings.crosstab, "by": settings.by, "release": path.release},
         **{"attribute": path.attribute, "encoding": axis.description.encoding, "n": tally.objects},
         **settings.intervals,
         **{"method": settings.method, "consistent": settings.consistent},
@@ -312,7 +314,7 @@ def _convert_group(group: EstimateGroup) -> dict[str, Any]:
 
 def _convert_row(row: EstimateRow) -> dict[str, Any]:
     value, other = map(results.convert_label, row.keys if len(row.keys) > 1 else (*row.keys, None))
-    return {"value": value, "cross_value": other, **dict(list(row._asdict().items())[1:])}
+    return {"value": value, "crosstab_value": other, **dict(list(row._asdict().items())[1:])}
 
 
 def _require_independent_noise(axes: Sequence[Axis]) -> None:

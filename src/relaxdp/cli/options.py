@@ -94,8 +94,8 @@ MAX_ROWS = 50
 
 
 AboutOption = Annotated[
-    Literal["objects", "population"],
-    typer.Option("--about", help="The individuals in the data (objects), or the population they are a sample of."),
+    Literal["sample", "population"],
+    typer.Option("--about", help="The individuals in the data (sample), or the population they are a sample of."),
 ]
 MethodOption = Annotated[
     Literal["average", "precision"],

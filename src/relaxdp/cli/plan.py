@@ -32,10 +32,12 @@ def plan(
     margin: Annotated[float | None, typer.Option(help="The margin of error that you want, like 0.01.")] = None,
     n: Annotated[int | None, typer.Option(help="The number of individuals.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="The level, like 0.5.")] = None,
-    cross: Annotated[int | None, typer.Option(help="The number of values of a second column: plan a crosstab.")] = None,
+    crosstab: Annotated[
+        int | None, typer.Option(help="The number of values of a second column: plan a crosstab.")
+    ] = None,
     share: Annotated[float | None, typer.Option(help="The share that you expect  [default: the worst case]")] = None,
     confidence_level: options.ConfidenceOption = 0.95,
-    about: options.AboutOption = "objects",
+    about: options.AboutOption = "sample",
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Intervals that hold for all values at once.")
     ] = False,
@@ -57,7 +59,7 @@ def plan(
         "confidence_level": confidence_level,
         "about": about,
         "simultaneous": simultaneous,
-        "cross": cross,
+        "crosstab": crosstab,
     }
     of = _choose_planned(values, number_range, encoding, epsilon)
     wanted: Any = {"range": (of.low, of.high), "bins": of.bins} if isinstance(of, Numbers) else {"values": of}
@@ -148,12 +150,12 @@ def _describe_plan(
 ) -> str:
     share = "whatever the shares are" if asked["share"] is None else f"a share of {asked['share']:g}"
     answers = f"{values} values"
-    subject = "these individuals" if asked["about"] == "objects" else "the population"
+    subject = "these individuals" if asked["about"] == "sample" else "the population"
     together = "all values at once" if asked["simultaneous"] else "each value"
     if ends is not None:
         answers, share, together = f"numbers from {ends[0]:g} to {ends[1]:g}", "whatever they are", "the mean"
-    if asked["cross"] is not None:
-        answers += f" by {asked['cross']}"
+    if asked["crosstab"] is not None:
+        answers += f" by {asked['crosstab']}"
         together = "all pairs at once" if asked["simultaneous"] else "each pair"
     answers += "" if encoding is None else f" as {encoding}"
     return (

@@ -191,7 +191,7 @@ def decode(
     ] = "holm",
     confidence_level: options.ConfidenceOption = 0.95,
     simultaneous: options.SimultaneousOption = False,
-    about: options.AboutOption = "objects",
+    about: options.AboutOption = "sample",
     everything: Annotated[bool, typer.Option("--all", help="Show candidates that were not found too.")] = False,
     plot: options.PlotOption = None,
     as_json: options.JsonOption = False,

@@ -75,7 +75,7 @@ def show(
     server: ServerOption,
     method: Method = "average",
     confidence: Confidence = 0.95,
-    about: About = "objects",
+    about: About = "sample",
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,

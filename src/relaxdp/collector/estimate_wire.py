@@ -133,7 +133,7 @@ class EstimateOptions(Struct, frozen=True):
 
     method: Method = "average"
     confidence_level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
-    about: About = "objects"
+    about: About = "sample"
     simultaneous: bool = False
     largest: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     quartiles: bool = False

@@ -146,8 +146,8 @@ def result_of(campaign: Campaign, levels: Levels, options: EstimateOptions) -> R
     for level, parts in zip(campaign.levels, levels, strict=True):
         for numbers in parts.values():
             if numbers[0]:
-                kept.add_counts(numbers[1:], epsilon=level.epsilon, objects=int(numbers[0]))
-    return kept.estimate(options.method) if kept.objects else None
+                kept.add_counts(numbers[1:], epsilon=level.epsilon, n=int(numbers[0]))
+    return kept.estimate(options.method) if kept.n else None
 
 
 def _words(campaign: Campaign, words: CandidateMap, levels: Levels, options: EstimateOptions) -> Result | None:

@@ -22,7 +22,7 @@ def inspected(campaign: Campaign, state: CampaignState, kept: Kept) -> Found:
     for place, numbers in kept.items():
         pairs.add_numbers(numbers, (levels[place.older], levels[place.newer]), moved=place.moved)
     schedule = [each.epsilon for each in campaign.levels]
-    return integrity(pairs, objects=sum(state.devices), levels=schedule)
+    return integrity(pairs, n=sum(state.devices), levels=schedule)
 
 
 def integrity_of(
@@ -47,7 +47,7 @@ def integrity_of(
         p_value=found.p_value,
         p_value_ever=found.p_value_ever,
         made_up=_made_up(found.made_up),
-        pushed=[PushedValue(each.label, _KINDS[each.kind], _made_up(each.objects)) for each in found.pushed],
+        pushed=[PushedValue(each.label, _KINDS[each.kind], _made_up(each.devices)) for each in found.pushed],
         shares=shares,
         without=None if found.without is None else rows_of(found.without, options, chosen),
         reach=None if reach is None else Reach(reach.epsilon, reach.most, reach.at_once),

@@ -18,7 +18,7 @@ from relaxdp.collector.schema import CAMPAIGNS, SURVEYS, WITHDRAWN
 from relaxdp.collector.survey_wire import SurveyDefinition
 from relaxdp.collector.wire import CampaignRequest
 from relaxdp.errors import UnknownCampaignError
-from relaxdp.estimation.cross import JointCounts
+from relaxdp.estimation.crosstab import JointCounts
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.service.codecs import Codec, Integers
 from relaxdp.service.wire import encoding_of

@@ -42,7 +42,7 @@ QUERIES = (
     Query(
         "confidence_level", {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "That of the intervals."
     ),
-    Query("about", {"enum": ["objects", "population"]}, "These devices, or those that they are a sample of."),
+    Query("about", {"enum": ["sample", "population"]}, "These devices, or those that they are a sample of."),
     Query("simultaneous", {"type": "boolean"}, "Intervals that hold for all values at once."),
     Query(
         "largest",

@@ -195,4 +195,4 @@ def _size(level: Counted) -> int:
 
 
 def _bound(campaign: Campaign, epsilon: str, devices: int, delta: float) -> Shuffled:
-    return shuffled(epsilon, objects=devices, delta=delta, values=campaign.mechanism)
+    return shuffled(epsilon, n=devices, delta=delta, values=campaign.mechanism)

@@ -42,7 +42,7 @@ from relaxdp.collector.survey_wire import (
 from relaxdp.collector.views import ENCODER, operator_view, public_view, tagged
 from relaxdp.collector.wire import InvitationRequest, Invitations
 from relaxdp.errors import CampaignError, CampaignExistsError, CampaignStateError, UnknownCampaignError
-from relaxdp.estimation.cross import JointCounts, pooled
+from relaxdp.estimation.crosstab import JointCounts, pooled
 from relaxdp.estimation.result import Chosen
 from relaxdp.service.codecs import Integers
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
@@ -257,7 +257,7 @@ def two_way(
         Cell(row, column, each.estimate, each.std_error, each.low, each.high, each.beyond)
         for row, column, each in zip(*found.keys.values(), rows_of(found, options, None), strict=True)
     ]
-    return TwoWay(rows.id, columns.id, sum(part.objects for part in parts), cells)
+    return TwoWay(rows.id, columns.id, sum(part.n for part in parts), cells)
 
 
 def _support(campaign: Campaign, level: int) -> Support:

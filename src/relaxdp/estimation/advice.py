@@ -134,7 +134,7 @@ def mean_error(encoding: Mechanism, epsilon: Decimal) -> float:
     """Return the standard error of a mean at worst, in halves of its range, times the root of the number of objects."""
     measure = encoding.measure
     assert measure is not None  # noqa: S101 (whoever asks has numbers)
-    spread = spread_of(encoding.support(encoding.level(epsilon).retention), "objects", measure=measure)
+    spread = spread_of(encoding.support(encoding.level(epsilon).retention), "sample", measure=measure)
     return 2 * sqrt(spread.variance) / (measure.most - measure.least)
 
 

@@ -49,7 +49,7 @@ class Bounds:
         """Return what these bins have at least, apart from an error of this probability."""
         if within.all() or not within.any():
             return float(within.all())
-        quantile = -float(special.ndtri(_FITTED * tail)) / math.sqrt(self._objects)
+        quantile = -float(special.ndtri(_FITTED * tail)) / math.sqrt(self._n)
         nearest = self._nearest(within, quantile)
         weights = self.weights(within, nearest, quantile)
         mean, square = float(self._seen @ weights), float(self._seen @ weights**2)
@@ -133,18 +133,18 @@ class Bounds:
         return self.places.columns(self._chosen(within)) * self._parts[:, None]
 
     @cached_property
-    def _objects(self) -> float:
+    def _n(self) -> float:
         return float(self.places.counts.sum())
 
     @cached_property
     def _parts(self) -> Floats:
         """The part of its level in all reports, for each place of each level."""
-        levels = self.places.counts.sum(axis=1) / self._objects
+        levels = self.places.counts.sum(axis=1) / self._n
         return np.repeat(levels, self.places.counts.shape[1])
 
     @cached_property
     def _seen(self) -> Floats:
-        return self.places.counts.reshape(-1) / self._objects
+        return self.places.counts.reshape(-1) / self._n
 
     @cached_property
     def _guessed(self) -> Floats:

@@ -30,7 +30,7 @@ class Honest:
 
     support: Support
     counts: Floats
-    objects: float
+    individuals: float
     spread: Floats
     spread_of_objects: float
 
@@ -49,15 +49,15 @@ class Honest:
         if mechanism.joint == "exclusive":
             return cls(support, counts, float(counts.sum()), spread, 0.0)
         gone = table.news - counts  # one made-up row may push many bits
-        most = int(np.argmax(gone))
-        return cls(support, counts, table.objects - max(0.0, float(gone[most])), spread, float(spread[most]))
+        maximum = int(np.argmax(gone))
+        return cls(support, counts, table.n - max(0.0, float(gone[maximum])), spread, float(spread[maximum]))
 
     def plus(self, other: Honest) -> Honest:
         """Return what two tables with the same newer level say."""
         return Honest(
             self.support,
             self.counts + other.counts,
-            self.objects + other.objects,
+            self.individuals + other.individuals,
             self.spread + other.spread,
             self.spread_of_objects + other.spread_of_objects,
         )
@@ -79,12 +79,12 @@ class Cleaned(Result):
         return self.names if self.measure is None else ("mean",)
 
     @property
-    def least(self) -> float:  # type: ignore[override]
+    def minimum(self) -> float:  # type: ignore[override]
         """The least that it can be."""
         return 0.0 if self.measure is None else self.measure.least
 
     @property
-    def most(self) -> float:  # type: ignore[override]
+    def maximum(self) -> float:  # type: ignore[override]
         """The most that it can be."""
         return 1.0 if self.measure is None else self.measure.most
 
@@ -94,19 +94,19 @@ class Cleaned(Result):
         return 1 if self.measure else questions_of(len(self.names), exclusive=self.joint == "exclusive")
 
     @property
-    def objects(self) -> float:
+    def individuals(self) -> float:
         """How many honest objects there are, as estimated."""
-        return sum(part.objects for part in self.parts)
+        return sum(part.individuals for part in self.parts)
 
     @property
     def levels(self) -> dict[str, int]:
         """The estimated number of honest individuals."""
-        return {UNKNOWN: round(self.objects)}
+        return {UNKNOWN: round(self.individuals)}
 
     @cached_property
     def shares(self) -> Floats:
         """The shares of the values."""
-        return np.asarray(sum(part.objects / self.objects * _debiased(part) for part in self.parts))
+        return np.asarray(sum(part.individuals / self.individuals * _debiased(part) for part in self.parts))
 
     @property
     def value(self) -> Floats:
@@ -115,12 +115,12 @@ class Cleaned(Result):
             return self.shares
         return np.asarray(self.shares @ np.array(self.measure.weights) / self._present)
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors, to first order."""
         check_about(about)
         variance: Any = 0.0
         for part in self.parts:
-            weight = part.objects / self.objects / (part.objects * float(part.support.gain))
+            weight = part.individuals / self.individuals / (part.individuals * float(part.support.gain))
             variance = variance + weight**2 * self._variance(part, about)
         return np.asarray(np.sqrt(variance))
 
@@ -131,14 +131,14 @@ class Cleaned(Result):
 
     def _variance(self, part: Honest, about: About) -> Any:
         """Return the variance of a count, or of the sum of the weights, of one level."""
-        shares = part.counts / part.objects
+        shares = part.counts / part.individuals
         if self.measure is not None:  # of the reports' own spread, which covers what is kept, too
             weights = self._centred
             middle = float(shares @ weights)
-            return part.objects * (shares @ weights**2 - middle**2) + part.spread @ (weights - middle) ** 2
+            return part.individuals * (shares @ weights**2 - middle**2) + part.spread @ (weights - middle) ** 2
         support = part.support
         pulled = np.clip(_debiased(part), 0, 1)
-        own = part.objects * report_variance(pulled, float(support.hit), float(support.noise), about)
+        own = part.individuals * report_variance(pulled, float(support.hit), float(support.noise), about)
         if self.joint == "exclusive":
             return own + part.spread * (1 - 2 * shares) + shares**2 * part.spread.sum()
         return own + part.spread + shares**2 * part.spread_of_objects
@@ -164,12 +164,12 @@ def cleaned(
     tables: Sequence[Pairs], mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
 ) -> Result | None:
     """Return shares without the made-up reports of the named values; None where nobody would be left."""
-    tables = [table for table in tables if table.objects and table.labels]
+    tables = [table for table in tables if table.n and table.labels]
     parts: dict[Any, Honest] = {}
     for table in tables:
         found = Honest.of(table, mechanism, repeated, changed)
         parts[table.newer] = parts[table.newer].plus(found) if table.newer in parts else found
-    left = [part for _, part in sorted(parts.items()) if part.objects >= 1]
+    left = [part for _, part in sorted(parts.items()) if part.individuals >= 1]
     return Cleaned(mechanism.labels, left, mechanism.joint, mechanism.measure) if left else None
 
 
@@ -180,15 +180,17 @@ def among(tables: Sequence[Pairs], mechanism: Mechanism, *, stayed: bool) -> Res
     """
     parts = []
     for table in (each for each in tables if each.labels):
-        counts, objects = table.both, table.equal
+        counts, individuals = table.both, table.equal
         if not stayed:
-            counts, objects = table.news - table.both, table.objects - table.equal
-        if objects:
+            counts, individuals = table.news - table.both, table.n - table.equal
+        if individuals:
             support = mechanism.support(table.newer.retention)
-            parts.append(Frequency(mechanism.labels, counts, objects, support, table.newer.epsilon, mechanism.joint))
-    objects = sum(part.objects for part in parts)
-    return answer(mechanism.measure, parts, [part.objects / objects for part in parts]) if parts else None
+            parts.append(
+                Frequency(mechanism.labels, counts, individuals, support, table.newer.epsilon, mechanism.joint)
+            )
+    individuals = sum(part.individuals for part in parts)
+    return answer(mechanism.measure, parts, [part.individuals / individuals for part in parts]) if parts else None
 
 
 def _debiased(part: Honest) -> Floats:
-    return np.asarray(part.support.debias(part.counts / part.objects))
+    return np.asarray(part.support.debias(part.counts / part.individuals))

@@ -34,14 +34,14 @@ class Change(Derived):
         return (self.old, self.new)
 
     @property
-    def least(self) -> float:  # type: ignore[override]
+    def minimum(self) -> float:  # type: ignore[override]
         """The largest decrease that is possible."""
-        return self.new.least - self.old.most
+        return self.new.minimum - self.old.maximum
 
     @property
-    def most(self) -> float:  # type: ignore[override]
+    def maximum(self) -> float:  # type: ignore[override]
         """The largest increase that is possible."""
-        return self.new.most - self.old.least
+        return self.new.maximum - self.old.minimum
 
     @property
     def value(self) -> Floats:
@@ -53,7 +53,7 @@ class Change(Derived):
         """A change is large whether it goes up or down."""
         return np.abs(np.atleast_1d(self.value))
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors of the changes."""
         return np.sqrt(self.old.compute_std_error(about) ** 2 + self.new.compute_std_error(about) ** 2)
 
@@ -108,7 +108,7 @@ class Change(Derived):
         """Tell whether one of the two results is implausible."""
         return self.old.is_implausible() or self.new.is_implausible()
 
-    def to_arrow(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
+    def to_arrow(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:
         """Return a pyarrow table: value, both estimates, their difference, its standard error and interval."""
         table = super().to_arrow(confidence_level, simultaneous=simultaneous, about=about)
         names = ["change" if name == "estimate" else name for name in table.column_names]
@@ -177,7 +177,7 @@ def compare(old: Result, new: Result) -> Change:
                 hint="Estimate each side first: rx.compare(rx.estimate(old), rx.estimate(new)).",
                 type=type(each).__name__,
             )
-    if list(old.labels) != list(new.labels) or (old.least, old.most) != (new.least, new.most):
+    if list(old.labels) != list(new.labels) or (old.minimum, old.maximum) != (new.minimum, new.maximum):
         raise EstimationError(
             "The two results are of different values: {old} and {new}.",
             hint="Compare results of one column whose values are declared in the same order.",
@@ -189,7 +189,7 @@ def compare(old: Result, new: Result) -> Change:
 
 def _describe_labels(result: Result) -> str:
     if not result.is_share:
-        return f"{result.labels[0]} of {result.least:g} to {result.most:g}"
+        return f"{result.labels[0]} of {result.minimum:g} to {result.maximum:g}"
     return ", ".join(map(label_text, result.labels[:3])) + (" ..." if len(result.labels) > 3 else "")
 
 
@@ -209,17 +209,17 @@ class ChangeText:
 
 
 def describe_rows(
-    change: Change, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+    change: Change, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
 ) -> list[ChangeText]:
     """Return the rows of a change in words, with as many digits as their errors leave a meaning."""
     low, high = change.interval(confidence_level, simultaneous=simultaneous, about=about)
     numbers = [np.atleast_1d(each) for each in (change.old.value, change.new.value, change.value, low, high)]
-    scale, unit, points, least = (100, " %", " points", 1) if change.is_share else (1, "", "", 0)
+    scale, unit, points, minimum = (100, " %", " points", 1) if change.is_share else (1, "", "", 0)
     errors = np.atleast_1d(change.compute_std_error(about)) * scale
     finest = float(np.min(errors, initial=np.inf, where=errors > 0))
-    digits = least
+    digits = minimum
     if np.isfinite(finest):
-        digits = max(least, (not change.is_share) - int(np.floor(np.log10(finest))))
+        digits = max(minimum, (not change.is_share) - int(np.floor(np.log10(finest))))
 
     def write(number: float, sign: str = "") -> str:
         return f"{round(float(number) * scale, digits) + 0.0:{sign},.{digits}f}"  # Adding 0.0 turns -0.0 into 0.0.

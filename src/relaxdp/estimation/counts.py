@@ -29,7 +29,7 @@ Method = Literal["average", "precision"]
 class _Tally:
     level: Level
     counts: NDArray[np.int64]
-    objects: int
+    n: int
 
 
 def check_mechanism(mechanism: Any) -> None:
@@ -58,7 +58,7 @@ class Counts:
         >>> counts = Counts(Categorical(["no", "yes"]))
         >>> counts.add(["no", "yes", "yes"], epsilon=1)
         >>> counts.add_counts({"yes": 20, "no": 10}, epsilon=2)
-        >>> counts.objects, counts.levels
+        >>> counts.n, counts.levels
         (33, {'1': 3, '2': 30})
         >>> print(counts.estimate())
         value  estimate  95 % confidence interval
@@ -74,14 +74,14 @@ class Counts:
         self._library = "pyarrow"
 
     @property
-    def objects(self) -> int:
+    def n(self) -> int:
         """How many individuals were counted."""
-        return sum(tally.objects for tally in self._levels.values())
+        return sum(tally.n for tally in self._levels.values())
 
     @property
     def levels(self) -> dict[str, int]:
         """How many individuals were counted at each epsilon, ascending."""
-        return {str(tally.level): tally.objects for tally in self._ascending()}
+        return {str(tally.level): tally.n for tally in self._ascending()}
 
     def add(self, reports: Any, *, epsilon: Epsilon) -> None:
         """Count a column of reports that were released at one level.
@@ -94,37 +94,37 @@ class Counts:
             EstimationError: A report is not one of the declared values.
             ColumnError: `reports` is not a column.
         """
-        counts, objects = self._mechanism.count_reports(reports)
+        counts, n = self._mechanism.count_reports(reports)
         self._library = get_library(reports)
-        self._add(counts, objects, self._mechanism.level(epsilon))
+        self._add(counts, n, self._mechanism.level(epsilon))
 
-    def add_counts(self, counts: Any, *, epsilon: Epsilon, objects: int | None = None) -> None:
+    def add_counts(self, counts: Any, *, epsilon: Epsilon, n: int | None = None) -> None:
         """Add counts that were made elsewhere.
 
         Args:
             counts: How many reports are each declared value, in the order of the declared values. A mapping from
                 values to counts, or a pandas series as `value_counts()` returns it, may have any order.
             epsilon: The level of the reports.
-            objects: How many individuals reported, where a report may support several values or none.
+            n: How many individuals reported, where a report may support several values or none.
 
         Raises:
             EstimationError: The counts do not fit the declared values or the number of individuals.
         """
-        if objects is None and self._mechanism.joint != "exclusive":
+        if n is None and self._mechanism.joint != "exclusive":
             raise EstimationError(
                 "The number of individuals is missing. A report of this mechanism may support several values.",
-                hint="Pass objects=, the number of reports.",
+                hint="Pass n=, the number of reports.",
             )
-        checked = check_counts(order_counts(counts, self._mechanism.labels), len(self._mechanism.labels), objects)
+        checked = check_counts(order_counts(counts, self._mechanism.labels), len(self._mechanism.labels), n)
         total = int(checked.sum())
-        if objects is not None and self._mechanism.joint == "exclusive" and total != objects:
+        if n is not None and self._mechanism.joint == "exclusive" and total != n:
             raise EstimationError(
-                "The counts sum to {total:,}, but `objects` is {objects:,}. Each report is one value.",
-                hint="Leave objects= out.",
-                objects=objects,
+                "The counts sum to {total:,}, but `n` is {n:,}. Each report is one value.",
+                hint="Leave n= out.",
+                n=n,
                 total=total,
             )
-        self._add(checked, total if objects is None else int(objects), self._mechanism.level(epsilon))
+        self._add(checked, total if n is None else int(n), self._mechanism.level(epsilon))
 
     def merge(self, other: Counts) -> None:
         """Add the counts of other individuals.
@@ -141,12 +141,12 @@ class Counts:
                 hint="Create both with the same mechanism: rx.Counts(mechanism).",
             )
         for tally in other._levels.values():
-            self._add(tally.counts, tally.objects, tally.level)
+            self._add(tally.counts, tally.n, tally.level)
 
-    def _add(self, counts: NDArray[np.int64], objects: int, level: Level) -> None:
+    def _add(self, counts: NDArray[np.int64], n: int, level: Level) -> None:
         kept = self._levels.setdefault(level, _Tally(level, np.zeros(len(self._mechanism.labels), np.int64), 0))
         kept.counts = kept.counts + counts
-        kept.objects += objects
+        kept.n += n
 
     def estimate(self, method: Method = "average") -> Result:
         """Return one estimate from all levels.
@@ -170,12 +170,11 @@ class Counts:
         """Return the shares at each level, and what each level counts for in the estimate."""
         parts = self._parts()
         if method == "average":
-            weights = [float(part.objects) for part in parts]
+            weights = [float(part.n) for part in parts]
         elif method == "precision":
             # From the noise alone: weights that looked at the estimates would bias them.
             weights = [
-                float(part.objects * part.support.gain**2 / (part.support.noise * (1 - part.support.noise)))
-                for part in parts
+                float(part.n * part.support.gain**2 / (part.support.noise * (1 - part.support.noise))) for part in parts
             ]
         else:
             raise EstimationError(
@@ -196,11 +195,11 @@ class Counts:
         The least error, some bias, no interval; like "precision" it assumes levels that do not depend on the truth.
         """
         parts = self._parts()
-        silent = None if self._mechanism.joint == "exclusive" else [part.objects - part.counts for part in parts]
+        silent = None if self._mechanism.joint == "exclusive" else [part.n - part.counts for part in parts]
         return likelihood_shares([part.counts for part in parts], [part.support for part in parts], silent)
 
     def _parts(self) -> list[Frequency]:
-        parts = [self._frequency(tally) for tally in self._ascending() if tally.objects]
+        parts = [self._frequency(tally) for tally in self._ascending() if tally.n]
         if not parts:
             raise EstimationError("There are no reports.", hint="Count some with add(reports, epsilon=1).")
         return parts
@@ -212,7 +211,7 @@ class Counts:
         return Frequency(
             labels=self._mechanism.labels,
             counts=tally.counts,
-            objects=tally.objects,
+            individuals=tally.n,
             support=self._mechanism.support(tally.level.retention),
             epsilon=tally.level.epsilon,
             joint=self._mechanism.joint,
@@ -225,8 +224,7 @@ class Counts:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts as JSON. They are as public as the reports."""
         levels = [
-            {"epsilon": str(tally.level), "objects": tally.objects, "counts": tally.counts.tolist()}
-            for tally in self._ascending()
+            {"epsilon": str(tally.level), "n": tally.n, "counts": tally.counts.tolist()} for tally in self._ascending()
         ]
         Path(path).write_text(json.dumps({"format": _FORMAT, **self._description(), "levels": levels}), "utf-8")
 
@@ -237,7 +235,7 @@ class Counts:
         try:
             content = json.loads(Path(path).read_text("utf-8"))
             found = {name: content[name] for name in ("format", *result._description())}
-            levels = [(level["counts"], level["objects"], level["epsilon"]) for level in content["levels"]]
+            levels = [(level["counts"], level["n"], level["epsilon"]) for level in content["levels"]]
         except OSError as problem:
             raise EstimationError(
                 "The counts file {path!r} cannot be read: {why}.",
@@ -257,8 +255,8 @@ class Counts:
                 hint="Pass the mechanism that they were counted with.",
                 path=str(path),
             )
-        for counts, objects, epsilon in levels:
-            result.add_counts(counts, epsilon=epsilon, objects=objects)
+        for counts, n, epsilon in levels:
+            result.add_counts(counts, epsilon=epsilon, n=n)
         return result
 
 

@@ -35,7 +35,7 @@ KINDS = (REPEATED, CHANGED, OLDER)
 
 def single_look(tables: Sequence[Pairs], mechanism: Mechanism) -> float:
     """Return the p-value of honest objects at one look that was planned before: uniform where reports are many."""
-    tables = [table for table in tables if table.objects]
+    tables = [table for table in tables if table.n]
     if not tables:
         return 1.0
     if all(table.labels for table in tables) and (mechanism.joint == "exclusive" or mechanism.symbols > 1):
@@ -55,7 +55,7 @@ def _squares(table: Pairs, mechanism: Mechanism) -> list[tuple[float, int]]:
     first = _binomials(table.news, table.both, stay)
     away = table.olds - table.both
     if mechanism.symbols > 1:
-        return [first, _binomials(table.objects - table.news, away, leave)]
+        return [first, _binomials(table.n - table.news, away, leave)]
     return [first, _arrivals(table.news - table.both, away)]
 
 
@@ -102,12 +102,12 @@ def _arrivals(left: NDArray[np.int64], arrived: NDArray[np.int64]) -> tuple[floa
 def _rarest(table: Pairs, mechanism: Mechanism) -> float:
     """Return the p-value of equal reports and of all values, each with its exact binomial law."""
     stay, leave = chances(table, mechanism)
-    over_all = _two_sided(np.array([table.objects * mechanism.symbols]), np.array([table.equal]), stay).min()
+    over_all = _two_sided(np.array([table.n * mechanism.symbols]), np.array([table.equal]), stay).min()
     if not table.labels:
         return float(over_all)
     single = min(
         _two_sided(table.news, table.both, stay).min(),
-        _two_sided(table.objects - table.news, table.olds - table.both, leave).min(),
+        _two_sided(table.n - table.news, table.olds - table.both, leave).min(),
     )
     return 2 * min(float(over_all), 2 * table.labels * float(single))
 
@@ -157,7 +157,7 @@ def every_look(tables: Sequence[Pairs], mechanism: Mechanism, levels: Sequence[L
     for table in tables:
         stake = np.log(_stake(places[table.newer] - places[table.older], len(places)))
         stay, leave = chances(table, mechanism)
-        symbols = np.array([table.objects * mechanism.symbols])
+        symbols = np.array([table.n * mechanism.symbols])
         equal = np.array([table.equal])
         sides = np.array([_capital(symbols, equal, stay, up=up)[0] for up in (True, False)]) - np.log(2)
         single = np.log(_SINGLE / (len(KINDS) * max(1, table.labels)))
@@ -165,7 +165,7 @@ def every_look(tables: Sequence[Pairs], mechanism: Mechanism, levels: Sequence[L
             np.stack([
                 _capital(table.news, table.both, stay, up=True),
                 _capital(table.news, table.both, stay, up=False),
-                _capital(table.objects - table.news, table.olds - table.both, leave, up=True),
+                _capital(table.n - table.news, table.olds - table.both, leave, up=True),
             ])
             if table.labels
             else np.empty((len(KINDS), 0))

@@ -35,7 +35,7 @@ class Frequency(Result):
 
     labels: Sequence[Any]
     counts: NDArray[np.int64]
-    objects: int
+    individuals: int
     support: Support
     epsilon: Decimal | None = None
     joint: Joint = "exclusive"
@@ -44,7 +44,7 @@ class Frequency(Result):
     @property
     def levels(self) -> dict[str, int]:
         """The one level, with all individuals."""
-        return {UNKNOWN if self.epsilon is None else epsilon_text(self.epsilon): self.objects}
+        return {UNKNOWN if self.epsilon is None else epsilon_text(self.epsilon): self.individuals}
 
     @property
     def questions(self) -> int:
@@ -54,18 +54,18 @@ class Frequency(Result):
     @property
     def value(self) -> Floats:
         """The unbiased estimate of every share: P^-1 H of the paper, in closed form."""
-        return np.asarray(self.support.debias(self.counts / self.objects))
+        return np.asarray(self.support.debias(self.counts / self.individuals))
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors.
 
-        About "objects": how far the estimate is from the share among *these* objects; only the noise is random (the
+        About "sample": how far the estimate is from the share among *these* objects; only the noise is random (the
         paper's variance). About "population": also counts that these objects are a random sample of a larger one.
         The unknown shares in the formulas are the estimated ones, pulled into 0 .. 1.
         """
         check_about(about)
         variance = report_variance(self._pulled, self._hit, self._noise, about)
-        return np.asarray(np.sqrt(variance / self.objects) / self._gain)
+        return np.asarray(np.sqrt(variance / self.individuals) / self._gain)
 
     def covariance(self, places: Sequence[int] | None = None) -> Floats:
         """Return the covariance of the estimates about these objects (the paper's last appendix), in closed form.
@@ -80,7 +80,7 @@ class Frequency(Result):
         """
         chosen = slice(None) if places is None else np.asarray(places)
         if self.joint == "exclusive":
-            return categorical_covariance(self.objects * self._pulled[chosen], self.objects, self.support)
+            return categorical_covariance(self.individuals * self._pulled[chosen], self.individuals, self.support)
         if self.joint == "independent":
             return np.diag(self.compute_std_error()[chosen] ** 2)
         raise EstimationError("The covariance is unknown for this mechanism.", hint="Use std_error of each value.")
@@ -92,20 +92,20 @@ class Frequency(Result):
         among many values few counts are distinct.
         """
         distinct, where = np.unique(self.counts, return_inverse=True)
-        value = self.support.debias(distinct / self.objects)
+        value = self.support.debias(distinct / self.individuals)
         # No share lies below 0 or above 1: there the noise alone says how far the estimate may have fallen.
         reach = [
-            (0.5 + special.ndtri(1 - tail) * np.sqrt(self.objects * chance * (1 - chance)))
-            / (self.objects * self._gain)
+            (0.5 + special.ndtri(1 - tail) * np.sqrt(self.individuals * chance * (1 - chance)))
+            / (self.individuals * self._gain)
             for chance in (self._noise, self._hit)
         ]
         if about == "population":
-            low, high = (self.support.debias(end) for end in binomial_interval(distinct, self.objects, tail))
+            low, high = (self.support.debias(end) for end in binomial_interval(distinct, self.individuals, tail))
             low = np.where(value > 1, np.minimum(low, value - reach[1]), low)
             high = np.where(value < 0, np.maximum(high, value + reach[0]), high)
             return low[where], high[where]
         low, high = (
-            end / self.objects for end in truths_interval(distinct, self.objects, self._hit, self._noise, tail)
+            end / self.individuals for end in truths_interval(distinct, self.individuals, self._hit, self._noise, tail)
         )
         none, every = high <= _ROUNDING, low >= 1 - _ROUNDING
         low = np.where(low <= 0, np.minimum(low, value - reach[0]), np.minimum(low, value))
@@ -131,7 +131,7 @@ class Frequency(Result):
                 hint="Pass method='expected'.",
                 method=method,
             )
-        silent = None if self.joint == "exclusive" else [self.objects - self.counts]
+        silent = None if self.joint == "exclusive" else [self.individuals - self.counts]
         return likelihood_shares([self.counts], [self.support], silent)
 
     @cached_property
@@ -161,8 +161,8 @@ class Combined(Derived):
 
     parts: Sequence[Result]
     weights: Sequence[float]
-    least: float = 0.0
-    most: float = 1.0
+    minimum: float = 0.0
+    maximum: float = 1.0
 
     @property
     def sources(self) -> Sequence[Result]:
@@ -174,7 +174,7 @@ class Combined(Derived):
         """The weighted sum of the parts' estimates."""
         return np.asarray(sum(weight * part.value for weight, part in self._pairs))
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors of independent parts, added in squares."""
         check_about(about)
         return np.asarray(np.sqrt(sum((weight * part.compute_std_error(about)) ** 2 for weight, part in self._pairs)))
@@ -208,13 +208,13 @@ def report_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
     return share * hit * (1 - hit) + (1 - share) * noise * (1 - noise)
 
 
-def categorical_covariance(truths: Floats, objects: int, support: Support) -> Floats:
+def categorical_covariance(truths: Floats, individuals: int, support: Support) -> Floats:
     """Return the covariance of categorical estimates, given how many objects have each of the chosen values."""
     hit, noise, gain = float(support.hit), float(support.noise), float(support.gain)
     own = truths[:, None] + truths[None, :]
-    matrix = -(own * hit * noise + (objects - own) * noise * noise)
-    np.fill_diagonal(matrix, truths * hit * (1 - hit) + (objects - truths) * noise * (1 - noise))
-    return matrix / (objects * gain) ** 2
+    matrix = -(own * hit * noise + (individuals - own) * noise * noise)
+    np.fill_diagonal(matrix, truths * hit * (1 - hit) + (individuals - truths) * noise * (1 - noise))
+    return matrix / (individuals * gain) ** 2
 
 
 def order_counts(counts: Any, labels: Sequence[Any]) -> Any:
@@ -238,8 +238,8 @@ def order_counts(counts: Any, labels: Sequence[Any]) -> Any:
     return [counts.get(label, 0) for label in labels]
 
 
-def check_counts(counts: Any, size: int, objects: int | None = None) -> NDArray[np.int64]:
-    """Return counts as integers, or reject what cannot be counts of reports, of `objects` if that is known."""
+def check_counts(counts: Any, size: int, individuals: int | None = None) -> NDArray[np.int64]:
+    """Return counts as integers, or reject what cannot be counts of reports, of `individuals` if that is known."""
     array = np.asarray(counts)
     if array.ndim != 1 or len(array) != size:
         raise EstimationError(
@@ -251,13 +251,15 @@ def check_counts(counts: Any, size: int, objects: int | None = None) -> NDArray[
     whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool(np.all(array == np.rint(array))))
     if not whole or not np.all(np.isfinite(array)) or np.any(array < 0):
         raise EstimationError("Counts must be whole numbers, at least 0.", hint="Pass a list such as [10, 20].")
-    if objects is None and array.sum() == 0:
+    if individuals is None and array.sum() == 0:
         raise EstimationError(
             "All counts are 0, so there is nothing to estimate.", hint="Add the counts of some reports."
         )
-    if objects is not None and (not isinstance(objects, int | np.integer) or objects < 1 or np.any(array > objects)):
+    if individuals is not None and (
+        not isinstance(individuals, int | np.integer) or individuals < 1 or np.any(array > individuals)
+    ):
         raise EstimationError(
-            "A count is larger than `objects`, or `objects` is not a whole number.",
-            hint="Pass the number of all reports as objects=.",
+            "A count is larger than `n`, or `n` is not a whole number.",
+            hint="Pass the number of all reports as n=.",
         )
     return array.astype(np.int64)

@@ -27,7 +27,7 @@ class Groups(dict[str | None, Result]):
         )
 
     def to_arrow(
-        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> pa.Table:
         """Return one pyarrow table with the group in its first column."""
         tables = []
@@ -36,7 +36,7 @@ class Groups(dict[str | None, Result]):
             tables.append(table.add_column(0, self.by, pa.array([group] * len(table), pa.string())))
         return pa.concat_tables(tables)
 
-    def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
+    def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:
         """Return the same in the library of the data: a pandas or polars data frame, else a pyarrow table."""
         table = self.to_arrow(confidence_level, simultaneous=simultaneous, about=about)
         return convert_frame(table, next(iter(self.values())).library)
@@ -52,7 +52,7 @@ class Groups(dict[str | None, Result]):
             for group, result in self.items()
         )
 
-    def plot(self, *, top: int | None = None, confidence_level: float = 0.95, about: About = "objects") -> Any:
+    def plot(self, *, top: int | None = None, confidence_level: float = 0.95, about: About = "sample") -> Any:
         """Draw all groups below each other, on one scale; returns matplotlib's axes, one for each."""
         try:
             import matplotlib.pyplot as plt  # noqa: PLC0415

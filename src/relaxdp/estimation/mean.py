@@ -29,8 +29,8 @@ class Mean(Result):
     is_share = False
     labels = ("mean",)
     shares: Result
-    least: float
-    most: float
+    minimum: float
+    maximum: float
 
     @property
     def sources(self) -> Sequence[Result]:
@@ -42,10 +42,10 @@ class Mean(Result):
         """The unbiased estimate, a single number."""
         return self._number(self.shares.value)
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error, rounding included; an upper bound about these objects."""
         check_about(about)
-        return np.asarray((self.most - self.least) * self.shares.compute_std_error("population")[1])
+        return np.asarray((self.maximum - self.minimum) * self.shares.compute_std_error("population")[1])
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
@@ -53,7 +53,7 @@ class Mean(Result):
         return self._number(low), self._number(high)
 
     def _number(self, shares: Floats) -> Floats:
-        return np.asarray(self.least + (self.most - self.least) * shares[1])
+        return np.asarray(self.minimum + (self.maximum - self.minimum) * shares[1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,19 +93,19 @@ class PresentMean(Measured):
         _, low, high = self.shares.value
         return self._number(high / (low + high) if low + high > 0 else 0.5)
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error, rounding included; an upper bound about these objects."""
         check_about(about)
         _, low, high = self.shares.value
-        place = np.array([(float(self.value) - self.least) / (self.most - self.least)])
+        place = np.array([(float(self.value) - self.minimum) / (self.maximum - self.minimum)])
         there = max(low + high, np.finfo(float).tiny)
-        return np.asarray((self.most - self.least) * min(1.0, float(self._spread(place)[0]) / there))
+        return np.asarray((self.maximum - self.minimum) * min(1.0, float(self._spread(place)[0]) / there))
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
         _, low, high = self.shares.value
         quantile = -float(special.ndtri(tail))
-        step = sum(0.5 * each / (part.objects * float(part.support.gain)) for each, part in self._pairs)
+        step = sum(0.5 * each / (part.n * float(part.support.gain)) for each, part in self._pairs)
         if low + high <= 0:  # as far as anybody can tell there is no number of which this could be the mean
             return self._number(0), self._number(1)
         middle = float(np.clip(high / (low + high), 0, 1))
@@ -129,11 +129,11 @@ class PresentMean(Measured):
         variance = np.zeros(len(places))
         for weight, part in self._pairs:
             of_one = present_variance(places, there, float(part.support.noise), float(part.support.gain))
-            variance += weight**2 * of_one / part.objects
+            variance += weight**2 * of_one / part.n
         return np.sqrt(variance)
 
     def _number(self, place: Any) -> Floats:
-        return np.asarray(self.least + (self.most - self.least) * place)
+        return np.asarray(self.minimum + (self.maximum - self.minimum) * place)
 
     @property
     def _pairs(self) -> list[tuple[float, Frequency]]:
@@ -172,7 +172,7 @@ class Variance(Result):
     labels = ("variance",)
     mean: Mean
     mean_of_square: Mean
-    most: float = np.inf
+    maximum: float = np.inf
 
     @property
     def sources(self) -> Sequence[Result]:
@@ -184,7 +184,7 @@ class Variance(Result):
         """The mean of the squares minus the square of the mean, corrected for that mean's own error."""
         return np.asarray(self.mean_of_square.value - self.mean.value**2 + self.mean.compute_std_error() ** 2)
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error, to first order."""
         slope = 2 * self.mean.value * self.mean.compute_std_error(about)
         return np.asarray(np.hypot(self.mean_of_square.compute_std_error(about), slope))
@@ -193,8 +193,8 @@ class Variance(Result):
         """Return ends that hold whenever both means lie in their intervals, each with half of the error."""
         low, high = self.mean.ends(tail / 2, about)
         square_low, square_high = self.mean_of_square.ends(tail / 2, about)
-        least = np.where((low < 0) & (high > 0), 0.0, np.minimum(low**2, high**2))
-        return np.asarray(square_low - np.maximum(low**2, high**2)), np.asarray(square_high - least)
+        minimum = np.where((low < 0) & (high > 0), 0.0, np.minimum(low**2, high**2))
+        return np.asarray(square_low - np.maximum(low**2, high**2)), np.asarray(square_high - minimum)
 
 
 def variance(mean: Mean, mean_of_square: Mean) -> Variance:

@@ -69,11 +69,11 @@ class Places:
         """
         places = self.counts.shape[1]
         distances = np.arange(places) - (places - 1) / 2
-        objects = self.counts.sum(axis=1)
-        used = objects > 0
-        keeps, objects = self.keeps[used, None], objects[used, None]
-        chances = self.counts[used] / objects
-        parts = objects * keeps**2 / (objects * keeps**2).sum()
+        totals = self.counts.sum(axis=1)
+        used = totals > 0
+        keeps, totals = self.keeps[used, None], totals[used, None]
+        chances = self.counts[used] / totals
+        parts = totals * keeps**2 / (totals * keeps**2).sum()
         bins = distances / keeps
         squares = (distances**2 - (1 - keeps) * (places**2 - 1) / 12) / keeps - (self.window**2 - 1) / 12
         mean, second = (float((parts * chances * each).sum()) for each in (bins, squares))
@@ -82,7 +82,7 @@ class Places:
             """Return the squared standard error of the mean of what each place counts for."""
             likely = chances if expected is None else expected[used]
             spread = (likely * each**2).sum(axis=1) - (likely * each).sum(axis=1) ** 2
-            return float((parts[:, 0] ** 2 * spread / objects[:, 0]).sum())
+            return float((parts[:, 0] ** 2 * spread / totals[:, 0]).sum())
 
         return mean, second - mean**2 + error(bins), float(np.sqrt(error(squares - 2 * mean * bins)))
 

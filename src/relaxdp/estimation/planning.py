@@ -42,7 +42,7 @@ class PlanOptions(TypedDict, total=False):
     simultaneous: bool
     encoding: str | None
     """How a number of values is encoded: by a name, "auto" for the best one at the last epsilon, None as they are."""
-    cross: Planned | None
+    crosstab: Planned | None
     """A second column of the same individuals: the plan is for a pair of values of a crosstab, both at this epsilon."""
 
 
@@ -171,17 +171,19 @@ class _PlannedInterval:
         *,
         share: float | None = None,
         confidence_level: float = 0.95,
-        about: About = "objects",
+        about: About = "sample",
         simultaneous: bool = False,
         encoding: str | None = None,
-        cross: Planned | None = None,
+        crosstab: Planned | None = None,
     ) -> None:
         self._side = Side(of, encoding)
         self._last: Decimal | None = None
-        self._other = None if cross is None else Side(cross, encoding)
+        self._other = None if crosstab is None else Side(crosstab, encoding)
         self._measure = self._side.measure
         if self._other is not None and (self._measure or self._other.measure):
-            raise PlanError("A crosstab needs two columns with declared values.", hint="Pass cross= for values only.")
+            raise PlanError(
+                "A crosstab needs two columns with declared values.", hint="Pass crosstab= for values only."
+            )
         has_share = self._measure is None or self._measure.absent is not None  # of those that are missing
         if share is not None and (not has_share or not 0 <= share <= 1):
             raise PlanError(

@@ -133,6 +133,6 @@ def draw_rows(axes: Any, labels: Sequence[str], value: Floats, low: Floats, high
 
 def intervals_named(confidence_level: float, *, simultaneous: bool, about: About, hollow: bool) -> str:
     """Return in words which intervals these are."""
-    subject = "these objects" if about == "objects" else "the population"
+    subject = "these objects" if about == "sample" else "the population"
     words = f"{100 * confidence_level:g} % intervals about {subject}{TOGETHER if simultaneous else ''}"
     return f"{words}\n(hollow: the estimate lies outside of its interval)" if hollow else words

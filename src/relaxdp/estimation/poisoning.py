@@ -46,7 +46,7 @@ class Pushed:
     label: Any
     kind: str
     """"repeated" too often, "changed" too often, or reported too often at the "older" level before another one."""
-    objects: MadeUp
+    devices: MadeUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Integrity:
     @property
     def tested(self) -> int:
         """How many objects have two reports or more."""
-        return sum(table.objects for table in self.last)
+        return sum(table.n for table in self.last)
 
     @property
     def p_value_ever(self) -> float:
@@ -113,9 +113,9 @@ class Integrity:
         """What the tested objects say, made-up ones included; None where values are not told apart."""
         kept = Counts(self.mechanism)
         for table in self.last:
-            if table.objects and table.labels:
-                kept.add_counts(table.news, epsilon=table.newer.epsilon, objects=table.objects)
-        return kept.estimate() if kept.objects else None
+            if table.n and table.labels:
+                kept.add_counts(table.news, epsilon=table.newer.epsilon, n=table.n)
+        return kept.estimate() if kept.n else None
 
     @cached_property
     def without(self) -> Result | None:
@@ -134,7 +134,7 @@ class Integrity:
     @property
     def reach(self) -> Reach | None:
         """What a liar that is not seen can move, at the highest level of the tested; None without any of them."""
-        levels = [table.newer for table in self.last if table.objects]
+        levels = [table.newer for table in self.last if table.n]
         return reach(self.mechanism, max(levels)) if levels else None
 
     @property
@@ -160,7 +160,7 @@ class Integrity:
             f"{verdict}: {self.tested:,} objects with two reports or more, p-value {self.p_value:.3g} at one look, "
             f"{self.p_value_ever:.3g} over all looks"
         ]
-        lines += [f"{each.label}: {each.kind}, {_numbers(each.objects)}" for each in self.pushed]
+        lines += [f"{each.label}: {each.kind}, {_numbers(each.devices)}" for each in self.pushed]
         lines.append(
             f"{'made up, at least' if self.is_alarm else 'that repeat whatever they send'}: {_numbers(self.made_up)}"
         )
@@ -173,13 +173,13 @@ class Integrity:
 
     def _stands_out(self, kind: int, place: int) -> bool:
         """Tell whether repeated reports support a value more often than all do, and changed ones less often."""
-        news, both, equal, objects = (
+        news, both, equal, n = (
             float(sum(each))
-            for each in zip(*((t.news[place], t.both[place], t.equal, t.objects) for t in self.last), strict=True)
+            for each in zip(*((t.news[place], t.both[place], t.equal, t.n) for t in self.last), strict=True)
         )
-        share = news / objects
+        share = news / n
         away = (both - equal * share) * (1 if KINDS[kind] == REPEATED else -1)
-        spread = equal * share * (1 - share) * (1 - equal / objects)
+        spread = equal * share * (1 - share) * (1 - equal / n)
         return KINDS[kind] == OLDER or away > -float(special.ndtri(self.false_alarms / len(self.mechanism.labels))) * (
             spread**0.5
         )
@@ -194,7 +194,7 @@ class Integrity:
             stay, leave = chances(table, self.mechanism)
             news, both = int(table.news[place]), int(table.both[place])
             if kind == OLDER:
-                cells.append((table.objects - news, int(table.olds[place]) - both, leave))
+                cells.append((table.n - news, int(table.olds[place]) - both, leave))
             else:
                 cells.append((news, both, stay) if kind == REPEATED else (news, news - both, 1 - stay))
         return _added([_fakes(*cell, tail) for cell in cells if cell[0]])
@@ -205,9 +205,9 @@ class Integrity:
         found = self.pushed
         if self._is_hash or not found:
             return None
-        parts = {kind: [each.objects for each in found if each.kind == kind] for kind in KINDS}
+        parts = {kind: [each.devices for each in found if each.kind == kind] for kind in KINDS}
         if self.mechanism.symbols > 1:  # one row may push many bits
-            return max((each.objects for each in found), key=lambda each: each.estimate)
+            return max((each.devices for each in found), key=lambda each: each.estimate)
         # Who sends one value and then another is seen at both.
         return _sum([*parts[REPEATED], max(map(_sum, (parts[CHANGED], parts[OLDER])), key=lambda each: each.estimate)])
 
@@ -224,7 +224,7 @@ class Integrity:
         found = []
         for table in self.last:
             stay, _ = chances(table, self.mechanism)
-            trials = table.objects * symbols
+            trials = table.n * symbols
             if trials:
                 hits = table.equal if up else trials - table.equal
                 found.append(_fakes(trials, hits, stay if up else 1 - stay, tail))
@@ -233,19 +233,18 @@ class Integrity:
 
     def _excess(self) -> float:
         return sum(
-            table.equal - table.objects * self.mechanism.symbols * chances(table, self.mechanism)[0]
-            for table in self.last
+            table.equal - table.n * self.mechanism.symbols * chances(table, self.mechanism)[0] for table in self.last
         )
 
 
 def integrity(
     pairs: Transitions,
     *,
-    objects: int | None = None,
+    n: int | None = None,
     levels: Sequence[Epsilon] = (),
     false_alarms: float = FALSE_ALARMS,
 ) -> Integrity:
-    """Return whether `pairs` of reports were made up. Of `objects` in all, those without a pair cannot be tested.
+    """Return whether `pairs` of reports were made up. Of `n` in all, those without a pair cannot be tested.
 
     Whoever looks more than once names all `levels` of the schedule each time. `false_alarms` is how often honest
     reports may be called made up, between 0 and 1.
@@ -260,7 +259,7 @@ def integrity(
         every_look(pairs.tables, mechanism, schedule),
         single_look(pairs.tables, mechanism),
         false_alarms,
-        None if objects is None else objects - pairs.objects,
+        None if n is None else n - pairs.n,
     )
 
 

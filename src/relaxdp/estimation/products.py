@@ -32,7 +32,7 @@ class ProductLaw:
     columns: Floats
     row_support: Support
     column_support: Support
-    objects: int
+    n: int
     about: About
 
     def ends(self, value: Floats, tail: float) -> tuple[Floats, Floats]:
@@ -41,7 +41,7 @@ class ProductLaw:
         Half a report in the cell is the continuity correction. Beyond 0 and 1, where no share lies, the ends go on with
         the law that there is at 0 and at 1.
         """
-        half = 0.5 / (self.objects * float(self.row_support.gain * self.column_support.gain))
+        half = 0.5 / (self.n * float(self.row_support.gain * self.column_support.gain))
         return self._end(value - half, tail, upper=True), self._end(value + half, tail, upper=False)
 
     def _end(self, seen: Floats, tail: float, *, upper: bool) -> Floats:
@@ -92,12 +92,12 @@ class ProductLaw:
             [row * column for row in _raw(self.row_support, order) for column in _raw(self.column_support, order)]
             for order in (2, 3)
         )
-        if self.about == "objects":  # every kind of object around its own mean
+        if self.about == "sample":  # every kind of object around its own mean
             second[0], third[0] = second[0] - 1, third[0] - 3 * second[0] + 2
         variance, skew = np.tensordot([second, third], kinds, axes=1)
         if self.about == "population":
             variance, skew = variance - share**2, skew - 3 * share * variance + 2 * share**3
-        return np.sqrt(variance / self.objects), np.asarray(skew / variance**1.5 / np.sqrt(self.objects))
+        return np.sqrt(variance / self.n), np.asarray(skew / variance**1.5 / np.sqrt(self.n))
 
     def _kinds(self, share: Floats) -> Floats:
         """Return the shares of objects with both values, the row's only, the column's only and neither.

@@ -107,11 +107,11 @@ def plan(
     schedule: Iterable[Epsilon] | None = None,
     share: float | None = None,
     confidence_level: float = 0.95,
-    about: About = "objects",
+    about: About = "sample",
     simultaneous: bool = False,
     mechanism: str | None = "auto",
     bins: int = BINS,
-    cross: Any = None,
+    crosstab: Any = None,
 ) -> Plan:
     """Plan a release: pass two of `n`, `epsilon` and `margin` and get the third.
 
@@ -131,7 +131,7 @@ def plan(
         simultaneous: Plan intervals that hold for all values at once.
         mechanism: The name of a mechanism, or "auto" for the best one at the largest epsilon.
         bins: The number of bins of a square wave, for numbers.
-        cross: The values of a second column, to plan a crosstab of both.
+        crosstab: The values of a second column, to plan a crosstab of both.
 
     Returns:
         The plan, which prints as a table and states the risk at each level.
@@ -158,7 +158,7 @@ def plan(
         "about": about,
         "simultaneous": simultaneous,
         "encoding": mechanism,
-        "cross": None if cross is None else _read_answers(cross, None, bins)[0],
+        "crosstab": None if crosstab is None else _read_answers(crosstab, None, bins)[0],
     }
     found: Literal["n", "epsilon", "margin"] = "margin"
     given = [level is not None or schedule is not None, size is not None, wanted is not None]
@@ -183,7 +183,7 @@ def plan(
     else:
         rows = compute_steps(_read_schedule(schedule, level), n=size, values=planned, margin=limit, **asked)
     levels = tuple(PlannedLevel(row.epsilon, row.margin, row.met, row.encoding) for row in rows)
-    return Plan(size, levels, found, answers, confidence_level, 1 if cross is None else 2)
+    return Plan(size, levels, found, answers, confidence_level, 1 if crosstab is None else 2)
 
 
 def _read_answers(values: Any, range: Any, bins: int) -> tuple[Any, int]:

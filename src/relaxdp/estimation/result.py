@@ -22,7 +22,7 @@ from relaxdp.mechanisms.base import Measure
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-About = Literal["objects", "population"]
+About = Literal["sample", "population"]
 
 # What noise does once in a billion times: six standard errors of a normal law.
 _NEVER = 1e-9
@@ -63,10 +63,10 @@ def label_text(label: Any) -> str:
 
 def check_about(about: str) -> None:
     """Reject a meaning of an interval that is not offered."""
-    if about not in ("objects", "population"):
+    if about not in ("sample", "population"):
         raise EstimationError(
-            "Unknown `about` {about!r}: expected 'objects' (these individuals) or 'population'.",
-            hint="Pass about='objects'.",
+            "Unknown `about` {about!r}: expected 'sample' (these individuals) or 'population'.",
+            hint="Pass about='sample'.",
             about=about,
         )
 
@@ -116,9 +116,9 @@ class Result(ABC):
     """
 
     labels: Sequence[Any]
-    least: float = 0.0
+    minimum: float = 0.0
     """The least and the most that an estimated number can be in truth."""
-    most: float = 1.0
+    maximum: float = 1.0
     most_shown: int = _SHOWN
     """How many rows are printed: the largest of more."""
     is_share: bool = True
@@ -228,11 +228,11 @@ class Result(ABC):
         """The unbiased estimates, in the order of the labels."""
 
     @abstractmethod
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors of the estimates."""
 
     def interval(
-        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> tuple[Floats, Floats]:
         """Return the confidence intervals, cut at the smallest and the largest possible number.
 
@@ -252,12 +252,12 @@ class Result(ABC):
             EstimationError: The confidence level is not between 0 and 1.
         """
         low, high = self._ends(confidence_level, simultaneous, about)
-        outside = np.clip(self.value, self.least, self.most) - self.value
+        outside = np.clip(self.value, self.minimum, self.maximum) - self.value
         low, high = low + np.minimum(outside, 0), high + np.maximum(outside, 0)
-        return np.clip(low, self.least, self.most), np.clip(high, self.least, self.most)
+        return np.clip(low, self.minimum, self.maximum), np.clip(high, self.minimum, self.maximum)
 
     def beyond(
-        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> NDArray[np.int8]:
         """Return -1 for rows that lie below what can be told at this level, 1 for those above, 0 for all others.
 
@@ -265,7 +265,7 @@ class Result(ABC):
         nothing is known but the bound that `interval` gives.
         """
         low, high = map(np.atleast_1d, self._ends(confidence_level, simultaneous, about))
-        return (low >= self.most).astype(np.int8) - (high <= self.least)
+        return (low >= self.maximum).astype(np.int8) - (high <= self.minimum)
 
     def _ends(self, confidence_level: float, simultaneous: bool, about: About) -> tuple[Floats, Floats]:
         check_about(about)
@@ -341,7 +341,7 @@ class Result(ABC):
         return self.compute_std_error()
 
     def to_rows(
-        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> list[EstimateRow]:
         """Return the estimate of each label with its error and interval, for whatever shows them."""
         asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
@@ -351,7 +351,7 @@ class Result(ABC):
         return [EstimateRow._make((*row[:-1], BEYOND.get(row[-1]))) for row in rows]
 
     def to_arrow(
-        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects"
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> pa.Table:
         """Return a pyarrow table: value (of a crosstab, both values), estimate, standard error and interval."""
         low, high = self.interval(confidence_level, simultaneous=simultaneous, about=about)
@@ -364,7 +364,7 @@ class Result(ABC):
         }
         return pa.table(columns)
 
-    def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "objects") -> Any:
+    def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:
         """Return the same in the library of the data: a pandas or polars data frame, else a pyarrow table."""
         table = self.to_arrow(confidence_level, simultaneous=simultaneous, about=about)
         return convert_frame(table, self.library)
@@ -372,12 +372,12 @@ class Result(ABC):
     def _repr_html_(self) -> str:
         shown = self.largest(self.most_shown)
         found = shown.to_rows()
-        least, most = shown.least, max(*(row.high for row in found), shown.least + 1e-9)
+        minimum, maximum = shown.minimum, max(*(row.high for row in found), shown.minimum + 1e-9)
         rows, pictures = [], []
         for row in found:
             number = f"{row.estimate:.4f}" + (f" ({row.beyond} what can be told)" if row.beyond else "")
             rows.append([*map(label_text, row.keys), number, f"{row.low:.4f} \N{EN DASH} {row.high:.4f}"])
-            places = [(np.clip(each, least, most) - least) / (most - least) for each in row[1:2] + row[3:5]]
+            places = [(np.clip(each, minimum, maximum) - minimum) / (maximum - minimum) for each in row[1:2] + row[3:5]]
             pictures.append(draw_bar(*places))
         headings = [*shown.keys, "estimate", "95 % confidence interval"]
         return format_html(headings, rows, self._describe_notes(shown), pictures)
@@ -396,7 +396,7 @@ class Result(ABC):
         top: int | None = None,
         confidence_level: float = 0.95,
         simultaneous: bool = False,
-        about: About = "objects",
+        about: About = "sample",
     ) -> Any:
         """Draw the estimates with their intervals; returns matplotlib's axes. A two-way table becomes a heat map.
 
@@ -431,14 +431,14 @@ class Derived(Result):
         return self.sources[0].keys
 
     @property
-    def least(self) -> float:  # type: ignore[override]
+    def minimum(self) -> float:  # type: ignore[override]
         """The smallest number that is possible."""
-        return self.sources[0].least
+        return self.sources[0].minimum
 
     @property
-    def most(self) -> float:  # type: ignore[override]
+    def maximum(self) -> float:  # type: ignore[override]
         """The largest number that is possible."""
-        return self.sources[0].most
+        return self.sources[0].maximum
 
     @property
     def most_shown(self) -> int:  # type: ignore[override]
@@ -464,12 +464,12 @@ class Measured(Result):
     measure: Measure
 
     @property
-    def least(self) -> float:  # type: ignore[override]
+    def minimum(self) -> float:  # type: ignore[override]
         """The lower end of the range."""
         return self.measure.least
 
     @property
-    def most(self) -> float:  # type: ignore[override]
+    def maximum(self) -> float:  # type: ignore[override]
         """The upper end of the range."""
         return self.measure.most
 
@@ -505,7 +505,7 @@ class Chosen(Derived):
         """The estimates of the chosen rows."""
         return np.asarray(np.atleast_1d(self.whole.value)[self.places])
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors of the chosen rows."""
         return np.asarray(np.atleast_1d(self.whole.compute_std_error(about))[self.places])
 

@@ -173,7 +173,7 @@ class UntilPrecise(Schedule):
     n: int
     values: int
     confidence_level: float = 0.95
-    about: About = "objects"
+    about: About = "sample"
     simultaneous: bool = False
 
     def __iter__(self) -> Iterator[Decimal]:

@@ -82,18 +82,18 @@ class Report:
         )
 
 
-def smallest_epsilon(report: Report, objects: int, delta: float) -> float:
+def smallest_epsilon(report: Report, n: int, delta: float) -> float:
     """Return the smallest epsilon that is known to hold for one publication of so many objects."""
-    if objects == 1 or report.epsilon > _NOTHING_GAINED:
+    if n == 1 or report.epsilon > _NOTHING_GAINED:
         return report.epsilon
     found = report.epsilon
-    if report.bit is not None and float((1 - report.bit**2) / 4) * objects < 3 * _MOST_VARIANCE:
-        found = min(found, _of_two_values(objects, float(report.bit), delta))
+    if report.bit is not None and float((1 - report.bit**2) / 4) * n < 3 * _MOST_VARIANCE:
+        found = min(found, _of_two_values(n, float(report.bit), delta))
     if report.cover is not None:
-        found = _of_covers([Hidden.of(report.cover)], objects, delta, found)
+        found = _of_covers([Hidden.of(report.cover)], n, delta, found)
         if report.is_covered:
             return found
-    return _of_covers(any_cover(report.epsilon, float(report.distance)), objects, delta, found)
+    return _of_covers(any_cover(report.epsilon, float(report.distance)), n, delta, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,11 @@ def any_cover(epsilon: float, distance: float) -> Iterator[Hidden]:
         clone -= width
 
 
-def _of_covers(covers: Iterable[Hidden], objects: int, delta: float, most: float) -> float:
+def _of_covers(covers: Iterable[Hidden], n: int, delta: float, most: float) -> float:
     """Return the smallest epsilon that holds for all covers, or `most` where it is not smaller."""
     found = 0.0
     for cover in covers:
-        counted = min(objects, math.ceil(_MOST_CLONES / cover.clone))
+        counted = min(n, math.ceil(_MOST_CLONES / cover.clone))
         delta_at = Totals.of(cover, counted, _CUT * delta).delta
         if delta_at(most) > delta:
             return most
@@ -177,15 +177,15 @@ class Totals:
     outside: float
 
     @classmethod
-    def of(cls, cover: Hidden, objects: int, outside: float) -> Totals:
+    def of(cls, cover: Hidden, n: int, outside: float) -> Totals:
         """Return the law of the total of the clones of all others, and of the object's own report.
 
         First how many of the others send a clone or a report that speaks for neither; the public may know that. Then
         how many of these are clones. Fewer of either kind hide less, so of each block the fewest count.
         """
         hidden = 2 * cover.clone + cover.neither
-        low, high = _window(objects - 1, hidden, outside)
-        law = _binomial(objects - 1, hidden, low, high)
+        low, high = _window(n - 1, hidden, outside)
+        law = _binomial(n - 1, hidden, low, high)
         parts = []
         for first in range(0, len(law), step := _step(len(law), _POINTS if cover.told == 1 else _ROWS)):
             parts.append(cls._given(cover, low + first, float(law[first : first + step].sum()), outside))
@@ -238,7 +238,7 @@ def _tail(trials: Floats, least: Floats) -> Floats:
     return np.where(inside, special.betainc(heads, tails, 0.5), least < 1)
 
 
-def _of_two_values(objects: int, keep: float, delta: float) -> float:
+def _of_two_values(n: int, keep: float, delta: float) -> float:
     """Return the epsilon of randomized response with two values: over all data sets, at every total.
 
     The public sees how many reported one. Given that `ones` of the others have the truth one, the odds of a total of
@@ -246,7 +246,7 @@ def _of_two_values(objects: int, keep: float, delta: float) -> float:
     zeros is worse. So a block of data sets is as bad as the one with the fewest of both.
     """
     flip = (1 - keep) / 2 * (1 - _ROUND)
-    others = min(objects, math.ceil(_MOST_VARIANCE / (flip * (1 - flip)))) - 1
+    others = min(n, math.ceil(_MOST_VARIANCE / (flip * (1 - flip)))) - 1
     outside = _CUT * delta
     wide = others * flip > _MOST_VARIANCE / 100
     step = max(1, others // (32 if wide else 400))
@@ -319,7 +319,7 @@ class Shuffled:
     """Rounded up. Never more than that of the reports."""
     delta: float
     """What may happen beside epsilon: keep it far below one in the number of objects."""
-    objects: int
+    n: int
     """How many objects are published together: the smallest group."""
     reports: Decimal
     """The epsilon of the reports: what is paid towards whoever receives them with ids."""
@@ -350,7 +350,7 @@ class Shuffled:
         return {
             "epsilon": epsilon_text(self.epsilon),
             "delta": self.delta,
-            "objects": self.objects,
+            "n": self.n,
             "report_epsilon": epsilon_text(self.reports),
             "law": self.law,
             "publications": self.publications,
@@ -367,7 +367,7 @@ class Shuffled:
         many = f"{self.publications:,} publications, each with noise of its own," if several else "one publication"
         verb, each = ("cost", " each time") if several else ("costs", "")
         return (
-            f"Towards the public, {many} of a closed group of {self.objects:,} {verb} each of them at most epsilon "
+            f"Towards the public, {many} of a closed group of {self.n:,} {verb} each of them at most epsilon "
             f"{epsilon_text(self.epsilon)} at delta {self.delta:g}; the reports themselves cost epsilon "
             f"{epsilon_text(self.reports)}{each} ({self.law})."
         )
@@ -376,7 +376,7 @@ class Shuffled:
 def shuffled(
     epsilon: Epsilon | Iterable[Epsilon],
     *,
-    objects: int | Iterable[int],
+    n: int | Iterable[int],
     delta: float | None = None,
     values: Planned | None = None,
     encoding: str | None = None,
@@ -386,7 +386,7 @@ def shuffled(
 
     `epsilon` is that of the last level, or all levels, of which the largest counts: older reports are made from newer
     ones, so that all levels of a path together tell what the last one tells. Where a level was chosen after looking at
-    reports, give the largest one that was planned. `objects` is how many are published together, or the size of every
+    reports, give the largest one that was planned. `n` is how many are published together, or the size of every
     published group, of which the smallest counts. `values` is how many values an answer can have, with the name of
     their `encoding` (as they are, where it is left out), or the mechanism; without it the bound holds for every report
     that keeps its epsilon. `delta` is by default 10^-6, or a tenth of one in so many objects where that is less.
@@ -398,11 +398,11 @@ def shuffled(
     Claim: never below the exact delta of any data set, for up to six objects with two values and four with three;
     tests/exact/estimation/test_shuffled.py.
 
-    >>> print(shuffled(4, objects=100_000, delta=1e-6, values=2).epsilon)
+    >>> print(shuffled(4, n=100_000, delta=1e-6, values=2).epsilon)
     0.08482
     """
     last = _last(epsilon)
-    few = _smallest(objects)
+    few = _smallest(n)
     share = default_delta(few) if delta is None else float(delta)
     if not 0 < share < 1:
         raise PlanError("`delta` must be between 0 and 1.", hint="Pass a small number such as delta=1e-6.")
@@ -422,18 +422,18 @@ def _last(epsilon: Epsilon | Iterable[Epsilon]) -> Decimal:
     return max(as_epsilon(level) for level in levels)
 
 
-def _smallest(objects: int | Iterable[int]) -> int:
-    sizes = list(objects) if isinstance(objects, Iterable) else [objects]
+def _smallest(n: int | Iterable[int]) -> int:
+    sizes = list(n) if isinstance(n, Iterable) else [n]
     if not sizes or not all(type(size) is int and 1 <= size <= MAX_N for size in sizes):
         raise PlanError(
-            "The size of every group must be a whole number from 1 to 10^15.", hint="Pass objects=10_000, or a list."
+            "The size of every group must be a whole number from 1 to 10^15.", hint="Pass n=10_000, or a list."
         )
     return min(sizes)
 
 
-def default_delta(objects: int) -> float:
+def default_delta(n: int) -> float:
     """Return the largest power of ten that is at most a tenth of one in so many objects, and at most 10^-6."""
-    return 10.0 ** -max(6, math.ceil(math.log10(objects)) + 1)
+    return 10.0 ** -max(6, math.ceil(math.log10(n)) + 1)
 
 
 def _report_of(values: Planned | None, encoding: str | None, last: Decimal) -> tuple[str, Report]:

@@ -60,12 +60,12 @@ def categorical_support(epsilon: Epsilon, values: int) -> Support:
     return Support.from_one_symbol(retention(release_threshold(epsilon, values)), values)
 
 
-def share_variance(support: Support, share: float, about: About = "objects") -> float:
+def share_variance(support: Support, share: float, about: About = "sample") -> float:
     """Return the variance of one object's debiased report of a value that a `share` of objects have."""
     return float(report_variance(share, float(support.hit), float(support.noise), about)) / float(support.gain) ** 2
 
 
-def place_variance(measure: Measure, keep: float, about: About = "objects", at: float = 1.0) -> float:
+def place_variance(measure: Measure, keep: float, about: About = "sample", at: float = 1.0) -> float:
     """Return the variance of what one report adds to the mean of numbers, in squares of half their range.
 
     `at` is how far from the middle of the range the numbers lie, in halves of it. 1, at either end, is the worst: there
@@ -78,7 +78,7 @@ def place_variance(measure: Measure, keep: float, about: About = "objects", at: 
     reach = (places - window) / 2
     distance = at * reach
     spread = keep * (distance**2 + (window**2 - 1) / 12 + 1 / 4) + (1 - keep) * (places**2 - 1) / 12
-    if about == "objects":
+    if about == "sample":
         spread -= (keep * distance) ** 2
     return spread / (keep * reach) ** 2
 

@@ -1,6 +1,6 @@
 """Tail probabilities of a count of supporting reports, and the intervals that come from inverting them.
 
-Of `objects` objects, `truths` support a value with probability `hit` and the others with probability `noise`. The count
+Of `n` objects, `truths` support a value with probability `hit` and the others with probability `noise`. The count
 is a sum of two binomials. Its saddlepoint is the root of a quadratic, so its tails cost the same for ten objects as
 for ten million. With all objects alike (`hit` = `noise`) it is one binomial, whose tails are scipy's.
 """
@@ -24,21 +24,21 @@ _STEPS = 12  # many more than it takes
 _ALMOST = 1 - 2.0**-53
 
 
-def lower_tail(count: Floats, truths: Floats, objects: float, hit: float, noise: float) -> Floats:
+def lower_tail(count: Floats, truths: Floats, n: float, hit: float, noise: float) -> Floats:
     """Return P(C <= count) by the Lugannani-Rice formula with a continuity correction; exact at count 0."""
-    return _tail(np.asarray(count, float) + 0.5, truths, objects, hit, noise, at_most=True)
+    return _tail(np.asarray(count, float) + 0.5, truths, n, hit, noise, at_most=True)
 
 
-def upper_tail(count: Floats, truths: Floats, objects: float, hit: float, noise: float) -> Floats:
+def upper_tail(count: Floats, truths: Floats, n: float, hit: float, noise: float) -> Floats:
     """Return P(C >= count)."""
-    return _tail(np.asarray(count, float) - 0.5, truths, objects, hit, noise, at_most=False)
+    return _tail(np.asarray(count, float) - 0.5, truths, n, hit, noise, at_most=False)
 
 
-def _tail(cut: Floats, truths: Floats, objects: float, hit: float, noise: float, *, at_most: bool) -> Floats:
-    others = objects - truths
+def _tail(cut: Floats, truths: Floats, n: float, hit: float, noise: float, *, at_most: bool) -> Floats:
+    others = n - truths
     mean = truths * hit + others * noise
     variance = truths * hit * (1 - hit) + others * noise * (1 - noise)
-    inside = np.clip(cut, 0.25, objects - 0.25)
+    inside = np.clip(cut, 0.25, n - 0.25)
     x = _saddlepoint(inside, truths, others, hit, noise)
     t = np.log(x)
     cumulant = special.xlog1py(truths, hit * (x - 1)) + special.xlog1py(others, noise * (x - 1))
@@ -56,11 +56,11 @@ def _tail(cut: Floats, truths: Floats, objects: float, hit: float, noise: float,
     none = np.exp(truths * special.log1p(-hit) + others * special.log1p(-noise))
     every = np.exp(truths * np.log(hit) + others * np.log(noise))
     if at_most:
-        tail = np.where(cut < 1, none, np.where(cut > objects - 1, 1 - every, tail))
-        tail = np.where(cut < 0, 0.0, np.where(cut > objects, 1.0, tail))
+        tail = np.where(cut < 1, none, np.where(cut > n - 1, 1 - every, tail))
+        tail = np.where(cut < 0, 0.0, np.where(cut > n, 1.0, tail))
     else:
-        tail = np.where(cut > objects - 1, every, np.where(cut < 1, 1 - none, tail))
-        tail = np.where(cut > objects, 0.0, np.where(cut < 0, 1.0, tail))
+        tail = np.where(cut > n - 1, every, np.where(cut < 1, 1 - none, tail))
+        tail = np.where(cut > n, 0.0, np.where(cut < 0, 1.0, tail))
     return np.clip(tail, 0.0, 1.0)
 
 
@@ -77,7 +77,7 @@ def _saddlepoint(count: Floats, truths: Floats, others: Floats, hit: float, nois
     return np.asarray(x, float)
 
 
-def truths_interval(count: Any, objects: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats]:
+def truths_interval(count: Any, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats]:
     """Return the least and greatest number of truths that make `count` not too rare: each tail above `tail`.
 
     Both tails are monotone in the number of truths, so the ends are where they cross `tail` (as real numbers, in
@@ -88,32 +88,32 @@ def truths_interval(count: Any, objects: int, hit: float, noise: float, tail: fl
     counts = np.asarray(count, float)
     hit = min(hit, _ALMOST)  # at a very large epsilon the number that is nearest to it is 1, and has no logarithm
     low = _least_truths(
-        lambda seen, k: upper_tail(seen, k, objects, hit, noise), counts, tail, objects,
-        *_normal_end(counts - 0.5, objects, hit, noise, tail),
+        lambda seen, k: upper_tail(seen, k, n, hit, noise), counts, tail, n,
+        *_normal_end(counts - 0.5, n, hit, noise, tail),
     )  # fmt: skip
     # The same from the other end: how many objects have the value not, given how many reports do not support it.
-    high = objects - _least_truths(
-        lambda seen, k: lower_tail(seen, objects - k, objects, hit, noise), counts, tail, objects,
-        *_normal_end(objects - counts - 0.5, objects, 1 - noise, 1 - hit, tail),
+    high = n - _least_truths(
+        lambda seen, k: lower_tail(seen, n - k, n, hit, noise), counts, tail, n,
+        *_normal_end(n - counts - 0.5, n, 1 - noise, 1 - hit, tail),
     )  # fmt: skip
     return low, high
 
 
-def _normal_end(cut: Floats, objects: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
+def _normal_end(cut: Floats, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
     """Return the least number of truths if the count were normal, the count's standard deviation there, and the gain.
 
     It is the smaller root of (away - gain k)^2 = quantile^2 variance, with a variance that is linear in k.
     """
     quantile, gain, silent = special.ndtri(tail), hit - noise, noise * (1 - noise)
-    growth, away = hit * (1 - hit) - silent, cut - objects * noise
+    growth, away = hit * (1 - hit) - silent, cut - n * noise
     half = gain * away + quantile**2 * growth / 2
-    spread = np.maximum(half**2 - gain**2 * (away**2 - quantile**2 * objects * silent), 0)
-    end = np.clip((half - np.sqrt(spread)) / gain**2, 0, objects)
-    return end, np.sqrt(objects * silent + growth * end), gain
+    spread = np.maximum(half**2 - gain**2 * (away**2 - quantile**2 * n * silent), 0)
+    end = np.clip((half - np.sqrt(spread)) / gain**2, 0, n)
+    return end, np.sqrt(n * silent + growth * end), gain
 
 
 def _least_truths(
-    chance: Any, counts: Floats, tail: float, objects: int, start: Floats, deviation: Floats, gain: float
+    chance: Any, counts: Floats, tail: float, n: int, start: Floats, deviation: Floats, gain: float
 ) -> Floats:
     """Return the least k in [0, objects] with `chance(counts, k)` > `tail`, which is monotone; rounded outwards (down).
 
@@ -125,29 +125,29 @@ def _least_truths(
     def missing(k: Floats) -> Floats:
         return np.asarray(special.ndtri(tail) - special.ndtri(np.clip(chance(counts, k), 1e-300, 1 - 1e-16)))
 
-    near, place, left = _NEAR * objects, start, missing(start)
+    near, place, left = _NEAR * n, start, missing(start)
     step = left * deviation / gain
     for _ in range(_STEPS):
-        following = np.clip(place + step, 0, objects)
+        following = np.clip(place + step, 0, n)
         rest = missing(following)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(rest == left, 0.0, rest * (following - place) / (left - rest))
         place, left = following, rest
         if np.all(np.abs(step) < near / 4):
             break
-    below, above = np.clip(place - near / 2, 0, objects), np.clip(place + near / 2, 0, objects)
+    below, above = np.clip(place - near / 2, 0, n), np.clip(place + near / 2, 0, n)
     is_enough = chance(counts, above) > tail
-    is_there = ((below == 0) | (chance(counts, below) <= tail)) & (is_enough | (above == objects))
-    found = np.where(is_enough, below, objects)
+    is_there = ((below == 0) | (chance(counts, below) <= tail)) & (is_enough | (above == n))
+    found = np.where(is_enough, below, n)
     lost = ~is_there | (deviation < _SMOOTH)
     if np.any(lost):
-        found[lost] = _bisect(lambda k: chance(counts[lost], k) > tail, (int(lost.sum()),), objects)
+        found[lost] = _bisect(lambda k: chance(counts[lost], k) > tail, (int(lost.sum()),), n)
     return found
 
 
-def _bisect(enough: Any, shape: tuple[int, ...], objects: int) -> Floats:
+def _bisect(enough: Any, shape: tuple[int, ...], n: int) -> Floats:
     """Return the least k in [0, objects] with `enough(k)`, which is monotone; rounded outwards (down)."""
-    low, high = np.zeros(shape), np.full(shape, float(objects))
+    low, high = np.zeros(shape), np.full(shape, float(n))
     at_zero = enough(low)
     for _ in range(60):
         middle = (low + high) / 2
@@ -156,12 +156,10 @@ def _bisect(enough: Any, shape: tuple[int, ...], objects: int) -> Floats:
     return np.where(at_zero, 0.0, low)
 
 
-def binomial_interval(count: Any, objects: int, tail: float) -> tuple[Floats, Floats]:
+def binomial_interval(count: Any, n: int, tail: float) -> tuple[Floats, Floats]:
     """Return the exact (Clopper-Pearson) interval of a binomial probability."""
     counts = np.asarray(count, float)
     with np.errstate(invalid="ignore"):
-        low = np.where(counts > 0, special.betaincinv(np.maximum(counts, 1), objects - counts + 1, tail), 0.0)
-        high = np.where(
-            counts < objects, special.betaincinv(counts + 1, np.maximum(objects - counts, 1), 1 - tail), 1.0
-        )
+        low = np.where(counts > 0, special.betaincinv(np.maximum(counts, 1), n - counts + 1, tail), 0.0)
+        high = np.where(counts < n, special.betaincinv(counts + 1, np.maximum(n - counts, 1), 1 - tail), 1.0)
     return low, high

@@ -83,7 +83,7 @@ class Pairs:
     """As `count_pairs` returns them."""
 
     @property
-    def objects(self) -> int:
+    def n(self) -> int:
         """How many objects have both reports."""
         return int(self.numbers[0])
 
@@ -129,7 +129,7 @@ class Transitions:
     >>> from relaxdp import Categorical
     >>> pairs = Transitions(Categorical(["no", "yes"]))
     >>> pairs.add(["no", "yes"], ["no", "no"], older_epsilon=1, newer_epsilon=2)
-    >>> pairs.objects
+    >>> pairs.n
     2
     """
 
@@ -141,9 +141,9 @@ class Transitions:
         self._moved: dict[tuple[Level, Level], Integers] = {}
 
     @property
-    def objects(self) -> int:
+    def n(self) -> int:
         """How many objects have a pair."""
-        return sum(int(table.objects) for table in self.last)
+        return sum(int(table.n) for table in self.last)
 
     @property
     def tables(self) -> list[Pairs]:
@@ -173,7 +173,7 @@ class Transitions:
             part = slice(start, start + step)
             self._count(self._levels(older_epsilon, newer_epsilon), older[part], newer[part])
 
-    def add_objects(self, reports: Sequence[Any], *, epsilons: Sequence[Epsilon]) -> None:
+    def add_individuals(self, reports: Sequence[Any], *, epsilons: Sequence[Epsilon]) -> None:
         """Count columns of reports of the same objects at growing levels, a column for each, oldest first."""
         packed = [pack_reports(self.mechanism, *self.mechanism.read(column)) for column in reports]
         if len(packed) != len(epsilons) or len({len(each) for each in packed}) != 1:

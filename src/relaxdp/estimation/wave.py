@@ -48,15 +48,15 @@ class PlaceMean(Measured):
         """The unbiased estimate, a single number."""
         return self._number(self._centred)
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error, rounding included."""
         check_about(about)
         return np.asarray(self._error(self._centred, about) * self._step)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
-        quantile = -float(special.stdtrit(_freedom(self.shares.objects, self.shares.objects * (1 - self._keep)), tail))
-        jump = 0.5 / (self.shares.objects * self._keep)
+        quantile = -float(special.stdtrit(_freedom(self.shares.n, self.shares.n * (1 - self._keep)), tail))
+        jump = 0.5 / (self.shares.n * self._keep)
         sides = np.array([-1.0, 1.0])
         bound = 2 * (quantile * self._error(np.linspace(-self._reach, self._reach, 65), about).max() + jump)
         near, far = np.zeros(2), np.full(2, bound)
@@ -82,7 +82,7 @@ class PlaceMean(Measured):
 
     @cached_property
     def _step(self) -> float:
-        return (self.most - self.least) / (2 * self._reach)
+        return (self.maximum - self.minimum) / (2 * self._reach)
 
     @cached_property
     def _centred(self) -> float:
@@ -93,7 +93,7 @@ class PlaceMean(Measured):
     def _moments(self) -> Floats:
         """The means of the places' distances from their middle, and of the squares of these."""
         distances = np.arange(self._places) - (self._places - 1) / 2
-        return np.asarray(np.array([distances, distances**2]) @ self.shares.counts / self.shares.objects)
+        return np.asarray(np.array([distances, distances**2]) @ self.shares.counts / self.shares.n)
 
     def _error(self, mean: Any, about: About) -> Any:
         """Return the standard error in bins if this were the mean."""
@@ -101,14 +101,14 @@ class PlaceMean(Measured):
         mean = np.clip(mean, -self._reach, self._reach)
         # The second moment if all numbers were the mean: what is more in the reports is the numbers' own spread.
         window, noise = (self.window**2 - 1) / 12, (self._places**2 - 1) / 12
-        least = keep * (mean**2 + window) + (1 - keep) * noise
-        second = np.maximum(self._moments[1], least)
-        if about == "objects":  # without that spread; a number between two bins has at most a quarter by its rounding
-            second = second - keep * (second - least) + keep**2 / 4
-        return np.sqrt((second - (keep * mean) ** 2) / self.shares.objects) / keep
+        minimum = keep * (mean**2 + window) + (1 - keep) * noise
+        second = np.maximum(self._moments[1], minimum)
+        if about == "sample":  # without that spread; a number between two bins has at most a quarter by its rounding
+            second = second - keep * (second - minimum) + keep**2 / 4
+        return np.sqrt((second - (keep * mean) ** 2) / self.shares.n) / keep
 
     def _number(self, centred: float) -> Floats:
-        return np.asarray((self.least + self.most) / 2 + self._step * centred)
+        return np.asarray((self.minimum + self.maximum) / 2 + self._step * centred)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,14 +133,16 @@ class Distribution(Measured):
     def mean(self) -> Result:
         """The mean, unbiased."""
         means = [PlaceMean(part, self.measure, self._window) for part in self.parts]
-        return means[0] if len(means) == 1 else Combined(means, self.weights, least=self.least, most=self.most)
+        return (
+            means[0] if len(means) == 1 else Combined(means, self.weights, minimum=self.minimum, maximum=self.maximum)
+        )
 
     @property
     def value(self) -> Floats:
         """The unbiased estimate of the mean."""
         return self.mean.value
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error of the mean, rounding included."""
         return self.mean.compute_std_error(about)
 
@@ -164,19 +166,19 @@ class Distribution(Measured):
 
     def share(self, low: float, high: float) -> Part:
         """Return the share of the numbers from `low` to `high`."""
-        if not self.least <= low < high <= self.most:
+        if not self.minimum <= low < high <= self.maximum:
             raise EstimationError(
                 "The part of the range must go from a lower to a higher number within {low:g} and {high:g}.",
                 hint="Pass two numbers such as share({low:g}, {high:g}).",
-                low=self.least,
-                high=self.most,
+                low=self.minimum,
+                high=self.maximum,
             )
         return Part(self, float(low), float(high))
 
     @property
     def points(self) -> Floats:
         """The bins: the numbers to which others are rounded, at equal distances."""
-        return np.linspace(self.least, self.most, self.places.bins)
+        return np.linspace(self.minimum, self.maximum, self.places.bins)
 
     def histogram(self, *, smooth: bool = True) -> Floats:
         """Return the share of each bin, without an interval.
@@ -191,7 +193,7 @@ class Distribution(Measured):
         """The variance of the numbers."""
         return Spread(self)
 
-    def plot(self, axes: Any = None, *, confidence_level: float = 0.95, about: About = "objects", **_: Any) -> Any:
+    def plot(self, axes: Any = None, *, confidence_level: float = 0.95, about: About = "sample", **_: Any) -> Any:
         """Draw the smooth distribution, the mean and its interval; returns matplotlib's axes."""
         from relaxdp.estimation.plot import plot_distribution  # noqa: PLC0415
 
@@ -241,7 +243,7 @@ class _Asked(Result):
         """The distribution."""
         return (self.whole,)
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the width of a 95 % interval in standard errors of a normal law."""
         low, high = self.ends(0.025, about)
         return np.asarray((high - low) / (2 * _NORMAL))
@@ -268,16 +270,16 @@ class Spread(Result):
         return (self.whole,)
 
     @property
-    def most(self) -> float:  # type: ignore[override]
+    def maximum(self) -> float:  # type: ignore[override]
         """The variance of numbers that lie half at one end of the range and half at the other."""
-        return float((self.whole.most - self.whole.least) ** 2 / 4)
+        return float((self.whole.maximum - self.whole.minimum) ** 2 / 4)
 
     @property
     def value(self) -> Floats:
         """The unbiased estimate, but for rounding."""
         return np.array([(self._moments[1] - 1 / 6) * self._square])
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error: that in the reports, or what is to be expected where few of them show none."""
         check_about(about)
         places = self.whole.places
@@ -286,7 +288,7 @@ class Spread(Result):
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut."""
-        reach = -float(special.stdtrit(_freedom(*self._objects), tail)) * self.compute_std_error(about)
+        reach = -float(special.stdtrit(_freedom(*self._n), tail)) * self.compute_std_error(about)
         middle = self._moments[1] * self._square
         return middle - self._square / 4 - reach, middle + reach
 
@@ -295,7 +297,7 @@ class Spread(Result):
         return self.whole.places.moments()
 
     @property
-    def _objects(self) -> tuple[float, float]:
+    def _n(self) -> tuple[float, float]:
         """How many reports there are, and how many of them are noise."""
         counts = self.whole.places.counts.sum(axis=1)
         return float(counts.sum()), float(counts @ (1 - self.whole.places.keeps))
@@ -326,14 +328,14 @@ class Quantiles(_Asked):
         return ["median" if each == 0.5 else f"quantile {each:g}" for each in self.probabilities]
 
     @property
-    def least(self) -> float:  # type: ignore[override]
+    def minimum(self) -> float:  # type: ignore[override]
         """The lower end of the range."""
-        return self.whole.least
+        return self.whole.minimum
 
     @property
-    def most(self) -> float:  # type: ignore[override]
+    def maximum(self) -> float:  # type: ignore[override]
         """The upper end of the range."""
-        return self.whole.most
+        return self.whole.maximum
 
     @property
     def value(self) -> Floats:
@@ -387,7 +389,7 @@ class Part(_Asked):
         """The likeliest share."""
         numbers, sums = self.whole.cumulative
         start, stop = np.interp([self.low, self.high], numbers, sums)
-        whole = (0.0 if self.low <= self.whole.least else start, 1.0 if self.high >= self.whole.most else stop)
+        whole = (0.0 if self.low <= self.whole.minimum else start, 1.0 if self.high >= self.whole.maximum else stop)
         return np.array([whole[1] - whole[0]])
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
@@ -403,13 +405,13 @@ class Part(_Asked):
         return np.array([low]), np.array([high])
 
 
-def _freedom(objects: float, noise: float) -> float:
+def _freedom(n: float, noise: float) -> float:
     """Return the degrees of freedom of a mean of so many places, so many of which are noise.
 
     Few reports of noise, far from all others, have heavier tails than a normal law: those of a Student's law with the
     same fourth moment as so many uniform places.
     """
-    return max(1, min(objects - 1, 4 + 3.3 * noise))
+    return max(1, min(n - 1, 4 + 3.3 * noise))
 
 
 def _last(first: int, stop: int, holds: Callable[[int], bool]) -> int | None:

@@ -42,5 +42,5 @@ def told_by(connection: Connection, purchase: Purchase) -> wire.Told:
     low, high = shown.interval()
     numbers = [np.atleast_1d(each).tolist() for each in (shown.value, low, high)]
     rows = [wire.ToldRow(typed(label), *each) for label, *each in zip(shown.labels, *numbers, strict=True)]
-    ends = None if found.is_share else (found.least, found.most)
-    return wire.Told(objects=counts.objects, values=len(found.labels), range=ends, rows=rows)
+    ends = None if found.is_share else (found.minimum, found.maximum)
+    return wire.Told(objects=counts.n, values=len(found.labels), range=ends, rows=rows)

@@ -53,7 +53,7 @@ class Decoded(Result):
         """The unbiased estimates."""
         return self.estimate.value
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors."""
         return self.estimate.compute_std_error(about)
 
@@ -134,9 +134,9 @@ class _Words(Result):
     def value(self) -> Floats:
         return self.fit.value
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         check_about(about)
-        return np.sqrt(self.fit.variance if about == "objects" else self.fit.population_variance)
+        return np.sqrt(self.fit.variance if about == "sample" else self.fit.population_variance)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         reach = -float(special.ndtri(tail)) * self.compute_std_error(about)
@@ -150,15 +150,15 @@ def _decode_boolean(counts: RapporCounts, method: Method) -> Decoded:
         if totals.sum():
             part = Frequency(["true"], np.atleast_1d(ones.sum()), int(totals.sum()), support, joint="independent")
             parts.append(part)
-            precisions.append(part.objects * compute_precision(support))
+            precisions.append(part.n * compute_precision(support))
     if not parts:
         raise RapporError("There are no reports to decode.", hint="Add reports first, such as counts.add(...).")
     part = parts[0]
     if len(parts) == 1:
-        chance = special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.objects, float(part.support.noise))
+        chance = special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.n, float(part.support.noise))
         chance = np.where(part.counts == 0, 1.0, chance)
         return Decoded(part, np.clip(part.value, 0, 1), np.asarray(chance), counts.devices)
-    weights = [float(each.objects) for each in parts] if method == "average" else precisions
+    weights = [float(each.n) for each in parts] if method == "average" else precisions
     shares = [weight / sum(weights) for weight in weights]
     combined = Combined(parts, shares)
     spread = sum(share**2 / each for share, each in zip(shares, precisions, strict=True))

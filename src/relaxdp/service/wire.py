@@ -24,7 +24,7 @@ EpsilonText = Annotated[str, Meta(max_length=80, description="An epsilon as deci
 
 Label = str | int
 
-About = Literal["objects", "population"]
+About = Literal["sample", "population"]
 
 Method = Literal["average", "precision"]
 
@@ -52,7 +52,7 @@ class Target(Struct, frozen=True, forbid_unknown_fields=True):
     half_width: float
     confidence_level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
     simultaneous: bool = False
-    about: About = "objects"
+    about: About = "sample"
     method: Method = "average"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from relaxdp.errors import UnknownColumnError
 from relaxdp.estimation.counts import Counts, Method
-from relaxdp.estimation.cross import CrossTable, pooled
+from relaxdp.estimation.crosstab import Crosstab, pooled
 from relaxdp.estimation.result import Result
 from relaxdp.tables.counted_cells import Cells, Integers, check_ids, database
 from relaxdp.tables.packed_counting import count_packed, count_packed_pairs, is_packed
@@ -34,7 +34,7 @@ class Tally:
     @property
     def objects(self) -> int:
         """How many objects were counted."""
-        return sum(counts.objects for _, counts in self.groups)
+        return sum(counts.n for _, counts in self.groups)
 
     @property
     def levels(self) -> dict[str, int]:
@@ -50,12 +50,12 @@ class PairTally:
 
     rows: Axis
     columns: Axis
-    tables: dict[tuple[str, str], CrossTable]
+    tables: dict[tuple[str, str], Crosstab]
 
     @property
     def objects(self) -> int:
         """How many objects have a report in both columns."""
-        return sum(table.objects for table in self.tables.values())
+        return sum(table.n for table in self.tables.values())
 
     def estimate(self, method: Method = "average") -> Result:
         """Return one estimate from all pairs of levels; the methods are those of `Counts.estimate`."""
@@ -98,25 +98,25 @@ def count_pairs(
     paths: Sequence[Path],
     *,
     column: str | None = None,
-    cross: str,
+    crosstab: str,
     told: Sequence[Path] = (),
     memory_limit: str = MEMORY_LIMIT,
 ) -> PairTally:
     """Count the pairs of two released columns. They may stand in different files: the ids bring them together."""
-    return count_opened_pairs(_whole_files(paths, told), column=column, cross=cross, memory_limit=memory_limit)
+    return count_opened_pairs(_whole_files(paths, told), column=column, crosstab=crosstab, memory_limit=memory_limit)
 
 
 def count_opened_pairs(
-    files: list[ReleasedFile], *, column: str | None = None, cross: str, memory_limit: str = MEMORY_LIMIT
+    files: list[ReleasedFile], *, column: str | None = None, crosstab: str, memory_limit: str = MEMORY_LIMIT
 ) -> PairTally:
     """Count the pairs of files that are open, or of frames in their place."""
-    names = [file.pair_names(column, cross) for file in files]
-    for place, wanted in enumerate((column, cross)):
+    names = [file.pair_names(column, crosstab) for file in files]
+    for place, wanted in enumerate((column, crosstab)):
         if not any(pair[place] for pair in names):
-            what = f"column {wanted!r}" if wanted else f"other column than {cross!r}"
+            what = f"column {wanted!r}" if wanted else f"other column than {crosstab!r}"
             raise UnknownColumnError(
                 "A crosstab needs two released columns, and there is no {what}.",
-                hint="Pass cross= with the name of another released column.",
+                hint="Pass crosstab= with the name of another released column.",
                 what=what,
             )
     rows, columns = (axis_of(files, [pair[place] for pair in names]) for place in (0, 1))
@@ -132,7 +132,7 @@ def count_opened_pairs(
         for two, (column_level, column_epsilon) in enumerate(columns.levels.items()):
             counts = table[one, :, two, :]
             if counts.any():
-                tables[epsilon_text(row_epsilon), epsilon_text(column_epsilon)] = CrossTable(
+                tables[epsilon_text(row_epsilon), epsilon_text(column_epsilon)] = Crosstab(
                     rows=rows.labels,
                     columns=columns.labels,
                     counts=counts,

@@ -31,7 +31,7 @@ def estimate(
     column: str | int | None = None,
     *,
     by: None = None,
-    cross: str | int | None = None,
+    crosstab: str | int | None = None,
     method: Method = "average",
     description: Any = None,
     mechanism: Mechanism | None = None,
@@ -47,7 +47,7 @@ def estimate(
     column: str | int | None = None,
     *,
     by: str | int | None = None,
-    cross: str | int | None = None,
+    crosstab: str | int | None = None,
     method: Method = "average",
     description: Any = None,
     mechanism: Mechanism | None = None,
@@ -60,7 +60,7 @@ def estimate(
             Each individual counts once, at its highest level.
         column: The released column, where there are several.
         by: A pass-through column, for an estimate of each of its groups.
-        cross: A second released column, for a crosstab.
+        crosstab: A second released column, for a crosstab.
         method: "average" or "precision", see `Counts.estimate`. They differ where individuals have different levels.
         description: The data as it was released; for a list, a list. Pass it for data that has lost its description,
             or whose rows were chosen without looking at reports. Data that describes itself cannot be overruled.
@@ -91,9 +91,9 @@ def estimate(
     sources = list(source) if isinstance(source, list | tuple) else [source]
     if not sources:
         raise EstimationError("The list of data is empty.", hint="Pass a Release, a released file or a data frame.")
-    if by is not None and cross is not None:
-        raise EstimationError("`by` and `cross` cannot be combined.", hint="Pass one of them.", option="by")
-    found = _estimate(sources, column, by, cross, method, description, mechanism, epsilon)
+    if by is not None and crosstab is not None:
+        raise EstimationError("`by` and `crosstab` cannot be combined.", hint="Pass one of them.", option="by")
+    found = _estimate(sources, column, by, crosstab, method, description, mechanism, epsilon)
     library = getattr(sources[0], "library", None)  # of a `Release`
     for result in found.values() if isinstance(found, Groups) else [found]:
         result.set_library(library if library in ("pandas", "polars") else get_library(sources[0]))
@@ -101,12 +101,19 @@ def estimate(
 
 
 def _estimate(
-    sources: list[Any], column: Any, by: Any, cross: Any, method: Method, description: Any, mechanism: Any, epsilon: Any
+    sources: list[Any],
+    column: Any,
+    by: Any,
+    crosstab: Any,
+    method: Method,
+    description: Any,
+    mechanism: Any,
+    epsilon: Any,
 ) -> Result | Groups:
     tables = [_unwrap(each) for each in sources]
     texts = {id(table): _name_by_text(table) for table in tables}  # a frame that is named twice stays one
     numbers, tables = any(found for _, found in texts.values()), [texts[id(table)][0] for table in tables]
-    wanted: list[Any] = [as_text(name) if numbers else name for name in (column, by, cross)]
+    wanted: list[Any] = [as_text(name) if numbers else name for name in (column, by, crosstab)]
     for name in wanted:
         if name is not None:
             check_name(name)
@@ -118,7 +125,7 @@ def _estimate(
                 "`mechanism` and `epsilon` are only valid for data frames.",
                 hint="Pass description= with a file that describes itself.",
             )
-        counted: Any = count(tables, which, by=group, cross=second, description=description)
+        counted: Any = count(tables, which, by=group, crosstab=second, description=description)
         if second is not None:
             return counted.estimate(method)  # type: ignore[no-any-return]
         found = {name: counts.estimate(method) for name, counts in counted.groups}
@@ -132,7 +139,7 @@ def _estimate(
                 "A crosstab of Spark DataFrames is not supported.", hint="Write them to Parquet, and pass the path."
             )
         return estimate_spark(tables, said, column=which, by=group, method=method)
-    return estimate_frames(tables, said, column=which, by=group, cross=second, method=method)
+    return estimate_frames(tables, said, column=which, by=group, crosstab=second, method=method)
 
 
 def count(
@@ -140,7 +147,7 @@ def count(
     column: str | None = None,
     *,
     by: str | None = None,
-    cross: str | None = None,
+    crosstab: str | None = None,
     description: FileName | Sequence[FileName] | None = (),
 ) -> Tally | PairTally:
     """Count released files, by group and level: everything is estimated from these counts.
@@ -151,7 +158,7 @@ def count(
         files: A released file or a `Release` that wrote one, or several.
         column: The released column, where there are several.
         by: A pass-through column, for the counts of each group.
-        cross: A second released column, for a crosstab.
+        crosstab: A second released column, for a crosstab.
         description: The file as it was released, for files without a description or with chosen rows.
 
     Returns:
@@ -161,14 +168,14 @@ def count(
         EstimationError: `files` are not files.
         TableFileError: A file is missing or cannot be read.
     """
-    if by is not None and cross is not None:
-        raise EstimationError("`by` and `cross` cannot be combined.", hint="Pass one of them.", option="by")
+    if by is not None and crosstab is not None:
+        raise EstimationError("`by` and `crosstab` cannot be combined.", hint="Pass one of them.", option="by")
     with ExitStack() as stack:
         paths, told = (
             [stack.enter_context(fetch_file(each)) for each in _list_files(some)] for some in (files, description)
         )
-        if cross is not None:
-            return count_pairs(paths, column=column, cross=cross, told=told)
+        if crosstab is not None:
+            return count_pairs(paths, column=column, crosstab=crosstab, told=told)
         return count_files(paths, column=column, by=by, told=told)
 
 

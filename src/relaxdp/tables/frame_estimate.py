@@ -68,14 +68,14 @@ def estimate_frames(
     *,
     column: str | None,
     by: str | None,
-    cross: str | None,
+    crosstab: str | None,
     method: Method,
 ) -> Result | Groups:
     """Return the estimate from frames, of which `said` is what a person said about them instead of themselves."""
-    wanted = [name for name in (column, by, cross) if name is not None]
+    wanted = [name for name in (column, by, crosstab) if name is not None]
     files = _open_frames(natives, said, wanted)
-    if cross is not None:
-        return count_opened_pairs(files, column=column, cross=cross).estimate(method)
+    if crosstab is not None:
+        return count_opened_pairs(files, column=column, crosstab=crosstab).estimate(method)
     groups = count_opened(files, column=column, by=by).groups
     found = {group: counts.estimate(method) for group, counts in groups}
     return Groups(by, found) if by is not None else found[None]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import EstimationError, MetadataError
 from relaxdp.estimation.counts import Counts
-from relaxdp.estimation.cross import CrossTable, JointCounts
+from relaxdp.estimation.crosstab import Crosstab, JointCounts
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.packed import Codes, code_dtype
 from relaxdp.sampling.stream import Words
@@ -41,9 +41,9 @@ def count_packed(
         for kept, level, reports in split(batch.rename_columns(["kept", "level", "report"])):
             if level < 0:
                 raise _repeated()
-            counts, objects = count_reports(axis.mechanism, reports, axis.name)
+            counts, n = count_reports(axis.mechanism, reports, axis.name)
             group = groups.setdefault(kept, Counts(axis.mechanism))
-            group.add_counts(counts, epsilon=levels[level], objects=objects)
+            group.add_counts(counts, epsilon=levels[level], n=n)
         if len(groups) > MOST_GROUPS:
             raise EstimationError(
                 "The column {by!r} has more than {most:,} groups.",
@@ -60,7 +60,7 @@ def count_packed(
 
 def count_packed_pairs(
     connection: Any, files: list[ReleasedFile], rows: Axis, columns: Axis
-) -> dict[tuple[str, str], CrossTable]:
+) -> dict[tuple[str, str], Crosstab]:
     """Return a two-way table for every pair of levels, of the objects that have a report in both columns."""
     axes = (rows, columns)
     counted: dict[tuple[int, int], JointCounts] = {}

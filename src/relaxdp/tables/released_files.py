@@ -133,16 +133,16 @@ class ReleasedFile:
             raise self._no_released(wanted, names)
         return found
 
-    def pair_names(self, wanted: str | None, cross: str) -> tuple[str | None, str | None]:
+    def pair_names(self, wanted: str | None, crosstab: str) -> tuple[str | None, str | None]:
         """Return the names of both columns, None for one that stands in another file."""
         names = list(self.description.columns)
-        second = self.description.find_column(cross)
+        second = self.description.find_column(crosstab)
         others = [name for name in names if name != second]
         first = None if wanted is None else self.description.find_column(wanted)
         if wanted is None and others:
             first = others[0] if len(others) == 1 else self.released_name(None)
         if first is None and second is None:
-            raise self._no_released(cross if wanted is None else wanted, names)
+            raise self._no_released(crosstab if wanted is None else wanted, names)
         return first, second
 
     def check_kept(self, name: str) -> None:
@@ -151,7 +151,7 @@ class ReleasedFile:
             raise UnknownColumnError(
                 "{name!r} is a released column: a group of its reports is not a group of objects. Two "
                 "released columns make a two-way table.",
-                hint="Pass the second column as cross= (--cross NAME).",
+                hint="Pass the second column as crosstab= (--crosstab NAME).",
                 name=name,
             )
         if name == self.description.id_column:

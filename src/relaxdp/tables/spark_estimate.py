@@ -92,8 +92,8 @@ def estimate_spark(
         if refusal is not None:
             raise EstimationError("{refusal}", refusal=refusal)
         group = groups.setdefault(kept, Counts(axis.mechanism))
-        group.add_counts(np.array(counts), epsilon=levels[level], objects=objects)
-    _check_rows(files, sum(group.objects for group in groups.values()))
+        group.add_counts(np.array(counts), epsilon=levels[level], n=objects)
+    _check_rows(files, sum(group.n for group in groups.values()))
     if len(groups) > MOST_GROUPS:
         raise EstimationError(
             "The column {by!r} has more than {most:,} groups.",

@@ -91,7 +91,7 @@ def test_questions_without_names_are_named_after_their_survey(server: Running) -
 
 
 def test_a_table_is_what_the_exports_say(server: Running, tmp_path: Path) -> None:
-    """Reports of both questions at several levels; the service and `relaxdp estimate --cross` agree on every number."""
+    """Reports of both questions at several levels; the service and `relaxdp estimate --crosstab` agree."""
     made = create(server, "table")
     diet, lunch, age = made["questions"]
     empty = server.ask("GET", "/v1/surveys/table/estimate", operator=True).json
@@ -121,7 +121,7 @@ def test_a_table_is_what_the_exports_say(server: Running, tmp_path: Path) -> Non
             files.append(tmp_path / f"{name}-{level}.parquet")
             files[-1].write_bytes(answer.body)
     renamed = [_renamed(file) for file in files]
-    wanted = count_pairs(renamed, column="diet", cross="lunch").estimate()
+    wanted = count_pairs(renamed, column="diet", crosstab="lunch").estimate()
     low, high = wanted.interval(0.9, simultaneous=True)
     assert [[each[name] for each in table["cells"]] for name in ("row", "column")] == [
         [value for value in VALUES["diet"] or () for _ in range(2)],

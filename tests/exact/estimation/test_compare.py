@@ -58,7 +58,7 @@ def check_names(truths: tuple[int, int]) -> None:
         has = [F(int(truth == value)) for truth in truths]
         assert mean == has[1] - has[0]
         assert variance == sum(
-            report_variance(share, each.hit, each.noise, "objects") / each.gain**2
+            report_variance(share, each.hit, each.noise, "sample") / each.gain**2
             for share, each in zip(has, supports, strict=True)
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import relaxdp as rx
-from relaxdp.estimation.cross import CrossTable
+from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Frequency, categorical_covariance, report_variance
 from relaxdp.theory.epsilon import threshold
 from relaxdp.theory.level import retention
@@ -48,7 +48,7 @@ def test_covariance_is_the_appendix(values: int, epsilon: str) -> None:
     ours = categorical_covariance(truths.astype(float), objects, support_of(values, epsilon))
     assert np.abs(ours - brute).max() < 1e-12 * np.abs(brute).max() * 100
     sup = support_of(values, epsilon)
-    single = report_variance(truths / objects, float(sup.hit), float(sup.noise), "objects")
+    single = report_variance(truths / objects, float(sup.hit), float(sup.noise), "sample")
     assert np.allclose(np.diag(ours), single / objects / float(sup.gain) ** 2, rtol=1e-10)
 
 
@@ -137,7 +137,7 @@ def test_cross_table_is_unbiased_exactly() -> None:
         counts = np.zeros((rows, columns), dtype=np.int64)
         for r, c in pairs:
             counts[r, c] += 1
-        mean += float(chance) * CrossTable(range(rows), range(columns), counts, row_support, column_support).table
+        mean += float(chance) * Crosstab(range(rows), range(columns), counts, row_support, column_support).table
     expected = np.zeros((rows, columns))
     for a, b in truths:
         expected[a, b] += 0.5
@@ -150,7 +150,7 @@ def test_cross_variance_by_brute_force() -> None:
     shares = np.array([[0.2, 0.1], [0.3, 0.05], [0.25, 0.1]])
     rows, columns = matrix(3, "1"), matrix(2, "0.5")
     counts = np.rint(1e9 * (rows @ shares @ columns.T)).astype(np.int64)
-    table = CrossTable(range(3), range(2), counts, row_support, column_support)
+    table = Crosstab(range(3), range(2), counts, row_support, column_support)
     inverse_rows, inverse_columns = np.linalg.inv(rows), np.linalg.inv(columns)
     for a, b in itertools.product(range(3), range(2)):
         product = np.outer(inverse_rows[a], inverse_columns[b])
@@ -158,8 +158,8 @@ def test_cross_variance_by_brute_force() -> None:
         population = moments[1] - moments[0] ** 2
         given = moments[1] - shares[a, b]
         place = a * 2 + b
-        assert np.isclose(table.compute_std_error("population")[place] ** 2 * table.objects, population, rtol=1e-5)
-        assert np.isclose(table.compute_std_error("objects")[place] ** 2 * table.objects, given, rtol=1e-5)
+        assert np.isclose(table.compute_std_error("population")[place] ** 2 * table.n, population, rtol=1e-5)
+        assert np.isclose(table.compute_std_error("sample")[place] ** 2 * table.n, given, rtol=1e-5)
 
 
 def test_likelihood_by_grid() -> None:

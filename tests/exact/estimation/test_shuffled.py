@@ -88,7 +88,7 @@ def fails(exact: dict[Any, Any], more: int = 0) -> list[tuple[int, int, str, flo
         for delta in DELTAS
         if worst_delta(
             exact[values, objects, epsilon],
-            rx.shuffling.shuffled(epsilon, objects=objects + more, delta=delta, values=values).epsilon,
+            rx.shuffling.shuffled(epsilon, n=objects + more, delta=delta, values=values).epsilon,
         )
         > F(delta)
     ]
@@ -125,7 +125,7 @@ def test_what_speaks_for_neither_must_hide_too(exact: dict[Any, Any], monkeypatc
 def test_the_bound_is_reached(exact: dict[Any, Any], values: int) -> None:
     """Nothing is given away: one in the last digit less, and a data set exceeds it."""
     for objects, delta in product((2, 3, 4), (0.05, 1e-3)):
-        found = rx.shuffling.shuffled("1.5", objects=objects, delta=delta, values=values).epsilon
+        found = rx.shuffling.shuffled("1.5", n=objects, delta=delta, values=values).epsilon
         if found < Decimal("1.5"):
             assert worst_delta(exact[values, objects, "1.5"], found * Decimal("0.998")) > F(delta)
 
@@ -195,9 +195,9 @@ def test_bits_and_hashes(name: str) -> None:
     objects = 2 if name in ("local-hash", "bloom") else 3
     pairs = list(neighbours(laws, objects))
     for delta in DELTAS:
-        found = rx.shuffling.shuffled(2, objects=objects, delta=delta, values=mechanism)
+        found = rx.shuffling.shuffled(2, n=objects, delta=delta, values=mechanism)
         assert worst_delta(pairs, found.epsilon) <= F(delta)
-        assert found.epsilon <= rx.shuffling.shuffled(2, objects=objects, delta=delta).epsilon
+        assert found.epsilon <= rx.shuffling.shuffled(2, n=objects, delta=delta).epsilon
 
 
 def covers(cover: Cover, laws: Sequence[Law]) -> bool:
@@ -262,7 +262,7 @@ def test_whatever_the_reports_are() -> None:
         epsilon = EXACT.next_plus(EXACT.ln(Decimal(odds.numerator) / Decimal(odds.denominator)))
         pairs = list(neighbours(laws, 3))
         for delta in (0.05, 1e-3):
-            found = rx.shuffling.shuffled(round(epsilon + Decimal("1e-12"), 12), objects=3, delta=delta)
+            found = rx.shuffling.shuffled(round(epsilon + Decimal("1e-12"), 12), n=3, delta=delta)
             assert worst_delta(pairs, found.epsilon) <= F(delta)
 
 
@@ -280,8 +280,8 @@ def test_all_levels_together_cost_the_last_one(values: int) -> None:
         for epsilon in (Decimal("0.3"), Decimal("0.9"), Decimal("1.5")):
             assert delta_of(rows[0], rows[1], epsilon) == delta_of(ends[0], ends[1], epsilon)
             assert delta_of(apart[0], apart[1], epsilon) <= delta_of(ends[0], ends[1], epsilon)
-    assert rx.shuffling.shuffled(said, objects=3, delta=1e-3, values=values) == rx.shuffling.shuffled(
-        2, objects=3, delta=1e-3, values=values
+    assert rx.shuffling.shuffled(said, n=3, delta=1e-3, values=values) == rx.shuffling.shuffled(
+        2, n=3, delta=1e-3, values=values
     )
 
 
@@ -295,7 +295,7 @@ def _each_level_sorted(law: Law) -> Law:
 def test_groups_that_overlap_do_not_compose() -> None:
     """Everybody, and everybody but one: the difference is the one's report. No bound is offered for it."""
     laws, delta = response("4", 2), 0.001
-    composed = 2 * rx.shuffling.shuffled(4, objects=2_000, delta=delta / 2, values=2).epsilon
+    composed = 2 * rx.shuffling.shuffled(4, n=2_000, delta=delta / 2, values=2).epsilon
     assert composed < Decimal("3.9")  # as if two such publications were two of their own
     assert delta_of(laws[0], laws[1], composed) > F(delta)  # but together they are the bare report
 
@@ -303,18 +303,18 @@ def test_groups_that_overlap_do_not_compose() -> None:
 def test_other_questions_about_the_same_objects_add_up() -> None:
     """A survey of two questions, both published: neither bound holds for both together, and their sum does."""
     laws, delta = response("1.5", 2), 0.05
-    one = rx.shuffling.shuffled("1.5", objects=3, delta=delta, values=2)
+    one = rx.shuffling.shuffled("1.5", n=3, delta=delta, values=2)
     seen = [shuffled_law([laws[truth], laws[0], laws[1]]) for truth in (0, 1)]
     both = [{(a, b): p * q for (a, p), (b, q) in product(law.items(), repeat=2)} for law in seen]
     assert delta_of(both[0], both[1], one.epsilon) > F(2 * delta)
     assert delta_of(both[0], both[1], 2 * one.epsilon) <= F(2 * delta)
-    two = rx.shuffling.shuffled("1.5", objects=3, delta=2 * delta, values=2, publications=2)
+    two = rx.shuffling.shuffled("1.5", n=3, delta=2 * delta, values=2, publications=2)
     assert delta_of(both[0], both[1], two.epsilon) <= F(2 * delta)
     assert any("other questions" in each for each in one.assumes)
 
 
 def test_one_object_alone_has_no_bound() -> None:
-    assert rx.shuffling.shuffled(2, objects=1, values=2).epsilon == 2
+    assert rx.shuffling.shuffled(2, n=1, values=2).epsilon == 2
 
 
 def tail(trials: int, least: int) -> F:

@@ -129,7 +129,7 @@ def base_cut(estimate: Frequency) -> Floats:
 
 def power_law(estimate: Frequency) -> Floats:
     """Means given the estimates, if shares follow a power law whose exponent is the likeliest; then the nearest."""
-    grid = np.geomspace(1 / estimate.objects, 1, 150)
+    grid = np.geomspace(1 / estimate.n, 1, 150)
     away = (estimate.value[:, None] - grid) / estimate.std_error[:, None]
     likely = np.exp(-(away**2 - (away**2).min(axis=1, keepdims=True)) / 2)
     laws = [grid**-exponent * np.gradient(grid) for exponent in np.linspace(0, 3, 13)]

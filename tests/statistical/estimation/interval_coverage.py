@@ -21,7 +21,7 @@ from tests.statistical.estimation.coverage_point import LEAST, NOMINAL, Point, s
 
 from relaxdp import Categorical, Numeric, Unary
 from relaxdp.estimation.compare import compare
-from relaxdp.estimation.cross import CrossTable
+from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Combined, Frequency, report_variance
 from relaxdp.estimation.mean import Mean
 from relaxdp.estimation.result import About, Result
@@ -32,7 +32,7 @@ from relaxdp.theory.response import Support
 
 Floats = NDArray[np.float64]
 WIDEST = 1.1
-ABOUTS: tuple[About, About] = ("objects", "population")
+ABOUTS: tuple[About, About] = ("sample", "population")
 PAGE = Path(__file__).parents[3] / "docs" / "coverage.md"
 
 
@@ -83,8 +83,8 @@ def wald_width(estimate: Frequency, share: float, about: About) -> float | None:
     That is where the count has a variance of ten or more and the interval around the truth lies within 0 .. 1.
     """
     sup = estimate.support
-    variance = estimate.objects * float(report_variance(share, float(sup.hit), float(sup.noise), about))
-    reach = float(norm.isf((1 - NOMINAL) / 2) * np.sqrt(variance) / (estimate.objects * float(sup.gain)))
+    variance = estimate.n * float(report_variance(share, float(sup.hit), float(sup.noise), about))
+    reach = float(norm.isf((1 - NOMINAL) / 2) * np.sqrt(variance) / (estimate.n * float(sup.gain)))
     return 2 * reach if variance >= 10 and reach <= min(share, 1 - share) else None
 
 
@@ -128,8 +128,8 @@ def all_bits(grid: Grid) -> Iterator[Point]:
             coverage = 1.0
             for share, repeats in zip(*np.unique(shares, return_counts=True), strict=True):
                 truths = round(share * objects)
-                counts, law = count_law(truths, objects, support, "objects")
-                low, high = Frequency(range(len(counts)), counts, objects, support).ends(tail, "objects")
+                counts, law = count_law(truths, objects, support, "sample")
+                low, high = Frequency(range(len(counts)), counts, objects, support).ends(tail, "sample")
                 held = (low <= truths / objects + 1e-9) & (truths / objects - 1e-9 <= high)
                 coverage *= float(law[held].sum()) ** int(repeats)
             where = f"n = {objects:,}, {name}, eps {epsilon}, m = {values}"
@@ -284,12 +284,12 @@ def tables(grid: Grid) -> Iterator[Point]:
         joint[0, 0], joint[-1, -1], joint[0, -1] = 0.6, 0.3, 0.1
         for name, shares in [("uniform", np.full((rows, columns), 1 / rows / columns)), ("corners", joint)]:
             truths = rng.multinomial(objects, shares.reshape(-1))
-            truth = truths / objects if about == "objects" else shares.reshape(-1)
-            if about == "objects":
+            truth = truths / objects if about == "sample" else shares.reshape(-1)
+            if about == "sample":
                 counts = sum(rng.multinomial(k, law[cell], runs) for cell, k in enumerate(truths) if k)
             else:
                 counts = rng.multinomial(objects, shares.reshape(-1) @ law, runs)
-            drawn = [CrossTable(range(rows), range(columns), each, *supports)
+            drawn = [Crosstab(range(rows), range(columns), each, *supports)
                      for each in np.reshape(counts, (runs, rows, columns))]  # fmt: skip
             # Ends depend on a cell's own numbers alone: those of all runs at once.
             laws = [table.law(about) for table in drawn]

@@ -40,7 +40,7 @@ def test_values_that_are_shown_because_they_are_the_largest() -> None:
     values, objects, runs = 300, 30_000, 60
     rng, support = np.random.default_rng(20261116), support_of(values, "2")
     alone, chosen = [], []
-    for counts in draw_counts(rng, np.full(values, objects // values), support, "objects", runs):
+    for counts in draw_counts(rng, np.full(values, objects // values), support, "sample", runs):
         found = Frequency(range(values), counts, objects, support)
         shown = found.largest(20)
         (low, high), ends = shown.interval(), found.interval()

@@ -25,7 +25,7 @@ NUMBERS: dict[str, Callable[[Any, int], Any]] = {
     "mixed": lambda rng, objects: np.where(rng.random(objects) < 0.5, 0.3, rng.beta(8, 2, objects)),
 }
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-ABOUTS = ("objects", "population")
+ABOUTS = ("sample", "population")
 PARTS = ((0.02, 0.1), (0.2, 0.35), (0.5, 1.0))
 
 Where = tuple[int, tuple[float, ...], str]
@@ -56,7 +56,7 @@ def means_held(where: Where, runs: int) -> tuple[float, float]:
     for _ in range(runs):
         numbers = NUMBERS[kind](rng, objects)
         found = estimate(rng, numbers, epsilons)
-        for place, (about, mean) in enumerate((("objects", numbers.mean()), ("population", truth))):
+        for place, (about, mean) in enumerate((("sample", numbers.mean()), ("population", truth))):
             low, high = found.interval(about=about)
             held[place] += low - 1e-9 <= mean <= high + 1e-9
     return held[0] / runs, held[1] / runs

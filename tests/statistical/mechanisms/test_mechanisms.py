@@ -123,8 +123,8 @@ def test_two_way_tables(names: tuple[str, str]) -> None:
             keep = retention(mechanism.threshold(Decimal(2)))
             kept = truth_column(mechanism, letters[truth], entropy=entropy)
             reports.append(fresh_column(mechanism, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy))
-        table = rx.cross(mechanisms[0], reports[0], mechanisms[1], reports[1], row_epsilon=2, column_epsilon=2)
-        assert table.objects == objects
+        table = rx.crosstab(mechanisms[0], reports[0], mechanisms[1], reports[1], row_epsilon=2, column_epsilon=2)
+        assert table.n == objects
         scores.append((table.value - shares.reshape(-1)) / table.compute_std_error())
     z = np.array(scores)
     assert abs(z.mean()) < 6 / np.sqrt(z.size)

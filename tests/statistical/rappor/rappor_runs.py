@@ -153,7 +153,7 @@ def tally(setting: Setting, runs: int, seed: int = 1) -> Tally:
         inside = [
             (low <= wanted) & (wanted <= high)
             for wanted, (low, high) in (
-                (truth, decoded.estimate.ends(0.025, "objects")),
+                (truth, decoded.estimate.ends(0.025, "sample")),
                 (shares, decoded.estimate.ends(0.025, "population")),
             )
         ]

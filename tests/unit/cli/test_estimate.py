@@ -21,7 +21,7 @@ from tests.refusals import refused
 from tests.released import release_to
 from typer.testing import CliRunner
 
-from relaxdp import Categorical, Counts, Key, Numeric, SquareWave, cross, estimate
+from relaxdp import Categorical, Counts, Key, Numeric, SquareWave, crosstab, estimate
 from relaxdp.cli import result_plots
 from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError
@@ -261,26 +261,28 @@ def test_groups_of_numbers_are_sorted_as_numbers(tmp_path: Path) -> None:
 def test_pairs(tmp_path: Path) -> None:
     path = both(tmp_path / "both.parquet")
     diagnoses, homes = reports(ANSWERS, TRUTH, IDS, "1", "diagnosis"), reports(REGIONS, HOMES, IDS, "2", "region")
-    wanted = cross(ANSWERS, diagnoses, REGIONS, homes, row_epsilon=1, column_epsilon=2)
-    found = answer(path, "--cross", "region")
+    wanted = crosstab(ANSWERS, diagnoses, REGIONS, homes, row_epsilon=1, column_epsilon=2)
+    found = answer(path, "--crosstab", "region")
     assert found["groups"][0]["levels"] == [{"epsilon": "1", "cross_epsilon": "2", "n": OBJECTS}]
     assert rows(found)["value"] == ["flu", "flu", "covid", "covid", "none", "none"]
-    assert rows(found)["cross_value"] == ["north", "south"] * 3
+    assert rows(found)["crosstab_value"] == ["north", "south"] * 3
     np.testing.assert_allclose(rows(found)["estimate"], wanted.value, rtol=1e-12)
     np.testing.assert_allclose(rows(found)["high"], wanted.interval()[1], rtol=1e-12)
-    assert "3,000 individuals at epsilon 1 and 2: 'diagnosis' and 'region' of release" in run(path, "--cross", "region")
+    assert "3,000 individuals at epsilon 1 and 2: 'diagnosis' and 'region' of release" in run(
+        path, "--crosstab", "region"
+    )
 
 
 def test_pairs_from_two_files_at_mixed_levels(tmp_path: Path) -> None:
     path = both(tmp_path / "both.parquet")
     better = survey(tmp_path / "better.csv", "2", slice(0, 1_000))
-    tally = count_pairs([path, better], cross="region")
-    assert {levels: table.objects for levels, table in tally.tables.items()} == {("1", "2"): 2_000, ("2", "2"): 1_000}
+    tally = count_pairs([path, better], crosstab="region")
+    assert {levels: table.n for levels, table in tally.tables.items()} == {("1", "2"): 2_000, ("2", "2"): 1_000}
     homes = reports(REGIONS, HOMES, IDS, "2", "region")
     parts = []
     for epsilon, part in (("1", slice(1_000, None)), ("2", slice(0, 1_000))):
         column = reports(ANSWERS, TRUTH[part], IDS[part], epsilon, "diagnosis")
-        parts.append(cross(ANSWERS, column, REGIONS, homes[part], row_epsilon=epsilon, column_epsilon=2).value)
+        parts.append(crosstab(ANSWERS, column, REGIONS, homes[part], row_epsilon=epsilon, column_epsilon=2).value)
     np.testing.assert_allclose(tally.estimate().value, (2 * parts[0] + parts[1]) / 3, rtol=1e-9)
     precise = tally.estimate("precision").value
     assert np.abs(precise - parts[1]).sum() < np.abs(tally.estimate().value - parts[1]).sum()
@@ -417,12 +419,12 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
     assert "has no pass-through column 'regoin'. Did you mean 'region'?" in sentence(path, "--by", "regoin")
     assert "is a released column" in sentence(path, "--by", "diagnosis")
     assert "is the id column, so each individual would be a separate group" in sentence(path, "--by", "id")
-    assert "there is no column 'region'" in sentence(path, "--column", "diagnosis", "--cross", "region")
-    assert "`by` and `cross` cannot be combined" in sentence(path, "--by", "region", "--cross", "region")
+    assert "there is no column 'region'" in sentence(path, "--column", "diagnosis", "--crosstab", "region")
+    assert "`by` and `crosstab` cannot be combined" in sentence(path, "--by", "region", "--crosstab", "region")
     several = both(tmp_path / "both.parquet")
     assert "has several released columns ('diagnosis', 'region'). Pass column= (--column NAME)." in sentence(several)
     assert answer(several, "--column", "region")["column"] == "region"
-    assert "are the same answers" in sentence(several, "--column", "region", "--cross", "region")
+    assert "are the same answers" in sentence(several, "--column", "region", "--crosstab", "region")
 
 
 def test_kept_columns_of_a_csv_file_are_not_named(tmp_path: Path) -> None:

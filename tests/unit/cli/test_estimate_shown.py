@@ -66,7 +66,7 @@ def labels(shown: str, column: int = 0) -> str:
 QUESTIONS = {
     "shares": ["--column", "diagnosis"],
     "groups": ["--column", "diagnosis", "--by", "region"],
-    "pairs": ["--column", "diagnosis", "--cross", "smoker"],
+    "pairs": ["--column", "diagnosis", "--crosstab", "smoker"],
     "mean": ["--column", "age"],
 }
 
@@ -116,7 +116,7 @@ def test_short_labels_keep_their_table_at_any_width(tmp_path: Path) -> None:
 
 
 def test_headings_name_the_columns_of_a_pair(survey: Path) -> None:
-    shown = run(survey, "--column", "diagnosis", "--cross", "smoker", width=120)
+    shown = run(survey, "--column", "diagnosis", "--crosstab", "smoker", width=120)
     assert cells(shown)[0][:2] == ["diagnosis", "smoker"]
     assert cells(run(survey, "--column", "diagnosis", "--by", "region"))[0][:2] == ["region", "value"]
 

@@ -101,7 +101,7 @@ ENCODINGS: dict[str, EncodingRequest] = {
 
 
 @pytest.mark.parametrize("simultaneous", [False, True])
-@pytest.mark.parametrize("about", ["objects", pytest.param("population", marks=pytest.mark.long)])
+@pytest.mark.parametrize("about", ["sample", pytest.param("population", marks=pytest.mark.long)])
 @pytest.mark.parametrize("method", ["average", "precision"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_no_interval_is_wider_than_said(encoding: str, method: Any, about: Any, simultaneous: bool) -> None:

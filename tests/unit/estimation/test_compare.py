@@ -41,7 +41,7 @@ def changed_ages() -> Change:
 def test_errors_and_distances_add_as_squares() -> None:
     found = changed_cities()
     assert np.array_equal(found.value, found.new.value - found.old.value)
-    for about in ("objects", "population"):
+    for about in ("sample", "population"):
         errors = [each.compute_std_error(about) for each in (found.old, found.new)]
         assert np.allclose(found.compute_std_error(about), np.hypot(*errors), rtol=1e-12)
         (low, high), *ends = (each.ends(0.025, about) for each in (found, found.old, found.new))

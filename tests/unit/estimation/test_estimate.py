@@ -28,7 +28,7 @@ from relaxdp.errors import (
     ValuesError,
 )
 from relaxdp.estimation.counts import highest_only
-from relaxdp.estimation.cross import CrossTable
+from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Combined, Frequency
 from relaxdp.estimation.shrinkage import expected_shares
 from relaxdp.estimation.simplex import nearest_shares
@@ -164,11 +164,11 @@ def test_every_estimate_of_shares_can_be_made_consistent() -> None:
     rng, bits = np.random.default_rng(12), rx.Unary(range(30))
     levels = rx.Counts(bits)
     for epsilon, objects, noise in (("0.5", 300, 0.38), (2, 200, 0.12)):
-        levels.add_counts(rng.binomial(objects, noise, 30), epsilon=epsilon, objects=objects)
+        levels.add_counts(rng.binomial(objects, noise, 30), epsilon=epsilon, n=objects)
     reports = [released("0.5", slice(0, 200)) for _ in range(2)]
-    pairs = rx.cross(ANSWERS, reports[0], ANSWERS, reports[1], row_epsilon="0.5", column_epsilon="0.5")
+    pairs = rx.crosstab(ANSWERS, reports[0], ANSWERS, reports[1], row_epsilon="0.5", column_epsilon="0.5")
     for estimate in (levels.estimate(), levels.estimate("precision"), pairs):
-        assert isinstance(estimate, Combined | CrossTable)
+        assert isinstance(estimate, Combined | Crosstab)
         shares = estimate.consistent()
         assert estimate.value.min() < 0 <= shares.min()
         assert np.isclose(shares.sum(), 1)
@@ -221,7 +221,7 @@ def test_summaries_merge_and_are_saved(tmp_path: Path) -> None:
     first.merge(rx.Counts.load(tmp_path / "second.json", ANSWERS))
     first.merge(third)
     assert np.array_equal(first.estimate().value, whole.estimate().value)
-    assert first.objects == OBJECTS
+    assert first.n == OBJECTS
     with refused(EstimationError, says="are of another mechanism or of other values"):
         rx.Counts.load(tmp_path / "second.json", rx.Categorical(["covid", "flu", "none"]))
     with refused(EstimationError, says="can be merged"):
@@ -261,7 +261,7 @@ def test_two_way_table() -> None:
     rng = np.random.default_rng(5)
     smokes = np.where(rng.random(OBJECTS) < np.where(TRUTH == "flu", 0.6, 0.2), "yes", "no")
     reports = smokers.release(smokes, np.arange(OBJECTS), key=KEY, epsilon=2, name="r", column="smoker")
-    table = rx.cross(ANSWERS, released(2), smokers, reports, row_epsilon=2, column_epsilon=2)
+    table = rx.crosstab(ANSWERS, released(2), smokers, reports, row_epsilon=2, column_epsilon=2)
     truth = np.array([[((a == TRUTH) & (smokes == b)).mean() for b in ("no", "yes")] for a in ANSWERS.values])
     assert np.all(np.abs(table.value - truth.reshape(-1)) < 4.5 * table.std_error)
     low, high = table.interval(simultaneous=True)
@@ -273,20 +273,18 @@ def test_two_way_table() -> None:
     assert float(table["flu", "yes"]) == table.value[1]
     assert (table.n, table.levels) == (OBJECTS, {"2 and 2": OBJECTS})
     with refused(ColumnError, row_reports=59999):
-        rx.cross(ANSWERS, released(2)[:-1], smokers, reports, row_epsilon=2, column_epsilon=2)
+        rx.crosstab(ANSWERS, released(2)[:-1], smokers, reports, row_epsilon=2, column_epsilon=2)
     with refused(EstimationError, says="no reports"):
-        rx.cross(ANSWERS, [], smokers, [], row_epsilon=2, column_epsilon=2)
+        rx.crosstab(ANSWERS, [], smokers, [], row_epsilon=2, column_epsilon=2)
 
 
 def test_intervals_of_a_two_way_table_do_not_jump() -> None:
     """One report more in a cell moves its interval a little, at any number of reports."""
     support = rx.Categorical(range(3)).support(retention(rx.Categorical(range(3)).threshold(as_epsilon(2))))
-    for about in ("objects", "population"):
+    for about in ("sample", "population"):
         reaches = []
         for count in range(60):
-            table = CrossTable(
-                "abc", "xyz", np.array([[count, 100, 90], [80, 900, 90], [90, 80, 400]]), support, support
-            )
+            table = Crosstab("abc", "xyz", np.array([[count, 100, 90], [80, 900, 90], [90, 80, 400]]), support, support)
             _, high = table.interval(about=about)
             reaches.append([(table.value[0] - table.ends(0.025, about)[0][0]), high[0] - max(table.value[0], 0)])
         steps = np.diff(reaches, axis=0) / np.array(reaches)[1:]
@@ -301,7 +299,7 @@ def test_no_interval_reads_as_certainty(confidence_level: float) -> None:
     counts = np.arange(0, 1001, 5)
     many = Frequency(range(len(counts)), counts, 1000, support)
     for result in (many, Combined([many, many], [0.5, 0.5])):
-        for about in ("objects", "population"):
+        for about in ("sample", "population"):
             low, high = result.interval(confidence_level, about=about)
             below, above = (result.beyond(confidence_level, about=about) == side for side in (-1, 1))
             assert below.any()
@@ -314,7 +312,7 @@ def test_no_interval_reads_as_certainty(confidence_level: float) -> None:
             assert set(low[below]) == {0.0}
             assert set(high[above]) == {1.0}
     assert "below what can be told at this level" in repr(Frequency("abc", np.array([0, 500, 500]), 1000, support))
-    table = CrossTable("ab", "xyz", np.array([[300, 0, 300], [0, 300, 100]]), support, support)
+    table = Crosstab("ab", "xyz", np.array([[300, 0, 300], [0, 300, 100]]), support, support)
     assert table.beyond(confidence_level).min() == -1
     assert np.all(table.interval(confidence_level)[1] > 0.02)
     mean = AGES.estimate([18.0] * 2000, epsilon="0.5")
@@ -365,7 +363,7 @@ def test_mean_interval_includes_the_kept_rounding() -> None:
         mean = AGES.estimate(AGES.release(np.full(500, 58.0), np.arange(500), key=key, epsilon=4, **WHERE), epsilon=4)
         low, high = mean.interval()
         held += bool(low <= 58 <= high)
-        narrow = 1.96 * 80 * mean.shares.compute_std_error("objects")[1]
+        narrow = 1.96 * 80 * mean.shares.compute_std_error("sample")[1]
         noise_only += bool(abs(mean.value - 58) <= narrow)
     assert held >= 277  # 94.5 % less four standard errors
     assert noise_only < 180
@@ -521,19 +519,19 @@ def test_counts_of_bits_need_the_number_of_objects() -> None:
     counts = bits_counts("unary-optimised")
     with refused(EstimationError, says="number of individuals is missing"):
         counts.add_counts([1, 2, 3], epsilon=1)
-    with refused(EstimationError, says="larger than `objects`"):
-        counts.add_counts([1, 2, 30], epsilon=1, objects=20)
-    counts.add_counts([0, 0, 0], epsilon=1, objects=20)  # no bit set anywhere is an answer too
-    assert counts.objects == 20
+    with refused(EstimationError, says="larger than `n`"):
+        counts.add_counts([1, 2, 30], epsilon=1, n=20)
+    counts.add_counts([0, 0, 0], epsilon=1, n=20)  # no bit set anywhere is an answer too
+    assert counts.n == 20
     assert (counts.estimate().value < 0).all()
-    with refused(EstimationError, objects=20, total=6):
-        rx.Counts(rx.Categorical(range(3))).add_counts([1, 2, 3], epsilon=1, objects=20)
+    with refused(EstimationError, n=20, total=6):
+        rx.Counts(rx.Categorical(range(3))).add_counts([1, 2, 3], epsilon=1, n=20)
 
 
 def test_counts_of_bits_are_saved_and_merged(tmp_path: Path) -> None:
     counts = bits_counts("local-hash")
-    counts.add_counts([5, 2, 3], epsilon=1, objects=20)
-    counts.add_counts([9, 2, 3], epsilon=2, objects=10)
+    counts.add_counts([5, 2, 3], epsilon=1, n=20)
+    counts.add_counts([9, 2, 3], epsilon=2, n=10)
     counts.save(tmp_path / "counts.json")
     again = rx.Counts.load(
         tmp_path / "counts.json", create_mechanism("local-hash", values=range(3), options={"buckets": 4})
@@ -551,7 +549,7 @@ def test_two_bits_are_two_questions() -> None:
     categorical = rx.Counts(rx.Categorical(range(2)))
     categorical.add_counts([400, 600], epsilon=1)
     bits = bits_counts("unary-symmetric", 2)
-    bits.add_counts([400, 600], epsilon=1, objects=1000)
+    bits.add_counts([400, 600], epsilon=1, n=1000)
     for counts, questions in ((categorical, 1), (bits, 2)):
         estimate = counts.estimate()
         assert estimate.questions == questions
@@ -562,7 +560,7 @@ def test_two_bits_are_two_questions() -> None:
 
 def test_covariance_that_nobody_knows() -> None:
     estimate = bits_counts("unary-symmetric")
-    estimate.add_counts([3, 4, 5], epsilon=1, objects=9)
+    estimate.add_counts([3, 4, 5], epsilon=1, n=9)
     part = estimate.estimate()
     assert isinstance(part, Frequency)
     with refused(EstimationError, says="unknown for this mechanism"):
@@ -576,7 +574,7 @@ def test_likelihood_of_bits_by_grid(name: str) -> None:
     counts = bits_counts(name)
     seen = {"1": (np.array([40, 22, 20]), 60), "2": (np.array([20, 30, 10]), 50)}
     for epsilon, (supported, objects) in seen.items():
-        counts.add_counts(supported, epsilon=epsilon, objects=objects)
+        counts.add_counts(supported, epsilon=epsilon, n=objects)
     encoding = create_mechanism(name, values=range(3), epsilon=1)
     best, found = -np.inf, None
     for i in range(201):
@@ -591,7 +589,7 @@ def test_likelihood_of_bits_by_grid(name: str) -> None:
     assert found is not None
     assert np.abs(counts.likelihood() - found).max() < 0.006
     single = bits_counts(name)
-    single.add_counts(seen["1"][0], epsilon=1, objects=60)
+    single.add_counts(seen["1"][0], epsilon=1, n=60)
     part = single.estimate()
     assert isinstance(part, Frequency)
     for method in ("expected", "nearest", "likelihood"):

@@ -25,14 +25,14 @@ def test_pairs_may_be_added_in_any_way() -> None:
     answers = rx.Categorical(["a", "b", "c"])
     reports = released(answers, np.array(["a", "b", "c", "a"] * 50))
     columns, tables = rx.poisoning.Transitions(answers), rx.poisoning.Transitions(answers)
-    columns.add_objects(reports, epsilons=EPSILONS)
+    columns.add_individuals(reports, epsilons=EPSILONS)
     for old, new in ((0, 1), (1, 2)):
         table = [[int(np.sum((reports[old] == o) & (reports[new] == n))) for n in "abc"] for o in "abc"]
         tables.add_table(table, older_epsilon=EPSILONS[old], newer_epsilon=EPSILONS[new])
     for one, other in zip(columns.tables, tables.tables, strict=True):
         assert np.array_equal(one.numbers, other.numbers)
-    assert columns.objects == 200  # each object once, by its newest report
-    found = rx.poisoning.integrity(columns, objects=250, levels=EPSILONS)
+    assert columns.n == 200  # each object once, by its newest report
+    found = rx.poisoning.integrity(columns, n=250, levels=EPSILONS)
     assert (found.tested, found.untested) == (200, 50)
     assert found.shares is not None
     assert np.array_equal(found.shares.value, answers.estimate(reports[2], epsilon="2").value)
@@ -55,11 +55,11 @@ def test_what_are_no_pairs_is_refused() -> None:
     with refused(EstimationError):
         rx.poisoning.integrity(pairs, false_alarms=0.0)
     with pytest.raises(ColumnError):
-        pairs.add_objects([["a"], ["a", "b"]], epsilons=[1, 2])
+        pairs.add_individuals([["a"], ["a", "b"]], epsilons=[1, 2])
 
 
 def test_nothing_is_said_without_pairs() -> None:
-    found = rx.poisoning.integrity(rx.poisoning.Transitions(rx.Categorical(["a", "b"])), objects=7)
+    found = rx.poisoning.integrity(rx.poisoning.Transitions(rx.Categorical(["a", "b"])), n=7)
     assert (found.tested, found.untested, found.p_value, found.p_value_ever) == (0, 7, 1.0, 1.0)
     assert found.shares is None
     assert found.without is None

@@ -20,7 +20,7 @@ from relaxdp.estimation.result import About, tail_of
 from relaxdp.estimation.spreads import categorical_support, share_variance
 from relaxdp.mechanisms.registry import create_mechanism
 
-ABOUTS: tuple[About, ...] = ("objects", "population")
+ABOUTS: tuple[About, ...] = ("sample", "population")
 ASKED: list[PlanOptions] = [
     {},
     {"share": 0.1},
@@ -82,7 +82,7 @@ def test_simultaneous_and_other_confidence_levels() -> None:
     levels: list[PlanOptions] = [{"share": 0.5, "simultaneous": True}, {"share": 0.5, "confidence_level": 0.8}]
     for asked in levels:
         tail = tail_of(asked.get("confidence_level", 0.95), 4 if "simultaneous" in asked else 1)
-        low, high = every_interval(4000, 4, "1", tail, "objects")
+        low, high = every_interval(4000, 4, "1", tail, "sample")
         middle = round(4000 * float(categorical_support("1", 4).noise + categorical_support("1", 4).gain / 2))
         planned = find_margin(n=4000, values=4, epsilon=1, **asked)
         assert planned == pytest.approx((high - low)[middle] / 2, rel=0.01)
@@ -190,7 +190,7 @@ def simulated(mechanism: Any, objects: int, epsilon: int, share: float, rng: Any
         found = rng.multinomial(objects, float(support.noise) + float(support.gain) * truths)
     else:
         found = rng.binomial(objects, float(support.noise) + float(support.gain) * truths)
-    counts.add_counts(found, epsilon=epsilon, objects=objects)
+    counts.add_counts(found, epsilon=epsilon, n=objects)
     low, high = counts.estimate().interval()
     return float((np.atleast_1d(high) - np.atleast_1d(low))[0] / 2)
 
@@ -213,7 +213,7 @@ def test_plans_of_every_encoding_are_as_wide_as_the_intervals(encoding: str, eps
 @pytest.mark.parametrize("encoding", ["categorical", "unary-optimised"])
 def test_a_pair_of_values(encoding: str) -> None:
     """At worst: no cell of a table is wider by more than 5 percent, and the widest one is not much narrower."""
-    planned = rx.plan(values=4, cross=3, mechanism=encoding, n=20_000, epsilon=2).margin
+    planned = rx.plan(values=4, crosstab=3, mechanism=encoding, n=20_000, epsilon=2).margin
     assert planned is not None
     key, ids = rx.Key.from_bytes(bytes(range(32))), np.arange(20_000)
     mechanisms = [create_mechanism(encoding, values=range(size)) for size in (4, 3)]
@@ -223,8 +223,8 @@ def test_a_pair_of_values(encoding: str) -> None:
             each.release(truths, ids, key=key, epsilon=2, name="r", column=f"{place}")
             for place, each in enumerate(mechanisms)
         ]
-        pairs = rx.cross(mechanisms[0], reports[0], mechanisms[1], reports[1], row_epsilon=2, column_epsilon=2)
-        low, high = pairs.ends(0.025, "objects")
+        pairs = rx.crosstab(mechanisms[0], reports[0], mechanisms[1], reports[1], row_epsilon=2, column_epsilon=2)
+        low, high = pairs.ends(0.025, "sample")
         widest.append(float(np.max(high - low)) / 2)
     assert 0.9 * planned <= max(widest) <= 1.05 * planned
 

@@ -38,7 +38,7 @@ def well_formed(html: str) -> Any:
 
 
 def test_a_two_way_table_is_tidy(released: Any) -> None:
-    table = rx.estimate(released, "city", cross="answer")
+    table = rx.estimate(released, "city", crosstab="answer")
     frame = table.to_arrow().to_pandas()
     assert list(frame) == ["city", "answer", "estimate", "std_error", "low", "high"]
     assert frame.loc[4, ["city", "answer"]].to_list() == ["<c>", "no"]

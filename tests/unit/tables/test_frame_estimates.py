@@ -73,8 +73,8 @@ def test_estimates_are_those_of_files(vault: rx.Vault, kind: str, tmp_path: Path
     groups = rx.estimate(released, "diagnosis", by="name")
     assert list(groups) == ["secret name"]
     assert np.array_equal(groups["secret name"].value, rx.estimate(released, "diagnosis").value)
-    pairs = count_pairs(files, column="diagnosis", cross="region").estimate()
-    assert np.array_equal(rx.estimate(released, "diagnosis", cross="region").value, pairs.value)
+    pairs = count_pairs(files, column="diagnosis", crosstab="region").estimate()
+    assert np.array_equal(rx.estimate(released, "diagnosis", crosstab="region").value, pairs.value)
     with refused(UnknownColumnError, listed="'diagnosis', 'age_report', 'region'"):
         rx.estimate(released)
     with refused(UnknownColumnError, says="is a released column"):
@@ -208,7 +208,7 @@ def test_questions_that_make_no_sense(vault: rx.Vault) -> None:
         (low, {"mechanism": ANSWERS}, MetadataError, {"says": "describe one column"}),
         (low, {"mechanism": ANSWERS, "epsilon": 1}, MetadataError, {"says": "describe one column"}),
         ([], {}, EstimationError, {"says": "list of data is empty"}),
-        (low, {"by": "region", "cross": "x"}, EstimationError, {"option": "by"}),
+        (low, {"by": "region", "crosstab": "x"}, EstimationError, {"option": "by"}),
         (
             [low, high.drop("person")], {"description": [None, high]},
             UnknownColumnError, {"name": "frame 2", "column": "person"},

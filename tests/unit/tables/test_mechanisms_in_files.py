@@ -118,18 +118,18 @@ def test_a_crosstab_of_any_two_mechanisms(answers: str, wards: str, ending: str)
     for column in columns:
         open_vault(Path().absolute()).relax("in", 2, columns=[column], output=f"{column}.{ending}")
 
-    def cross(row_epsilon: int, column_epsilon: int) -> Any:
+    def crosstab(row_epsilon: int, column_epsilon: int) -> Any:
         levels = (row_epsilon, column_epsilon)
         rows, others = (
             draw(mechanism, column, epsilon)
             for (column, mechanism), epsilon in zip(columns.items(), levels, strict=True)
         )
-        return rx.cross(
+        return rx.crosstab(
             columns["answer"], rows, columns["ward"], others, row_epsilon=row_epsilon, column_epsilon=column_epsilon
         )
 
     for files, levels in (([f"both.{ending}"], (1, 1)), ([f"both.{ending}", f"ward.{ending}"], (1, 2))):
-        found, expected = rx.estimate(files, "answer", cross="ward"), cross(*levels)
+        found, expected = rx.estimate(files, "answer", crosstab="ward"), crosstab(*levels)
         assert np.array_equal(found.value, expected.value)
         assert found.n == expected.n == ROWS
         assert np.allclose(found.interval(), expected.interval())
@@ -137,9 +137,9 @@ def test_a_crosstab_of_any_two_mechanisms(answers: str, wards: str, ending: str)
     for name in ("half", "double"):
         release(f"{name}.{ending}", {"ward": columns["ward"]}, epsilon=2, source=half)
     files = [f"answer.{ending}", f"half.{ending}"]
-    assert rx.count(files, "answer", cross="ward").objects == ROWS // 2  # those that have both
+    assert rx.count(files, "answer", crosstab="ward").objects == ROWS // 2  # those that have both
     with pytest.raises(EstimationError, match="occurs in more than one row"):
-        rx.estimate([*files, f"double.{ending}"], "answer", cross="ward")
+        rx.estimate([*files, f"double.{ending}"], "answer", crosstab="ward")
 
 
 @pytest.mark.parametrize("name", ["OUE", pytest.param("OLH", marks=pytest.mark.long)])

@@ -140,14 +140,14 @@ def test_groups_and_pairs(tmp_path: Path, ending: str) -> None:
         [sum(each == value for each, is_at in zip(both[0], years, strict=True) if is_at == year) for value in values]
         for year in ("2025", "2026")
     ]
-    pairs = estimated(count_pairs([file], column="one", cross="two"))
+    pairs = estimated(count_pairs([file], column="one", crosstab="two"))
     assert pairs.counts.tolist() == [
         [sum(pair == (a, b) for pair in zip(*both, strict=True)) for b in values] for a in values
     ]
     assert "\n(missing) & (missing)  " in repr(pairs)
     assert pairs.to_arrow().column("two").to_pylist() == values * 3
-    packed = estimated(count_pairs([file], column="one", cross="bits"))
-    assert packed.objects == len(truths)
+    packed = estimated(count_pairs([file], column="one", crosstab="bits"))
+    assert packed.n == len(truths)
 
 
 @pytest.mark.parametrize("kind", ["integer", "number"])
@@ -188,7 +188,9 @@ def test_frames(kind: str, library: str) -> None:
     mechanism, truths = rx.Categorical(values), values * 30
     table = pa.table({"id": range(len(truths)), "answer": reports(mechanism, truths, 2)})
     said = FileDescription("id", {"answer": describe(mechanism, 2)})
-    found: Any = estimate_frames([frames(table)[library]], [said], column=None, by=None, cross=None, method="average")
+    found: Any = estimate_frames(
+        [frames(table)[library]], [said], column=None, by=None, crosstab=None, method="average"
+    )
     assert found.counts.tolist() == expected_counts(mechanism, truths, 2)
 
 
@@ -203,7 +205,7 @@ def test_frames(kind: str, library: str) -> None:
 def test_frames_without_a_value(frame: Any) -> None:
     mechanism = rx.Categorical(["flu", None])
     said = FileDescription("id", {"answer": describe(mechanism, 2)})
-    asked: Any = {"column": None, "by": None, "cross": None, "method": "average"}
+    asked: Any = {"column": None, "by": None, "crosstab": None, "method": "average"}
     found: Any = estimate_frames([frame], [said], **asked)
     assert found.counts.tolist() == [0, 2]
     other = FileDescription("id", {"answer": describe(rx.Categorical(["flu", "none"]), 2)})
@@ -216,5 +218,5 @@ def test_groups_of_a_frame() -> None:
     mechanism, truths = rx.Categorical(values), values * 30
     table = pa.table({"id": range(60), "year": np.repeat([1, 2], 30), "answer": reports(mechanism, truths, 2)})
     said = FileDescription("id", {"answer": describe(mechanism, 2)})
-    found: Any = estimate_frames([table], [said], column=None, by="year", cross=None, method="average")
+    found: Any = estimate_frames([table], [said], column=None, by="year", crosstab=None, method="average")
     assert [int(each.counts.sum()) for each in found.values()] == [30, 30]

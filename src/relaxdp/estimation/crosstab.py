@@ -24,7 +24,7 @@ from relaxdp.theory.response import Support
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CrossTable(Result):
+class Crosstab(Result):
     """Estimated shares of all pairs of values. The two paths are independent, so each axis is debiased on its own.
 
     A cell counts the objects whose reports support both values. Where a report supports exactly one value the margins
@@ -43,7 +43,7 @@ class CrossTable(Result):
     column_support: Support
     row_counts: NDArray[np.int64] | None = None
     column_counts: NDArray[np.int64] | None = None
-    all_objects: int | None = None
+    total: int | None = None
     names: tuple[str, str] = ("row", "column")
     """What the two sides are called."""
     epsilons: tuple[Decimal, Decimal] | None = None
@@ -62,23 +62,23 @@ class CrossTable(Result):
         return [f"{label_text(row)} & {label_text(column)}" for row in self.rows for column in self.columns]
 
     @property
-    def objects(self) -> int:
+    def n(self) -> int:
         """How many objects were counted."""
-        return int(self.counts.sum()) if self.all_objects is None else self.all_objects
+        return int(self.counts.sum()) if self.total is None else self.total
 
     @property
     def levels(self) -> dict[str, int]:
         """The levels of the two sides, with all individuals."""
-        return {UNKNOWN if self.epsilons is None else " and ".join(map(epsilon_text, self.epsilons)): self.objects}
+        return {UNKNOWN if self.epsilons is None else " and ".join(map(epsilon_text, self.epsilons)): self.n}
 
     @property
     def table(self) -> Floats:
         """The estimated shares with one row per value of the first column."""
-        rows, columns = (margin / self.objects for margin in self._margins)
+        rows, columns = (margin / self.n for margin in self._margins)
         row_noise, column_noise = float(self.row_support.noise), float(self.column_support.noise)
         noise = column_noise * rows[:, None] + row_noise * columns[None, :] - row_noise * column_noise
         scale = float(self.row_support.gain * self.column_support.gain)
-        return np.asarray((self.counts / self.objects - noise) / scale)
+        return np.asarray((self.counts / self.n - noise) / scale)
 
     @property
     def _margins(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -91,7 +91,7 @@ class CrossTable(Result):
         """The estimated shares, row by row."""
         return self.table.reshape(-1)
 
-    def compute_std_error(self, about: About = "objects") -> Floats:
+    def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors."""
         check_about(about)
         return self.law(about).moments(np.clip(self.value, 0, 1))[0]
@@ -107,15 +107,15 @@ class CrossTable(Result):
     def law(self, about: About) -> ProductLaw:
         """Return the law that the estimates have, for any shares."""
         rows, columns = self._margins
-        row_shares = np.clip(self.row_support.debias(rows / self.objects), 0, 1)
-        column_shares = np.clip(self.column_support.debias(columns / self.objects), 0, 1)
+        row_shares = np.clip(self.row_support.debias(rows / self.n), 0, 1)
+        column_shares = np.clip(self.column_support.debias(columns / self.n), 0, 1)
         pairs = np.repeat(row_shares, len(columns)), np.tile(column_shares, len(rows))
-        return ProductLaw(*pairs, self.row_support, self.column_support, self.objects, about)
+        return ProductLaw(*pairs, self.row_support, self.column_support, self.n, about)
 
 
-def cross(
+def crosstab(
     rows: Any, row_reports: Any, columns: Any, column_reports: Any, *, row_epsilon: Epsilon, column_epsilon: Epsilon
-) -> CrossTable:
+) -> Crosstab:
     """Estimate the crosstab of two released columns.
 
     Args:
@@ -137,7 +137,7 @@ def cross(
         >>> from relaxdp import Categorical
         >>> sick, smokes = Categorical(["flu", "none"]), Categorical(["yes", "no"])
         >>> reports = ["flu"] * 30 + ["none"] * 70, ["yes"] * 40 + ["no"] * 60
-        >>> table = cross(sick, reports[0], smokes, reports[1], row_epsilon=4, column_epsilon=4)
+        >>> table = crosstab(sick, reports[0], smokes, reports[1], row_epsilon=4, column_epsilon=4)
         >>> round(float(table["flu", "yes"]), 3), table.n
         (0.31, 100)
     """
@@ -167,7 +167,7 @@ def cross(
         pairs += columns.read_labels(column_reports)[:, 0]
         shape = len(labels[0]), len(labels[1])
         counts = histogram(pairs, shape[0] * shape[1]).reshape(shape)
-        found = CrossTable(*labels, counts, *supports, epsilons=epsilons)
+        found = Crosstab(*labels, counts, *supports, epsilons=epsilons)
         found.set_library(get_library(row_reports))
         return found
     counted, library = JointCounts(rows, columns), get_library(row_reports)
@@ -188,7 +188,7 @@ class JointCounts:
         sizes = len(rows.labels), len(columns.labels)
         self.step = max(1, BATCH // max(sizes))
         """How many objects are added at a time, so that what they support stays in the processor's cache."""
-        self._cells, self._objects = np.zeros(sizes), 0
+        self._cells, self._n = np.zeros(sizes), 0
         self._margins = [np.zeros(size, dtype=np.int64) for size in sizes]
 
     def add(self, *reports: tuple[Codes, Words | None]) -> None:
@@ -199,19 +199,19 @@ class JointCounts:
         self._margins = [
             margin + np.count_nonzero(each, axis=0) for margin, each in zip(self._margins, held, strict=True)
         ]
-        self._objects += len(held[0])
+        self._n += len(held[0])
 
     @property
     def numbers(self) -> NDArray[np.int64]:
         """What is kept of all this: the number of objects, both margins, and the cells row by row."""
         cells = self._cells.astype(np.int64).reshape(-1)
-        return np.concatenate([np.array([self._objects], dtype=np.int64), *self._margins, cells])
+        return np.concatenate([np.array([self._n], dtype=np.int64), *self._margins, cells])
 
     def add_numbers(self, numbers: NDArray[np.int64]) -> None:
         """Add what was kept of other objects."""
         rows, columns = self._cells.shape
         kept = np.split(numbers, np.cumsum([1, rows, columns]))
-        self._objects += int(kept[0][0])
+        self._n += int(kept[0][0])
         self._margins = [margin + each for margin, each in zip(self._margins, kept[1:3], strict=True)]
         self._cells += kept[3].reshape(rows, columns)
 
@@ -221,23 +221,23 @@ class JointCounts:
         column_support: Support,
         names: tuple[str, str] = ("row", "column"),
         epsilons: tuple[Decimal, Decimal] | None = None,
-    ) -> CrossTable:
+    ) -> Crosstab:
         """Return the table of what was counted."""
         rows, columns = self._sides
         cells, (in_rows, in_columns) = self._cells.astype(np.int64), self._margins
-        counted = (cells, row_support, column_support, in_rows, in_columns, self._objects)
-        return CrossTable(rows.labels, columns.labels, *counted, names, epsilons)
+        counted = (cells, row_support, column_support, in_rows, in_columns, self._n)
+        return Crosstab(rows.labels, columns.labels, *counted, names, epsilons)
 
 
-def pooled(tables: Sequence[CrossTable], method: Literal["average", "precision"] = "average") -> Result:
+def pooled(tables: Sequence[Crosstab], method: Literal["average", "precision"] = "average") -> Result:
     """Return one estimate from the tables of all pairs of levels; the methods are those of `Counts.estimate`."""
     if len(tables) == 1:
         return tables[0]
-    weights = [table.objects / (_noise(table) if method == "precision" else 1.0) for table in tables]
+    weights = [table.n / (_noise(table) if method == "precision" else 1.0) for table in tables]
     return Combined(tables, [weight / sum(weights) for weight in weights])
 
 
-def _noise(table: CrossTable) -> float:
+def _noise(table: Crosstab) -> float:
     """Return the variance of one object's product where it has neither value: what the noise alone makes of it."""
     supports = (table.row_support, table.column_support)
     rows, columns = (support.noise * (1 - support.noise) / support.gain**2 for support in supports)
