@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from relaxdp.audit.audit_cases import RELAXED_TO, Case, all_cases, planted, relaxations
 from relaxdp.audit.auditor import Audit, Finding, audit, run
-from relaxdp.audit.cases import RELAXED_TO, Case, all_cases, planted, relaxations
 from relaxdp.cli.audit import format_finding
 
 PAGE = Path(__file__).parents[1] / "docs" / "audit.md"

@@ -23,7 +23,7 @@ from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.paper.baselines import noisy_sampling_variance, relaxation_variance
 from relaxdp.paper.classic import Responses, draw_permanent
-from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.candidate_map import CandidateMap
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint8]

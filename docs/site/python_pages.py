@@ -83,7 +83,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.audit.exact_check": ("Conformance",),
     },
     "RAPPOR": {
-        "relaxdp.rappor.device": ("Device",),
+        "relaxdp.rappor.reports": ("Device",),
         "relaxdp.mechanisms.bloom": ("Bloom",),
         "relaxdp.mechanisms.bloom_filter": ("BloomShape", "compute_epsilon", "compute_noise"),
     },

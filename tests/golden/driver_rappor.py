@@ -15,11 +15,11 @@ import relaxdp as rx
 from relaxdp.mechanisms.bloom import Bloom, release_bloom
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.mechanisms.packed import bit_strings
-from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.counts import BitSums, RapporCounts
-from relaxdp.rappor.decode import decode
-from relaxdp.rappor.device import Device
-from relaxdp.rappor.plan import advise, advise_share
+from relaxdp.rappor.bit_counts import BitSums, RapporCounts
+from relaxdp.rappor.candidate_map import CandidateMap
+from relaxdp.rappor.decoding import decode
+from relaxdp.rappor.parameters import advise, advise_share
+from relaxdp.rappor.reports import Device
 from relaxdp.sampling.stream import PathId
 
 Shape = Mapping[str, int]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import Law
-from relaxdp.audit.guessing import (
+from relaxdp.audit.guessing_rules import (
     Column,
     LinearScore,
     Rule,
@@ -27,12 +27,12 @@ from relaxdp.audit.guessing import (
     learn_rule,
     log_odds,
 )
-from relaxdp.audit.sources import Function, FunctionSource, Source
+from relaxdp.audit.transcript_sources import Function, FunctionSource, Source
 from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 
 if TYPE_CHECKING:
-    from relaxdp.audit.cases import Case
+    from relaxdp.audit.audit_cases import Case
 
 BATCH = 1 << 19
 _PROBE = 1 << 12  # trials that show how wide a transcript is

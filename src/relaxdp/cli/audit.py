@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from relaxdp.audit.audit_cases import Case, all_cases
 from relaxdp.audit.auditor import MIN_TRIALS, Finding, run
-from relaxdp.audit.cases import Case, all_cases
 from relaxdp.cli.messages import progress_bar
 from relaxdp.cli.options import CsvOption, JsonOption
 from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_result

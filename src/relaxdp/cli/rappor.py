@@ -23,11 +23,11 @@ from relaxdp.estimation.schedules import NoisySampling, Schedule
 from relaxdp.ledger.rules import require_release
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.bloom_filter import bit_epsilon, compute_epsilon, whole_epsilon
-from relaxdp.rappor.candidates import CandidateMap, Parameters, map_rows, read_map
-from relaxdp.rappor.counts import CountedFile, count_files
-from relaxdp.rappor.decode import Correction, Decoded
-from relaxdp.rappor.decode import decode as decode_counts
-from relaxdp.rappor.plan import POWER, RATE, Plan, advise, advise_share
+from relaxdp.rappor.bit_counts import CountedFile, count_files
+from relaxdp.rappor.candidate_map import CandidateMap, map_rows, read_map
+from relaxdp.rappor.decoding import Correction, Decoded
+from relaxdp.rappor.decoding import decode as decode_counts
+from relaxdp.rappor.parameters import POWER, RATE, Parameters, Plan, advise, advise_share
 from relaxdp.tables.folder import VaultFolder
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.tables.plan import Request

@@ -11,7 +11,7 @@ from relaxdp.collector.wire import CampaignRequest, PublicEncoding
 from relaxdp.errors import CampaignError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom_filter import BloomShape
-from relaxdp.rappor.candidates import CandidateMap
+from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.service.codecs import Codec
 from relaxdp.service.precision import DEFAULT, Precision
 from relaxdp.service.wire import WireLevel, encoding_of

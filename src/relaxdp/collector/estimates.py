@@ -20,10 +20,10 @@ from relaxdp.collector.rules import CampaignState
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.result import Chosen, Places, Result
 from relaxdp.estimation.wave import Distribution
-from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.counts import RapporCounts
-from relaxdp.rappor.decode import Decoded
-from relaxdp.rappor.decode import decode as decode_counts
+from relaxdp.rappor.bit_counts import RapporCounts
+from relaxdp.rappor.candidate_map import CandidateMap
+from relaxdp.rappor.decoding import Decoded
+from relaxdp.rappor.decoding import decode as decode_counts
 from relaxdp.service.codecs import Counted
 
 Levels = list[Counted]

@@ -9,7 +9,7 @@ import numpy as np
 
 from relaxdp.collector.estimate_wire import EstimateOptions, Row
 from relaxdp.estimation.result import BEYOND, Places, Result
-from relaxdp.rappor.decode import Decoded
+from relaxdp.rappor.decoding import Decoded
 
 
 def rows_of(found: Result, options: EstimateOptions, chosen: Places | None) -> list[Row]:

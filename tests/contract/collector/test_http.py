@@ -32,9 +32,9 @@ from relaxdp.estimation.planning import find_n
 from relaxdp.mechanisms.bloom import Bloom, release_bloom
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.counts import count_files
-from relaxdp.rappor.decode import decode
+from relaxdp.rappor.bit_counts import count_files
+from relaxdp.rappor.candidate_map import CandidateMap
+from relaxdp.rappor.decoding import decode
 from relaxdp.sampling.stream import PathId
 from relaxdp.storage.database import Database
 from relaxdp.theory.epsilon import as_epsilon

@@ -13,7 +13,7 @@ from tests.exact.audit.test_attacks import independent_law, relaxed_law
 from tests.exact.enumeration import Law as Chances
 
 from relaxdp.audit.attacks import Independent, NoisySamples, Relaxed
-from relaxdp.audit.guessing import (
+from relaxdp.audit.guessing_rules import (
     FIRST,
     PASS,
     SECOND,

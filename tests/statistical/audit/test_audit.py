@@ -18,11 +18,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from relaxdp.audit.audit_cases import Case, list_mechanism_cases, others, planted, relaxations
 from relaxdp.audit.auditor import Audit, _Table, audit
-from relaxdp.audit.cases import Case, list_mechanism_cases, others, planted, relaxations
-from relaxdp.audit.guessing import Rule
-from relaxdp.audit.planted import RaisedThreshold
-from relaxdp.audit.sources import AlgorithmSource, PathSource
+from relaxdp.audit.case_sources import RaisedThreshold
+from relaxdp.audit.guessing_rules import Rule
+from relaxdp.audit.transcript_sources import AlgorithmSource, PathSource
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.theory.epsilon import threshold
 from relaxdp.theory.level import retention

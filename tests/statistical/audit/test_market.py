@@ -15,9 +15,16 @@ from tests.exact.market.orders import Afresh, FromTheTop, Market, State, deliver
 
 from relaxdp.audit.attacks import Law, Relaxed
 from relaxdp.audit.auditor import Audit, audit
-from relaxdp.audit.others import FIVE_BUYERS, BlurredSource, DrawnAgainSource, Event, PooledSource, list_pooled_levels
-from relaxdp.audit.planted import IndependentSource
-from relaxdp.audit.sources import Source
+from relaxdp.audit.case_sources import (
+    FIVE_BUYERS,
+    BlurredSource,
+    DrawnAgainSource,
+    Event,
+    IndependentSource,
+    PooledSource,
+    list_pooled_levels,
+)
+from relaxdp.audit.transcript_sources import Source
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.local_hash import LocalHash

@@ -15,10 +15,9 @@ from scipy.special import ndtri
 
 from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.paper.classic import Responses
-from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.counts import BitEstimates, RapporCounts
-from relaxdp.rappor.decode import Decoded, decode
-from relaxdp.rappor.fit import fit_words
+from relaxdp.rappor.bit_counts import BitEstimates, RapporCounts
+from relaxdp.rappor.candidate_map import CandidateMap
+from relaxdp.rappor.decoding import Decoded, decode, fit_words
 
 PAGE = Path(__file__).parents[3] / "docs" / "rappor-measured.md"
 Floats = NDArray[np.float64]

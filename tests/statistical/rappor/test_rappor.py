@@ -23,9 +23,9 @@ from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
-from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.counts import RapporCounts
-from relaxdp.rappor.decode import decode
+from relaxdp.rappor.bit_counts import RapporCounts
+from relaxdp.rappor.candidate_map import CandidateMap
+from relaxdp.rappor.decoding import decode
 
 pytestmark = pytest.mark.long
 

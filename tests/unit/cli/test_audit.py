@@ -10,11 +10,11 @@ import pytest
 from tests.refusals import refused
 from typer.testing import CliRunner
 
-from relaxdp.audit import cases, peers
+from relaxdp.audit import audit_cases
 from relaxdp.audit.attacks import Relaxed
+from relaxdp.audit.audit_cases import Case, all_cases, list_mechanisms, make_words_apart
 from relaxdp.audit.auditor import Audit, Finding, audit, run
-from relaxdp.audit.cases import Case, all_cases, list_mechanisms, make_words_apart
-from relaxdp.audit.guessing import Column, Digits, LinearScore, candidate_views
+from relaxdp.audit.guessing_rules import Column, Digits, LinearScore, candidate_views
 from relaxdp.cli.main import app
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms import registry
@@ -47,7 +47,9 @@ def test_words_apart_share_no_bit() -> None:
 def test_a_group_is_named_like_a_mechanism() -> None:
     arguments = ["audit", "--only", "mistakes on purpose", "--trials", "1000", "--seed", "7", "--json"]
     rows = json.loads(RUNNER.invoke(app, arguments).stdout)["findings"]
-    assert [row["mechanism"] for row in rows] == [case.name for case in cases.all_cases() if case.group == "planted"]
+    assert [row["mechanism"] for row in rows] == [
+        case.name for case in audit_cases.all_cases() if case.group == "planted"
+    ]
 
 
 def test_json() -> None:
@@ -90,8 +92,8 @@ def test_a_missing_peer_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ModuleNotFoundError("no module of that name")
 
     for name in ("_opendp", "_pure_ldp", "_multi_freq_ldpy", "_diffprivlib"):
-        monkeypatch.setattr(peers, name, missing)
-    listed = list(cases.peer_cases())
+        monkeypatch.setattr(audit_cases, name, missing)
+    listed = list(audit_cases.peer_cases())
     assert len(listed) == 4
     findings = list(run(listed, trials=1000, confidence=0.9, seed=1))
     assert all(finding.verdict == "not installed" and finding.as_expected for finding in findings)
@@ -102,8 +104,8 @@ def test_a_missing_peer_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_installed_peer_is_audited_and_not_our_business(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "_opendp", lambda epsilon: lambda truths: truths)
-    case = next(cases.peer_cases())
+    monkeypatch.setattr(audit_cases, "_opendp", lambda epsilon: lambda truths: truths)
+    case = next(audit_cases.peer_cases())
     (finding,) = run([case], trials=2000, confidence=0.99, seed=1)
     assert finding.verdict == "VIOLATED"
     assert finding.as_expected

@@ -21,7 +21,7 @@ from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError, RowsChangedError
 from relaxdp.mechanisms.bloom import Bloom, release_bloom
 from relaxdp.mechanisms.bloom_filter import BloomShape
-from relaxdp.rappor.device import Device
+from relaxdp.rappor.reports import Device
 from relaxdp.sampling.stream import PathId
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})

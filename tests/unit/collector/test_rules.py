@@ -21,7 +21,7 @@ from relaxdp.estimation.planning import find_margin
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.rappor.plan import compute_word_error
+from relaxdp.rappor.parameters import compute_word_error
 from relaxdp.service.precision import Precision
 from relaxdp.service.wire import EncodingRequest, Target
 from relaxdp.theory.epsilon import as_epsilon

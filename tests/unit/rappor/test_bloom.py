@@ -34,7 +34,7 @@ from relaxdp.mechanisms.bloom_filter import (
 )
 from relaxdp.mechanisms.packed import bit_strings, unpack_bits
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.rappor.device import Device
+from relaxdp.rappor.reports import Device
 from relaxdp.sampling.canonical import encode_canonical, prefix_length
 from relaxdp.sampling.path import accepted_draws, report_at
 from relaxdp.sampling.stream import PathId, PathName, block, path_key, tail, words

@@ -14,10 +14,9 @@ from tests.statistical.rappor.rappor_runs import Setting, answer, draw_devices, 
 
 from relaxdp.errors import EstimationError, RapporError
 from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
-from relaxdp.rappor.candidates import CandidateMap
-from relaxdp.rappor.counts import RapporCounts
-from relaxdp.rappor.decode import Decoded, decode
-from relaxdp.rappor.fit import fit_words
+from relaxdp.rappor.bit_counts import RapporCounts
+from relaxdp.rappor.candidate_map import CandidateMap
+from relaxdp.rappor.decoding import Decoded, decode, fit_words
 from relaxdp.theory.response import Support
 
 SHAPE = BloomShape(bits=32, hashes=2, cohorts=8)

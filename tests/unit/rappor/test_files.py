@@ -11,7 +11,8 @@ import pytest
 
 from relaxdp.errors import RapporError
 from relaxdp.mechanisms.bloom_filter import BloomShape
-from relaxdp.rappor.candidates import CandidateMap, Parameters, map_rows, read_map
+from relaxdp.rappor.candidate_map import CandidateMap, map_rows, read_map
+from relaxdp.rappor.parameters import Parameters
 
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=3)
 PARAMETERS = Parameters(SHAPE, Fraction(3, 10))

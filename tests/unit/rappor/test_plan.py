@@ -9,7 +9,7 @@ from tests.statistical.rappor.rappor_runs import Setting, relaxed
 
 from relaxdp.errors import PlanError, RapporError
 from relaxdp.mechanisms.bloom_filter import BloomShape, compute_epsilon
-from relaxdp.rappor.plan import advise, advise_share, compute_smallest_share, compute_word_error
+from relaxdp.rappor.parameters import advise, advise_share, compute_smallest_share, compute_word_error
 
 
 @pytest.mark.parametrize(

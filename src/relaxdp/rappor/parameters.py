@@ -5,19 +5,27 @@ Like every plan it looks at the noise alone. It counts on the decoder of this pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from io import StringIO
+from itertools import islice
 from math import exp, log, sqrt
+from pathlib import Path
+from typing import Any
 
 from relaxdp.errors import PlanError, RapporError
 from relaxdp.estimation import special
 from relaxdp.estimation.planning import DIGITS, MAX_N
 from relaxdp.lazy import scipy
 from relaxdp.mechanisms.bloom_filter import MAX_COHORTS, BloomShape, bit_support, bloom_threshold, compute_noise
-from relaxdp.rappor.candidates import MAX_CANDIDATES
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 
+_WRITE_PARAMS = "Write the parameters with `relaxdp rappor params`."
+
+MAX_CANDIDATES = 100_000
 POWER = 0.9
 """With which probability a word with the smallest share that is promised is found."""
 RATE = 0.05
@@ -168,3 +176,154 @@ def check_numbers(devices: int, candidates: int) -> None:
 
 
 __all__ = ["POWER", "RATE", "Plan", "advise", "advise_share", "compute_smallest_share", "compute_word_error"]
+
+
+_COLUMNS = ("k", "h", "m", "f")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The content of a parameter file: k, h and m, which fix the path, and f, the noise of the planned level."""
+
+    shape: BloomShape
+    noise: Fraction
+
+    @classmethod
+    def read(cls, path: Path) -> Parameters:
+        """Read a CSV file of two rows; anything missing or unknown is rejected by name."""
+        found = _csv_numbers(path)
+        bits, hashes, cohorts = (_whole(found[name], name, path) for name in ("k", "h", "m"))
+        return cls(BloomShape(bits=bits, hashes=hashes, cohorts=cohorts), _share(found["f"], "f", path))
+
+    def dumps(self) -> str:
+        """Return the file as text."""
+        shape = self.shape
+        return f"{','.join(_COLUMNS)}\n{shape.bits},{shape.hashes},{shape.cohorts},{_decimal(self.noise)}\n"
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return the content of a text file, or raise an error with its path."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return file.read()
+    except OSError as problem:
+        raise RapporError(
+            "The {what} {path!r} cannot be read: {why}.",
+            hint="Check the path and the mode of the file.",
+            what=what,
+            path=str(path),
+            why=problem.strerror,
+        ) from None
+    except UnicodeDecodeError:
+        raise RapporError(
+            "The {what} {path!r} is not text in UTF-8.", hint="Save the file as UTF-8.", what=what, path=str(path)
+        ) from None
+
+
+def _rows(path: Path, what: str) -> Iterator[tuple[int, list[str]]]:
+    """Return the rows of a CSV file, with their lines; blank ones, and those of separators alone, do not count."""
+    reader = csv.reader(StringIO(read_text(path, what), newline=""))
+    try:
+        for row in reader:
+            if len(row) == 1 and (";" in row[0] or "\t" in row[0]):
+                raise RapporError(
+                    "Line {line:,} of {path!r}: the fields are not separated by commas.",
+                    hint="Save the file as CSV with commas.",
+                    path=str(path),
+                    line=reader.line_num,
+                )
+            if any(field.strip() for field in row):
+                yield reader.line_num, row
+    except csv.Error:
+        raise RapporError(
+            "Line {line:,} of {path!r} is not valid CSV.",
+            hint="Save the file as CSV with commas and double quotes.",
+            path=str(path),
+            line=reader.line_num,
+        ) from None
+
+
+def _strip_empty_end(row: Sequence[str]) -> list[str]:
+    """Return the fields of a row without the empty ones that spreadsheets put at its end."""
+    fields = [field.strip() for field in row]
+    while fields and not fields[-1]:
+        fields.pop()
+    return fields
+
+
+def _csv_numbers(path: Path) -> dict[str, str]:
+    rows = [_strip_empty_end(row) for _, row in islice(_rows(path, "parameter file"), 3)]
+    if len(rows) != 2:
+        raise RapporError(
+            "The parameter file {path!r} must have exactly two rows: {columns} and their numbers.",
+            hint=_WRITE_PARAMS,
+            path=str(path),
+            columns=",".join(_COLUMNS),
+        )
+    _reject_names(rows[0], _COLUMNS, path)
+    if len(rows[1]) != len(rows[0]):
+        raise RapporError(
+            "The parameter file {path!r} has {second} numbers for {first} columns.",
+            hint=_WRITE_PARAMS,
+            path=str(path),
+            second=len(rows[1]),
+            first=len(rows[0]),
+        )
+    return dict(zip(rows[0], rows[1], strict=True))
+
+
+def _reject_names(found: list[str], wanted: tuple[str, ...], path: Path) -> None:
+    missing = [name for name in wanted if name not in found]
+    extra = [name for name in found if name not in wanted]
+    if missing:
+        raise RapporError(
+            "The parameter file {path!r} does not have {missing!r}. Expected: {wanted}.",
+            hint=_WRITE_PARAMS,
+            path=str(path),
+            missing=missing[0],
+            wanted=", ".join(wanted),
+        )
+    if extra:
+        raise RapporError(
+            "The parameter file {path!r} has the unknown parameter {extra!r}. Expected: {wanted}.",
+            hint=_WRITE_PARAMS,
+            path=str(path),
+            extra=extra[0],
+            wanted=", ".join(wanted),
+        )
+    if len(found) != len(set(found)):
+        raise RapporError("The parameter file {path!r} has a parameter twice.", hint=_WRITE_PARAMS, path=str(path))
+
+
+def _whole(text: str, name: str, path: Path) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise RapporError(
+            "The parameter {name} in {path!r} must be a whole number, not {text!r}.",
+            hint=_WRITE_PARAMS,
+            path=str(path),
+            name=name,
+            text=text[:20],
+        )
+    return int(text)
+
+
+def _share(text: str, name: str, path: Path) -> Fraction:
+    try:
+        number = Decimal(text) if text.isascii() and len(text) <= 60 else Decimal("NaN")
+    except ArithmeticError:
+        number = Decimal("NaN")
+    if not number.is_finite() or not 0 <= number <= 1:
+        raise RapporError(
+            "The parameter {name} in {path!r} must be a probability from 0 to 1, not {text!r}.",
+            hint=_WRITE_PARAMS,
+            path=str(path),
+            name=name,
+            text=text[:20],
+        )
+    return Fraction(number)
+
+
+def _decimal(share: Fraction) -> str:
+    """Return a share that came from a decimal number as that number."""
+    number: Any = Decimal(share.numerator) / Decimal(share.denominator)
+    return f"{number:f}"

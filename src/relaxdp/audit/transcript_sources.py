@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.guessing import Transcripts
+from relaxdp.audit.guessing_rules import Transcripts
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bridged_columns import FreshPermanent
