@@ -10,8 +10,8 @@ from relaxdp.estimation.compare import compare as compare
 from relaxdp.estimation.counts import Counts as Counts
 from relaxdp.estimation.crosstab import crosstab as crosstab
 from relaxdp.estimation.mean import variance as variance
-from relaxdp.estimation.release_plan import Plan as Plan
-from relaxdp.estimation.release_plan import plan as plan
+from relaxdp.estimation.planning import Plan as Plan
+from relaxdp.estimation.planning import plan as plan
 from relaxdp.mechanisms.base import Mechanism as Mechanism
 from relaxdp.mechanisms.categorical import Categorical as Categorical
 from relaxdp.mechanisms.local_hash import LocalHash as LocalHash

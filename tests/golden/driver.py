@@ -29,9 +29,9 @@ import pytest
 
 import relaxdp as rx
 from relaxdp import errors
-from relaxdp.estimation import advice
-from relaxdp.estimation.advice import rank_number_mechanisms
+from relaxdp.estimation import mechanism_choice
 from relaxdp.estimation.counts import highest_only
+from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.ledger.account import Account
 from relaxdp.mechanisms.bloom import Bloom, release_bloom
@@ -512,7 +512,7 @@ def plan(
 
 def choose_mechanism(values: int, epsilon: str) -> list[Any]:
     """Return the best mechanism of so many values for the last planned epsilon, with its options."""
-    name = advice.rank_mechanisms(values, epsilon).best
+    name = mechanism_choice.rank_mechanisms(values, epsilon).best
     encoding = create_mechanism(name, values=range(values), epsilon=epsilon)
     return [KINDS[encoding.name], encoding.options]
 
@@ -525,7 +525,9 @@ def choose_for_numbers(low: float, high: float, epsilon: str) -> list[Any]:
 
 def rank_mechanisms(values: int, epsilon: str) -> list[list[Any]]:
     """Return the mechanisms of so many values, best first, with the standard error of a rare share for n = 1."""
-    return [[KINDS[each.encoding], each.std_error] for each in advice.rank_mechanisms(values, epsilon).choices]
+    return [
+        [KINDS[each.encoding], each.std_error] for each in mechanism_choice.rank_mechanisms(values, epsilon).choices
+    ]
 
 
 def schedule_linear(first: str, last: str, steps: int) -> list[str]:

@@ -34,7 +34,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "theory/response.py": (
         *("src/relaxdp/theory/response.py", _LAWS, "tests/exact/paper/test_tables.py"),
         "tests/exact/estimation/test_estimators.py",
-        "tests/exact/estimation/test_shuffled.py::test_covers",
+        "tests/exact/estimation/test_shuffling.py::test_covers",
     ),
     "theory/level.py": ("src/relaxdp/theory/level.py", "tests/unit/theory/test_level.py", _THRESHOLD),
     "theory/epsilon.py": ("src/relaxdp/theory/epsilon.py", "tests/unit/theory/test_level.py", _THRESHOLD),

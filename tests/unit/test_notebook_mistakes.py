@@ -16,8 +16,8 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.errors import RelaxdpError
-from relaxdp.estimation.advice import rank_mechanisms
 from relaxdp.estimation.counts import highest_only
+from relaxdp.estimation.mechanism_choice import rank_mechanisms
 
 VALUES = ["flu", "covid", "none"]
 ROWS = 4000

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp.errors import ArgumentError, ValuesError
+from relaxdp.estimation.mechanism_choice import NumberRange
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.local_hash import LocalHash
@@ -15,7 +16,6 @@ from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keys import is_key_text
-from relaxdp.tables.choose import NumberRange
 from relaxdp.tables.columns import declare_values
 from relaxdp.tables.source import Source
 from relaxdp.theory.epsilon import Epsilon

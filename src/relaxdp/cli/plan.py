@@ -10,11 +10,9 @@ import typer
 from relaxdp.cli import options, results
 from relaxdp.cli.result_plots import plot_steps
 from relaxdp.errors import MechanismError, PlanError
-from relaxdp.estimation.advice import NUMBER_ENCODINGS, rank_mechanisms, rank_number_mechanisms
-from relaxdp.estimation.planning import PlanOptions, find_epsilon
-from relaxdp.estimation.release_plan import Plan
-from relaxdp.estimation.release_plan import plan as plan_release
-from relaxdp.estimation.sides import Numbers, Planned
+from relaxdp.estimation.mechanism_choice import NUMBER_ENCODINGS, rank_mechanisms, rank_number_mechanisms
+from relaxdp.estimation.planning import Numbers, Plan, Planned, PlanOptions, find_epsilon
+from relaxdp.estimation.planning import plan as plan_release
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import epsilon_text
 

@@ -16,7 +16,7 @@ from relaxdp.estimation.wave import Distribution
 
 if TYPE_CHECKING:
     from relaxdp.cli.estimate import EstimateGroup, EstimateSettings
-    from relaxdp.estimation.release_plan import PlannedLevel
+    from relaxdp.estimation.planning import PlannedLevel
 
 MAX_PANELS = 20
 

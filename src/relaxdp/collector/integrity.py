@@ -11,8 +11,8 @@ from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState
 from relaxdp.estimation.poisoning import Integrity as Found
 from relaxdp.estimation.poisoning import integrity
+from relaxdp.estimation.report_pairs import Transitions
 from relaxdp.estimation.result import Places
-from relaxdp.estimation.transitions import Transitions
 
 
 def inspected(campaign: Campaign, state: CampaignState, kept: Kept) -> Found:

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import PlanError
 from relaxdp.estimation import special
-from relaxdp.estimation.planning import MAX_N
-from relaxdp.estimation.sides import Planned, Side, made_for
+from relaxdp.estimation.planning import MAX_N, Planned, Side, made_for
 from relaxdp.lazy import pandas as pd
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
@@ -43,7 +42,7 @@ from relaxdp.theory.response import Cover
 Floats = NDArray[np.float64]
 
 _SLACK = 1e-9
-"""More than every sum, product and tail here is off by, as a part of itself; tests/exact/estimation/test_shuffled.py
+"""More than every sum, product and tail here is off by, as a part of itself; tests/exact/estimation/test_shuffling.py
 compares them with fractions. It is added to what makes a bound larger, and taken off what makes it smaller."""
 _ROUND = 1e-12
 """The same for a handful of operations."""
@@ -396,7 +395,7 @@ def shuffled(
     Files with ids, live results, and groups that overlap have no such bound: there it is the epsilon of the reports.
 
     Claim: never below the exact delta of any data set, for up to six objects with two values and four with three;
-    tests/exact/estimation/test_shuffled.py.
+    tests/exact/estimation/test_shuffling.py.
 
     >>> print(shuffled(4, n=100_000, delta=1e-6, values=2).epsilon)
     0.08482

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimation.spreads import categorical_support, share_variance
+from relaxdp.estimation.report_variance import categorical_support, share_variance
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon
 from relaxdp.theory.response import Support
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import ATTACKS, Relaxed, errors, minimum_error_rate
-from relaxdp.estimation.spreads import categorical_support, share_variance
+from relaxdp.estimation.report_variance import categorical_support, share_variance
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Check, Data
 from relaxdp.paper.lab import Lab, Sampler

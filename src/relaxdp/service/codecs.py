@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ReportOutsideEncodingError
-from relaxdp.estimation.transitions import count_both, equal_symbols, told_labels
+from relaxdp.estimation.report_pairs import count_both, equal_symbols, told_labels
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.packed import (

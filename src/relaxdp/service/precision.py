@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from math import sqrt
 
 from relaxdp.estimation import special
+from relaxdp.estimation.report_variance import Spread, spread_of
 from relaxdp.estimation.result import questions_of, tail_of
-from relaxdp.estimation.spreads import Spread, spread_of
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.rappor.parameters import compute_word_error

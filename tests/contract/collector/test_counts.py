@@ -17,7 +17,7 @@ from relaxdp.collector.ingest import Item, ingest
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignStateError
-from relaxdp.estimation.transitions import count_pairs
+from relaxdp.estimation.report_pairs import count_pairs
 from relaxdp.service.wire import EncodingRequest
 from relaxdp.storage.database import Database
 

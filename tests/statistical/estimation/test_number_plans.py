@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import relaxdp as rx
-from relaxdp.estimation.advice import rank_number_mechanisms
-from relaxdp.estimation.spreads import place_variance
+from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
+from relaxdp.estimation.report_variance import place_variance
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.report_variance import categorical_support
 from relaxdp.estimation.schedules import Linear, UntilPrecise
-from relaxdp.estimation.spreads import categorical_support
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.response import NOISE

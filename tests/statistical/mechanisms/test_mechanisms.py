@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import relaxdp as rx
-from relaxdp.estimation.advice import rank_mechanisms
-from relaxdp.estimation.spreads import share_variance
+from relaxdp.estimation.mechanism_choice import rank_mechanisms
+from relaxdp.estimation.report_variance import share_variance
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms import local_hash
 from relaxdp.mechanisms.bridged_columns import fresh_column, truth_column

@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from relaxdp.estimation.report_variance import categorical_support, share_variance
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
-from relaxdp.estimation.spreads import categorical_support, share_variance
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.paper.baselines import (
     noisy_sampling_estimate,

@@ -10,8 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app, main
-from relaxdp.estimation.planning import find_epsilon, find_margin, find_n
-from relaxdp.estimation.release_plan import plan
+from relaxdp.estimation.planning import find_epsilon, find_margin, find_n, plan
 
 RUNNER = CliRunner()
 

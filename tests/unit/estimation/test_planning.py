@@ -13,11 +13,11 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import EpsilonError, EstimationError, PlanError
-from relaxdp.estimation.advice import rank_mechanisms
 from relaxdp.estimation.frequency import Frequency
+from relaxdp.estimation.mechanism_choice import rank_mechanisms
 from relaxdp.estimation.planning import PlanOptions, compute_steps, find_epsilon, find_margin, find_n
+from relaxdp.estimation.report_variance import categorical_support, share_variance
 from relaxdp.estimation.result import About, tail_of
-from relaxdp.estimation.spreads import categorical_support, share_variance
 from relaxdp.mechanisms.registry import create_mechanism
 
 ABOUTS: tuple[About, ...] = ("sample", "population")

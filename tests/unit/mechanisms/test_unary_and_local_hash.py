@@ -10,7 +10,7 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import EpsilonError, EstimationError, MechanismError
-from relaxdp.estimation.advice import MechanismRanking, rank_mechanisms
+from relaxdp.estimation.mechanism_choice import MechanismRanking, rank_mechanisms
 from relaxdp.mechanisms.base import BATCH
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.mechanisms.local_hash import best_buckets

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from relaxdp.estimation.report_variance import categorical_support
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
-from relaxdp.estimation.spreads import categorical_support
 from relaxdp.paper.baselines import (
     noisy_sampling_estimate,
     noisy_sampling_variance,

@@ -17,8 +17,17 @@ import pytest
 from tests.exact.enumeration import chain_law, path_law
 
 from relaxdp.audit.exact_check import _symbol_law
-from relaxdp.estimation.evidence import _arrivals, _capital, chances, every_look
-from relaxdp.estimation.transitions import MOST_LABELS, Pairs, Transitions, count_pairs, told_labels
+from relaxdp.estimation.report_pairs import (
+    MOST_LABELS,
+    Pairs,
+    Transitions,
+    _arrivals,
+    _capital,
+    chances,
+    count_pairs,
+    every_look,
+    told_labels,
+)
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.bloom_filter import BloomShape

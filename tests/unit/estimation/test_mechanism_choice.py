@@ -15,9 +15,9 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import ValuesError
+from relaxdp.estimation.mechanism_choice import FEW_VALUES, WINDOWS, NumberRange, choose_mechanism
 from relaxdp.mechanisms.local_hash import best_buckets
 from relaxdp.mechanisms.square_wave import BINS, MAX_PLACES, SquareWave
-from relaxdp.tables.choose import FEW_VALUES, WINDOWS, NumberRange, choose_mechanism
 
 SHARES = (0.0, 0.5)
 

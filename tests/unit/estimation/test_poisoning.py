@@ -10,7 +10,7 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import ColumnError, EstimationError
-from relaxdp.estimation.cleaned import Cleaned
+from relaxdp.estimation.poisoning import Cleaned
 
 EPSILONS = ("0.5", "1", "2")
 
