@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, overload
 
-from relaxdp.errors import EstimationError, on_error
-from relaxdp.estimation.counts import Method
+from relaxdp.errors import EstimationError, MetadataError, on_error
+from relaxdp.estimation.counts import Method, check_mechanism
 from relaxdp.estimation.groups import Groups
 from relaxdp.estimation.result import Result, get_library
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.sampling.stream import PathId
 from relaxdp.tables.columns import check_name
-from relaxdp.tables.counting import PairTally, Tally, count_pairs
+from relaxdp.tables.counting import PairTally, Tally, count_opened, count_opened_pairs, count_pairs
 from relaxdp.tables.counting import count as count_files
 from relaxdp.tables.files import fetch_file
-from relaxdp.tables.frame_estimate import estimate_frames, told
-from relaxdp.tables.frame_metadata import description_of
 from relaxdp.tables.frames import as_text, by_text
-from relaxdp.tables.metadata import FileDescription
+from relaxdp.tables.metadata import ColumnDescription, FileDescription, description_of, vouched
+from relaxdp.tables.released_files import open_frames
 from relaxdp.theory.epsilon import Epsilon
 
 FileName = str | os.PathLike[str]
@@ -140,6 +140,47 @@ def _estimate(
             )
         return estimate_spark(tables, said, column=which, by=group, method=method)
     return estimate_frames(tables, said, column=which, by=group, crosstab=second, method=method)
+
+
+def told(
+    frames: int, column: str | None, description: Any, mechanism: Mechanism | None, epsilon: Epsilon | None
+) -> list[FileDescription | None]:
+    """Return what a person says about each frame, None where the frame says it itself."""
+    if mechanism is None and epsilon is None:
+        given = list(description) if isinstance(description, list | tuple) else [description] * frames
+        if len(given) != frames or (frames > 1 and description is not None and given[0] is description):
+            raise MetadataError(
+                "Several data frames need a description each.",
+                hint="Pass a list: description=[first_release, second_release].",
+            )
+        return [None if each is None else vouched(each) for each in given]
+    if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
+        raise MetadataError(
+            "`mechanism` and `epsilon` describe one column of one data frame.",
+            hint="Pass all three: rx.estimate(frame, 'diagnosis', mechanism=rx.Categorical([...]), epsilon=1).",
+        )
+    check_mechanism(mechanism)
+    level = mechanism.level(epsilon)
+    return [FileDescription("", {column: ColumnDescription.of(mechanism, level, path=PathId("", column))})]
+
+
+def estimate_frames(
+    natives: Sequence[Any],
+    said: Sequence[FileDescription | None],
+    *,
+    column: str | None,
+    by: str | None,
+    crosstab: str | None,
+    method: Method,
+) -> Result | Groups:
+    """Return the estimate from frames, of which `said` is what a person said about them instead of themselves."""
+    wanted = [name for name in (column, by, crosstab) if name is not None]
+    files = open_frames(natives, said, wanted)
+    if crosstab is not None:
+        return count_opened_pairs(files, column=column, crosstab=crosstab).estimate(method)
+    groups = count_opened(files, column=column, by=by).groups
+    found = {group: counts.estimate(method) for group, counts in groups}
+    return Groups(by, found) if by is not None else found[None]
 
 
 def count(

@@ -18,9 +18,8 @@ from relaxdp.lazy import duckdb, pandas, polars
 from relaxdp.lazy import narwhals as nw
 from relaxdp.sampling.canonical import get_value_kind, is_missing
 from relaxdp.tables.columns import ColumnNames
-from relaxdp.tables.frame_metadata import said_by
 from relaxdp.tables.interrupts import is_interrupt
-from relaxdp.tables.metadata import FileDescription, description_in
+from relaxdp.tables.metadata import FileDescription, description_in, said_by
 
 _HINT = "Pass a pandas, polars or pyarrow frame, a DuckDB relation, or an object with __arrow_c_stream__."
 

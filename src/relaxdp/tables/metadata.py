@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
 import sys
 import uuid
+import weakref
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
@@ -29,6 +32,7 @@ from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
 from relaxdp.theory.level import Level
 
 METADATA_KEY = b"relaxdp"
+_TEXT_KEY = METADATA_KEY.decode()
 # Where Spark's own writer puts the metadata of columns.
 SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 VERSION = 1
@@ -292,7 +296,7 @@ def described_by_pandas(metadata: Mapping[bytes, bytes]) -> str | None:
     try:
         found = json.loads(metadata.get(b"pandas", b"{}")).get("attributes") or {}
         found = found or json.loads(metadata.get(b"PANDAS_ATTRS", b"{}"))
-        text = found.get(METADATA_KEY.decode())
+        text = found.get(_TEXT_KEY)
     except (ValueError, AttributeError, RecursionError):
         return None
     return text if isinstance(text, str) else None
@@ -302,7 +306,7 @@ def described_by_spark(schema: str | bytes) -> FileDescription | None:
     """Return the description out of a Spark schema as JSON, where every released column carries its own; else None."""
     try:
         fields = json.loads(schema)["fields"]
-        texts = {field["name"]: field["metadata"].get(METADATA_KEY.decode()) for field in fields}
+        texts = {field["name"]: field["metadata"].get(_TEXT_KEY) for field in fields}
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     parts = {name: FileDescription.loads(text) for name, text in texts.items() if text is not None}
@@ -358,9 +362,67 @@ def parquet_metadata(schema: Any, description: FileDescription) -> dict[str, byt
     """
     text = description.dumps()
     # pandas puts what it finds under this name into the attributes of the frame that it reads.
-    metadata = {METADATA_KEY.decode(): text, "PANDAS_ATTRS": json.dumps({METADATA_KEY.decode(): text})}
+    metadata = {_TEXT_KEY: text, "PANDAS_ATTRS": json.dumps({_TEXT_KEY: text})}
     whole = schema.with_metadata(metadata)
     return {
         **{name: each.encode() for name, each in metadata.items()},
         "ARROW:schema": base64.b64encode(whole.serialize()),
     }
+
+
+# Descriptions of frames: a polars frame or a DuckDB relation has no place for one, so this process recognises those
+# that it released, as long as they live.
+
+_RELEASED: dict[int, tuple[weakref.ref[Any], FileDescription]] = {}
+
+
+def describe(frame: Any, said: FileDescription) -> Any:
+    """Return the frame with its description; what else stood in that place is gone."""
+    if isinstance(frame, pa.Table):
+        return frame.replace_schema_metadata({METADATA_KEY: said.dumps()})
+    if isinstance(getattr(frame, "attrs", None), dict):
+        frame.attrs = {_TEXT_KEY: said.dumps()}
+        return frame
+    place = id(frame)
+    # Python calls this before it gives the number to another object.
+    _RELEASED[place] = (weakref.ref(frame, lambda _: _RELEASED.pop(place, None)), said)
+    return frame
+
+
+def said_by(frame: Any) -> FileDescription | None:
+    """Return what a frame says about itself, None for one that relaxdp did not release, or that was changed since."""
+    if isinstance(frame, pa.Table):
+        return description_in(frame.schema.metadata or {})
+    attributes = getattr(frame, "attrs", None)
+    if isinstance(attributes, dict):
+        return FileDescription.loads(attributes[_TEXT_KEY]) if isinstance(attributes.get(_TEXT_KEY), str) else None
+    if type(frame).__module__.startswith("pyspark.sql"):
+        from relaxdp.tables.spark_estimate import read_spark_metadata  # noqa: PLC0415
+
+        return read_spark_metadata(frame)
+    reference, said = _RELEASED.get(id(frame), (None, None))
+    return said if reference is not None and reference() is frame else None
+
+
+def description_of(source: Any) -> FileDescription:
+    """Return what a released frame or file says about itself, or refuse one that says nothing."""
+    if isinstance(source, FileDescription):
+        return source
+    if isinstance(source, str | os.PathLike):
+        from relaxdp.tables.files import released  # noqa: PLC0415
+
+        return released(Path(source))[1]
+    said = said_by(source)
+    if said is None:
+        raise MetadataError(
+            "The data frame has no description of its reports: relaxdp did not release it, it was changed, or its "
+            "library (such as polars) has no place for one.",
+            hint="Pass the path of the released file, or the Release. Otherwise pass description= with one of these, "
+            "or mechanism= and epsilon=.",
+        )
+    return said
+
+
+def vouched(source: Any) -> FileDescription:
+    """Return a description that a person gives: whatever rows are there, they were chosen without a look at reports."""
+    return replace(description_of(source), rows=None)

@@ -20,8 +20,8 @@ from relaxdp.estimation.groups import Groups
 from relaxdp.estimation.result import Result
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.columns import ColumnNames
+from relaxdp.tables.counting import count_reports, split
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, check_given, described_columns
-from relaxdp.tables.packed_counting import count_reports, split
 from relaxdp.tables.released_files import Axis, axis_of, rows_changed
 from relaxdp.tables.spark_types import quoted, spark_errors
 

@@ -25,7 +25,7 @@ from relaxdp.errors import (
     TableFileError,
     UnknownColumnError,
 )
-from relaxdp.tables import frame_metadata
+from relaxdp.tables import metadata
 from relaxdp.tables.counting import count, count_pairs
 
 every_kind = pytest.mark.parametrize("kind", MAKERS)
@@ -148,9 +148,9 @@ def test_a_description_travels_with_pandas_and_pyarrow(vault: rx.Vault, tmp_path
 
 def test_polars_frames_are_recognised_while_they_live(vault: rx.Vault, tmp_path: Path) -> None:
     gc.collect()  # what earlier tests left
-    known = len(frame_metadata._RELEASED)
+    known = len(metadata._RELEASED)
     released = release(vault, made("polars"))
-    assert len(frame_metadata._RELEASED) == known + 1
+    assert len(metadata._RELEASED) == known + 1
     rx.estimate(released)
     text = rx.description(released).dumps()
     released.write_parquet(tmp_path / "out.parquet", metadata={"relaxdp": text})
@@ -163,7 +163,7 @@ def test_polars_frames_are_recognised_while_they_live(vault: rx.Vault, tmp_path:
     assert np.array_equal(rx.estimate(copy, "diagnosis", mechanism=ANSWERS, epsilon=0.5).value, value)
     del released
     gc.collect()
-    assert len(frame_metadata._RELEASED) == known
+    assert len(metadata._RELEASED) == known
     again = pl.read_parquet(tmp_path / "out.parquet")
     with refused(MetadataError, says="no description of its reports"):
         rx.estimate(again)

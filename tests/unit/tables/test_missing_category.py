@@ -22,8 +22,8 @@ from relaxdp.estimation.counts import Counts
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.stream import PathId
 from relaxdp.tables.counting import PairTally, count, count_pairs
+from relaxdp.tables.estimate import estimate_frames
 from relaxdp.tables.files import get_kind, get_sidecar
-from relaxdp.tables.frame_estimate import estimate_frames
 from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.tables.output import Output
 

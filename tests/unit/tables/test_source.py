@@ -36,9 +36,8 @@ from relaxdp.sampling.stream import PathId
 from relaxdp.tables import sorting
 from relaxdp.tables.columns import ColumnNames, check_columns
 from relaxdp.tables.files import BATCH_ROWS, SIDECAR
-from relaxdp.tables.frame_metadata import describe
 from relaxdp.tables.frames import convert_table
-from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription
+from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription, describe
 from relaxdp.tables.sorting import NotAscendingError
 from relaxdp.tables.source import Source, open_source
 
