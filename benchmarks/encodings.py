@@ -17,7 +17,7 @@ from relaxdp.mechanisms.bridged_columns import fresh_column, truth_column
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import NOISE, TRUTH
 
 BITS = 128
 VALUES = 1_024

@@ -14,9 +14,9 @@ from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 from relaxdp.mechanisms.packed import histogram
-from relaxdp.sampling.kernel.loaded import SETTING
-from relaxdp.sampling.path import ArrayPath
-from relaxdp.sampling.stream import CHUNK, Ids, Messages, RowCipher, Words
+from relaxdp.sampling.kernel.c_library import SETTING
+from relaxdp.sampling.keyed_path import ArrayPath
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, RowCipher, Words
 from relaxdp.theory.epsilon import threshold
 
 BLOCKS = "the same AES blocks, cryptography"

@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from relaxdp.sampling.kernel.loaded import get_sampler_name
+from relaxdp.sampling.kernel.c_library import get_sampler_name
 
 PACKAGES = ("relaxdp", "numpy", "pyarrow", "cryptography", "multi-freq-ldpy", "numba", "pure-ldp", "opendp")
 

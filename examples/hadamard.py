@@ -24,9 +24,9 @@ from relaxdp.mechanisms.base import Joint, Permanent, Truths
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.packed import Codes
 from relaxdp.mechanisms.registry import MechanismKind, register_mechanism
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import release_threshold
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 
 class Hadamard(DeclaredMechanism):

@@ -1,6 +1,6 @@
 (* The path is a chain: machine-checked, for every number of values and every word size.
 
-   The model is that of src/relaxdp/sampling/path.py. Words run over 0 .. N - 1 (N is 2^64 there, and any number here);
+   The model is that of src/relaxdp/sampling/keyed_path.py. Words run over 0 .. N - 1 (N is 2^64 there, and any number here);
    there are m values. A pair of words is accepted or rejected (`accepted`); a draw is the law of an accepted pair; a
    path is a list of draws whose positions go down to 0 (`law`); a report is read from it at a threshold (`report`).
    Probabilities are fractions: counts of words, divided by the number of accepted ones. *)

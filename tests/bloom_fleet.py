@@ -13,7 +13,7 @@ from relaxdp.sampling.bridge import fresh_bridges
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import NOISE, TRUTH
 
 Bits = NDArray[np.uint8]
 

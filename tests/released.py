@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import relaxdp as rx
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.columns import get_id_type
 from relaxdp.tables.files import get_kind
 from relaxdp.tables.metadata import ColumnDescription, FileDescription

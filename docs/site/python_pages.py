@@ -78,7 +78,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.mechanisms.declared": ("DeclaredMechanism",),
         "relaxdp.mechanisms.numeric": ("RangeMechanism",),
         "relaxdp.mechanisms.base": ("Truths", "Permanent", "Measure"),
-        "relaxdp.theory.response": ("Support",),
+        "relaxdp.theory.randomized_response": ("Support",),
         "relaxdp.mechanisms.registry": ("create_mechanism", "register_mechanism", "MechanismKind", "Option"),
         "relaxdp.audit.exact_check": ("Conformance",),
     },

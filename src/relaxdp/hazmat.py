@@ -15,7 +15,7 @@ import numpy as np
 
 from relaxdp.sampling.bridge import Codes, fresh_bridges
 from relaxdp.sampling.entropy import Entropy, Keystream, SystemEntropy
-from relaxdp.theory.response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import NOISE, TRUTH
 
 
 class SeededEntropy:

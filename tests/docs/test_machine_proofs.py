@@ -17,8 +17,8 @@ from tests.exact.enumeration import Law, chain_law, path_law
 
 from relaxdp.audit.exact_check import _symbol_law
 from relaxdp.mechanisms.square_wave import SquareWave
-from relaxdp.sampling.path import accept
-from relaxdp.theory.response import bridge_law
+from relaxdp.sampling.keyed_path import accept
+from relaxdp.theory.randomized_response import bridge_law
 
 Row = list[int]
 

@@ -70,9 +70,9 @@ def test_names_that_do_not_exist_would_be_seen() -> None:
     assert not wrong_links(f"{here}, {said}, [chain](chain.md#proof)", FOLDER)
     for wrong in (here.replace("unary", "trinary"), said.replace("stale", "fresh"), "[chain](chains.md)"):
         assert len(wrong_links(wrong, FOLDER)) == 1
-    row = ("sampling/path.py", "report_at", "if draw.position < threshold:", "if draw.position <= threshold:")
-    assert row in planted("sampling/path.py")
-    assert (*row[:3], "if draw.position == threshold:") not in planted("sampling/path.py")
+    row = ("sampling/keyed_path.py", "report_at", "if draw.position < threshold:", "if draw.position <= threshold:")
+    assert row in planted("sampling/keyed_path.py")
+    assert (*row[:3], "if draw.position == threshold:") not in planted("sampling/keyed_path.py")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -104,5 +104,5 @@ def test_estimates_are_given_no_key() -> None:
     for file in (SOURCE / "estimation").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("relaxdp.sampling"):
-                assert node.module in ("relaxdp.sampling.columns", "relaxdp.sampling.stream"), file.name
+                assert node.module in ("relaxdp.sampling.arrow_columns", "relaxdp.sampling.keyed_stream"), file.name
                 assert {alias.name for alias in node.names} <= {"Words", "column_slice"}, file.name

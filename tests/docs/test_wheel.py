@@ -13,7 +13,7 @@ import pytest
 from tests.patience import PATIENCE
 
 from relaxdp.sampling.kernel import build as kernel_build
-from relaxdp.sampling.kernel.loaded import LIBRARY, SETTING
+from relaxdp.sampling.kernel.c_library import LIBRARY, SETTING
 
 ROOT = Path(__file__).parents[2]
 

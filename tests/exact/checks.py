@@ -8,7 +8,7 @@ from fractions import Fraction
 from tests.exact.enumeration import Law
 
 from relaxdp.theory.level import odds
-from relaxdp.theory.response import report_law
+from relaxdp.theory.randomized_response import report_law
 
 
 def check_sums(laws: Sequence[Law]) -> None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache
 
 from relaxdp.audit.exact_check import chain_law
-from relaxdp.sampling.path import Draw, accept, report_at
+from relaxdp.sampling.keyed_path import Draw, accept, report_at
 
 __all__ = ["Accept", "Law", "Step", "Transcript", "chain_law", "level_lists", "path_law"]
 

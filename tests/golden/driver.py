@@ -37,8 +37,8 @@ from relaxdp.ledger.account import Account
 from relaxdp.mechanisms.bloom import Bloom, release_bloom
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.sampling.kernel.loaded import kernel
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.kernel.c_library import kernel
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.folder import VaultFolder
 
 ENCODINGS = {

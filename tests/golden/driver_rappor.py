@@ -20,7 +20,7 @@ from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import decode
 from relaxdp.rappor.parameters import advise, advise_share
 from relaxdp.rappor.reports import Device
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 
 Shape = Mapping[str, int]
 

@@ -31,8 +31,8 @@ _SALES = (
 )
 
 TARGETS: dict[str, tuple[str, ...]] = {
-    "theory/response.py": (
-        *("src/relaxdp/theory/response.py", _LAWS, "tests/exact/paper/test_tables.py"),
+    "theory/randomized_response.py": (
+        *("src/relaxdp/theory/randomized_response.py", _LAWS, "tests/exact/paper/test_tables.py"),
         "tests/exact/estimation/test_estimators.py",
         "tests/exact/estimation/test_shuffling.py::test_covers",
     ),
@@ -46,17 +46,17 @@ TARGETS: dict[str, tuple[str, ...]] = {
             *_STEP,
             f"--deselect={_BRIDGES}::test_every_triple_of_bytes",
         ),
-        "tests/unit/sampling/test_kernel_answers.py::test_the_answers_are_those_of_numpy",
+        "tests/unit/sampling/test_kernel_self_test.py::test_the_results_are_those_of_numpy",
     ),
-    "sampling/canonical.py": ("src/relaxdp/sampling/canonical.py", _STREAM, _FRONT),
+    "sampling/canonical_encoding.py": ("src/relaxdp/sampling/canonical_encoding.py", _STREAM, _FRONT),
     "mechanisms/relaxation.py": _STATE,
-    "sampling/columns.py": (
+    "sampling/arrow_columns.py": (
         *(_ARRAYS, _STREAM, _FRONT, _KERNEL),
-        *("-k", "(column or kind or dtype or ids or one_id or length or callers_line) and not equals_scalar"),
+        *("-k", "(column or kind or dtype or ids or repeat or one_id or length or callers_line) and not equals_scalar"),
     ),
     "sampling/entropy.py": (_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
     "sampling/keys.py": ("src/relaxdp/sampling/keys.py", "tests/unit/sampling/test_key.py"),
-    "sampling/path.py": (
+    "sampling/keyed_path.py": (
         *(
             "tests/exact/sampling/test_path.py",
             "--deselect=tests/exact/sampling/test_path.py::test_path_equals_chain_for_other_words",
@@ -67,13 +67,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
         *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _TAGS, "what_is_asked_for_is_what_draws")),
     ),
     "sampling/private_file.py": ("tests/unit/sampling/test_key.py", *_STATE),
-    "sampling/duplicate_ids.py": (
-        _FRONT,
-        "-k",
-        "ids or repeat",
-    ),
-    "sampling/stream.py": (
-        "src/relaxdp/sampling/stream.py",
+    "sampling/keyed_stream.py": (
+        "src/relaxdp/sampling/keyed_stream.py",
         "tests/unit/theory/test_level.py",
         _STREAM,
         "tests/exact/sampling/test_bridge_draw.py",
@@ -81,7 +76,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "ledger/account.py": _LEDGER,
     "ledger/events.py": ("src/relaxdp/ledger/events.py", *_LEDGER),
-    "ledger/rules.py": _LEDGER,
+    "ledger/ledger_rules.py": _LEDGER,
     "market/levels.py": ("src/relaxdp/market/levels.py", _LEVELS),
     "market/sales.py": (
         *("tests/unit/market/test_sales.py", "tests/unit/market/test_model.py", "tests/unit/market/test_paths.py"),

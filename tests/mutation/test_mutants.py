@@ -82,10 +82,10 @@ def test_a_mutant_is_killed_or_survives_or_never_ends(tmp_path: Path) -> None:
     work = f"""
 from pathlib import Path
 from tests.mutation.trial import Trials, prepare
-folder, path = Path({str(tmp_path)!r}), Path({str(SOURCE / "theory" / "response.py")!r})
+folder, path = Path({str(tmp_path)!r}), Path({str(SOURCE / "theory" / "randomized_response.py")!r})
 prepare(folder, heavy=())
 source = path.read_text()
-trials = Trials("theory/response.py", source, [str(path), str(folder / "test_it.py")], folder / "log")
+trials = Trials("theory/randomized_response.py", source, [str(path), str(folder / "test_it.py")], folder / "log")
 wrong = [
     ("lower > upper", "lower < upper"),
     ("a blur goes down", "no"),
@@ -99,7 +99,7 @@ print(*trials.run(codes), sep=", ")
 """
     (tmp_path / "test_it.py").write_text(
         "from fractions import Fraction as F\n"
-        "from relaxdp.theory.response import blur_ratio\n"
+        "from relaxdp.theory.randomized_response import blur_ratio\n"
         "def test_it():\n    assert blur_ratio(F(1, 3), F(1, 2)) == F(2, 3)\n"
     )
     done = subprocess.run([sys.executable, "-c", work], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -117,12 +117,9 @@ def test_equivalents_name_modules_that_are_tried_and_have_reasons() -> None:
 
 
 def test_the_page_keeps_the_lines_of_what_was_not_tried(tmp_path: Path) -> None:
-    page = tmp_path / "mutants.md"
-    write_page([Result("theory/level.py", 13, 12, 0, 1, 1.2), Result("theory/response.py", 2, 1, 1)], {}, page)
+    page, response = tmp_path / "mutants.md", "theory/randomized_response.py"
+    write_page([Result("theory/level.py", 13, 12, 0, 1, 1.2), Result(response, 2, 1, 1)], {}, page)
     write_page([Result("theory/level.py", 14, 14)], {("theory/level.py", "f", "a < b", "a <= b"): "never equal"}, page)
     text = page.read_text("utf-8")
-    assert (
-        "| `theory/response.py` | 2 | 1 | 1 | 0 | 0 |\n| `theory/level.py` | 14 | 14 | 0 | 0 | 0 |\n| all | 16 |"
-        in text
-    )
+    assert f"| `{response}` | 2 | 1 | 1 | 0 | 0 |\n| `theory/level.py` | 14 | 14 | 0 | 0 | 0 |\n| all | 16 |" in text
     assert "### `theory/level.py`\n\n- `f`, `a < b`, `a < b` as `a <= b`: never equal\n" in text

@@ -80,7 +80,7 @@ def test_type_checkers_and_python_find_the_same_names() -> None:
         _ = rx.no_such_name  # type: ignore[attr-defined]
 
 
-NEEDS_MORE = ("collector.", "ledger.postgres", "market.", "service.", "tables.spark")
+NEEDS_MORE = ("collector.", "ledger.postgres_store", "market.", "service.", "tables.spark")
 """What asks for an extra as soon as it is imported: servers, and what speaks to one database or to Spark."""
 EXTRAS = {
     "httptools", "matplotlib", "msgspec", "pandas", "prometheus_client", "psycopg", "pyspark",

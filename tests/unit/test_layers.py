@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 LAYERS = [
-    "errors", "lazy", "theory", "sampling", "hazmat", "mechanisms", "estimation", "storage", "ledger", "tables",
+    "errors", "lazy_imports", "theory", "sampling", "hazmat", "mechanisms", "estimation", "storage", "ledger", "tables",
     "rappor", "service", "device", "collector", "market", "audit", "paper", "cli", "web",
 ]  # fmt: skip
 MAY_IMPORT_HAZMAT = {"hazmat", "audit", "paper"}

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_values, release_threshold
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import NOISE, TRUTH, bridge_mixture
+from relaxdp.theory.randomized_response import NOISE, TRUTH, bridge_mixture
 
 Floats = NDArray[np.float64]
 Transcripts = NDArray[Any]

@@ -36,13 +36,13 @@ from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.packed import Codes
 from relaxdp.mechanisms.relaxation import Relaxation
+from relaxdp.sampling.keyed_path import ArrayPath
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, PathId, path_key
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.path import ArrayPath
-from relaxdp.sampling.stream import CHUNK, Ids, PathId, path_key
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon
 from relaxdp.theory.level import Level
-from relaxdp.theory.response import NOISE
+from relaxdp.theory.randomized_response import NOISE
 
 
 class SaleSource(MechanismSource):

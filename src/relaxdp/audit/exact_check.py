@@ -22,10 +22,10 @@ import numpy as np
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import PUBLIC, Mechanism
 from relaxdp.mechanisms.packed import code_dtype
-from relaxdp.sampling.stream import Purpose, Words
+from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.theory.level import log_up
-from relaxdp.theory.response import NOISE, next_report_law
+from relaxdp.theory.randomized_response import NOISE, next_report_law
 
 _FIX_THRESHOLD = "Correct `threshold` of the mechanism."
 _SAME_WORDS = "Draw the same permanent words for every individual."

@@ -20,10 +20,10 @@ from relaxdp.mechanisms.bridged_columns import FreshPermanent
 from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
 from relaxdp.mechanisms.packed import Codes
 from relaxdp.sampling.bridge import fresh_bridges
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import PathId
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
-from relaxdp.theory.response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import NOISE, TRUTH
 
 Truths = NDArray[Any]
 Function = Callable[[Truths], Any]

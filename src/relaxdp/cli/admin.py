@@ -9,7 +9,7 @@ import typer
 
 from relaxdp.cli.command_group import CommandGroup
 from relaxdp.cli.messages import print_done
-from relaxdp.lazy import LazyModule
+from relaxdp.lazy_imports import LazyModule
 from relaxdp.service.settings import Settings
 
 if TYPE_CHECKING:

@@ -152,7 +152,7 @@ def _convert_usage_errors(ctx: Any) -> Iterator[None]:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from relaxdp.sampling.kernel.loaded import get_sampler_name  # noqa: PLC0415 (importing it takes time)
+        from relaxdp.sampling.kernel.c_library import get_sampler_name  # noqa: PLC0415 (importing it takes time)
 
         typer.echo(f"relaxdp {__version__} (drawn by {get_sampler_name()})")
         raise typer.Exit

@@ -106,7 +106,7 @@ def add_verbosity(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _run_verbosely(command: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    from relaxdp.sampling.kernel.loaded import get_sampler_name  # noqa: PLC0415 (importing it takes time)
+    from relaxdp.sampling.kernel.c_library import get_sampler_name  # noqa: PLC0415 (importing it takes time)
 
     print_note(f"relaxdp {__version__}, drawn by {get_sampler_name()}")
     began = time.monotonic()

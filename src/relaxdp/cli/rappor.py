@@ -20,7 +20,7 @@ from relaxdp.cli.result_plots import plot_rows
 from relaxdp.cli.vault import locate_vault
 from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, on_error
 from relaxdp.estimation.schedules import NoisySampling, Schedule
-from relaxdp.ledger.rules import require_release
+from relaxdp.ledger.ledger_rules import require_release
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.bloom_filter import bit_epsilon, compute_epsilon, whole_epsilon
 from relaxdp.rappor.bit_counts import CountedFile, count_files

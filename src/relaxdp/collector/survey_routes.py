@@ -47,7 +47,7 @@ from relaxdp.estimation.result import Chosen
 from relaxdp.service.codecs import Integers
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, read_queries
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 _SURVEY, _INVITATION = decoder_of(SurveyRequest), decoder_of(InvitationRequest)
 _JSON = "application/json"

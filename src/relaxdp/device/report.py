@@ -17,9 +17,9 @@ from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.numeric import RangeMechanism
 from relaxdp.mechanisms.packed import code_dtype
-from relaxdp.sampling.canonical import get_value_kind
+from relaxdp.sampling.canonical_encoding import get_value_kind
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import PathId
 from relaxdp.tables.metadata import typed, untyped
 from relaxdp.theory.level import Level
 

@@ -30,8 +30,8 @@ from relaxdp.device.report import written_report
 from relaxdp.errors import PlanError, SimulationError, UnreachableError, on_error
 from relaxdp.estimation.schedules import Explicit, UntilPrecise
 from relaxdp.mechanisms.keyed_reports import release_reports
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import PathId
 from relaxdp.theory.epsilon import epsilon_text
 from relaxdp.theory.level import Level
 

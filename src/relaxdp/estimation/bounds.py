@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from relaxdp.estimation import special
 from relaxdp.estimation.places import Bins, Floats, Places
-from relaxdp.lazy import scipy
+from relaxdp.lazy_imports import scipy
 
 _UNIFORM = 0.02
 """How much of the guess is spread over all bins: a place that it holds impossible would weigh too much."""

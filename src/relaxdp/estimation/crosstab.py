@@ -18,9 +18,9 @@ from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_abou
 from relaxdp.estimation.shrinkage import expected_shares
 from relaxdp.mechanisms.base import BATCH, Mechanism
 from relaxdp.mechanisms.packed import Codes, histogram, slice_reports
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,7 +19,7 @@ from relaxdp.estimation.simplex import likelihood_shares, nearest_shares
 from relaxdp.estimation.tails import binomial_interval, truths_interval
 from relaxdp.mechanisms.base import Joint
 from relaxdp.theory.epsilon import epsilon_text
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 _ROUNDING = 1e-12
 """How near to 0 or 1 bisection leaves an end that lies there."""

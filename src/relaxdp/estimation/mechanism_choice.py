@@ -26,7 +26,7 @@ from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, epsilon_text, release_threshold
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 MAX_LEVEL = Decimal(4)
 """Levels above it are planned for only where the first release is there already, or where it is the planned one."""

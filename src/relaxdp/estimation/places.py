@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.lazy import scipy
+from relaxdp.lazy_imports import scipy
 
 Floats = NDArray[np.float64]
 Bins = NDArray[np.bool_]

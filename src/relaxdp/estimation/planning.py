@@ -16,12 +16,12 @@ from relaxdp.estimation.display import describe_risk, describe_short_risk, forma
 from relaxdp.estimation.mechanism_choice import VALUE_MECHANISMS, rank_mechanisms, rank_number_mechanisms
 from relaxdp.estimation.report_variance import Spread, categorical_support, pair_spread, spread_of
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
-from relaxdp.lazy import scipy
+from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Measure, Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.square_wave import BINS, SquareWave
 from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, epsilon_text
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from relaxdp.estimation.tails import truths_interval
 from relaxdp.mechanisms.base import Joint, Measure, Mechanism
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 FALSE_ALARMS = 0.01
 """At most this share of honest campaigns ever raises an alarm, however often somebody looks."""

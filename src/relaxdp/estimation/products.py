@@ -14,7 +14,7 @@ import numpy as np
 
 from relaxdp.estimation import special
 from relaxdp.estimation.result import About, Floats
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 # Nearer to symmetry than this the gamma law is the normal one, and its shape too large to compute with.
 _SYMMETRIC = 1e-5

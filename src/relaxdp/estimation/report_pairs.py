@@ -22,7 +22,7 @@ from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.packed import Packed, code_dtype, count_packed, pack_reports, packed_width
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
-from relaxdp.theory.response import blur_ratio
+from relaxdp.theory.randomized_response import blur_ratio
 
 Integers = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from relaxdp.estimation.result import About
 from relaxdp.mechanisms.base import Measure
 from relaxdp.theory.epsilon import Epsilon, release_threshold
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError
 from relaxdp.estimation.display import draw_bar, format_html, format_table
-from relaxdp.lazy import polars
+from relaxdp.lazy_imports import polars
 from relaxdp.mechanisms.base import Measure
 
 Floats = NDArray[np.float64]

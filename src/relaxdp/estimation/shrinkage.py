@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from relaxdp.estimation import special
 from relaxdp.estimation.simplex import nearest_shares
-from relaxdp.lazy import scipy
+from relaxdp.lazy_imports import scipy
 
 Floats = NDArray[np.float64]
 

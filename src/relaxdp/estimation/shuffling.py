@@ -30,14 +30,14 @@ from numpy.typing import NDArray
 from relaxdp.errors import PlanError
 from relaxdp.estimation import special
 from relaxdp.estimation.planning import MAX_N, Planned, Side, made_for
-from relaxdp.lazy import pandas as pd
+from relaxdp.lazy_imports import pandas as pd
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.local_hash import UNEVEN, LocalHash
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, epsilon_text, release_threshold
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import Cover
+from relaxdp.theory.randomized_response import Cover
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 from relaxdp.errors import LedgerBusyError, LedgerError, LedgerUncertainError, MissingDependencyError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Event, parse_event
-from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keys import Key
 
 StoredEvent = tuple[int, str, str]
@@ -87,7 +87,7 @@ _LIKE_A_URL = re.compile(r"\w+(\+\w*)?:/|(postgres|postgresql)(\+\w*)?:|.*\bpass
 
 def open_store(address: str | os.PathLike[str], vault_id: str) -> EventStore:
     """Return the store at a path or a postgresql:// URL. Nothing is opened or created yet."""
-    from relaxdp.ledger.sqlite import SqliteStore  # noqa: PLC0415 (it imports this module)
+    from relaxdp.ledger.sqlite_store import SqliteStore  # noqa: PLC0415 (it imports this module)
 
     text = os.fspath(address)
     if not isinstance(address, str) or not _LIKE_A_URL.match(text):
@@ -98,7 +98,7 @@ def open_store(address: str | os.PathLike[str], vault_id: str) -> EventStore:
             hint="Pass a path, or a URL such as postgresql://user@host/database.",
         )
     try:
-        from relaxdp.ledger.postgres import PostgresStore  # noqa: PLC0415
+        from relaxdp.ledger.postgres_store import PostgresStore  # noqa: PLC0415
     except ImportError:
         raise MissingDependencyError(
             "A ledger in PostgreSQL needs psycopg.", hint="Run: pip install 'relaxdp[postgres]'"

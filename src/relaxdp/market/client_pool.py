@@ -27,10 +27,10 @@ from relaxdp.market.levels import MOST_LEVELS, level_on
 from relaxdp.market.marks import Marks
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
-from relaxdp.sampling.canonical import encode_canonical, prefix_length
+from relaxdp.sampling.canonical_encoding import encode_canonical, prefix_length
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private, write_private
-from relaxdp.sampling.stream import PathId
 from relaxdp.theory.epsilon import as_epsilon
 
 ATTRIBUTE = "answer"

@@ -32,7 +32,7 @@ from relaxdp.market.levels import check_delivery, check_digits, check_priced, ex
 from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.sampling.stream import CHUNK
+from relaxdp.sampling.keyed_stream import CHUNK
 from relaxdp.tables.columns import get_id_type
 from relaxdp.tables.files import Format, Input
 from relaxdp.tables.metadata import ColumnDescription, FileDescription

@@ -21,13 +21,13 @@ from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.market.schema import FILES
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bridged_columns import keyed_column
+from relaxdp.sampling.keyed_stream import CHUNK, PathName
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import CHUNK, PathName
 from relaxdp.tables.files import BATCH_ROWS, Input
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, parquet_metadata, parquet_writer
 from relaxdp.tables.plain import plain
 from relaxdp.theory.level import Level
-from relaxdp.theory.response import NOISE
+from relaxdp.theory.randomized_response import NOISE
 
 if TYPE_CHECKING:  # the auditor draws levels where nothing of a service is installed
     from relaxdp.market.listings import Listing

@@ -33,8 +33,8 @@ from relaxdp.market.purchases import Purchase, receipt_of
 from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, verify
 from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import PathId
 from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.service.wire import encoding_of as campaign_encoding
 from relaxdp.storage.database import Database

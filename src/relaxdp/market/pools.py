@@ -20,7 +20,7 @@ from relaxdp.market.purchases import Purchase
 from relaxdp.market.receipts import Signer
 from relaxdp.market.sales import Deal, Offer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
-from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keys import Key
 from relaxdp.service.codecs import Codec
 from relaxdp.service.wire import WireLevel

@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from relaxdp.errors import EpsilonError, MarketError, ReceiptForgedError
-from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
 from relaxdp.theory.level import retention

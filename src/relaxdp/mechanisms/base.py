@@ -30,10 +30,10 @@ from relaxdp.mechanisms.packed import (
     unpack_reports,
     whole_bytes,
 )
-from relaxdp.sampling.stream import PathId, PathName, Purpose, Words
+from relaxdp.sampling.keyed_stream import PathId, PathName, Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text, release_threshold
 from relaxdp.theory.level import Level
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 if TYPE_CHECKING:
     from relaxdp.mechanisms.keyed_reports import ReportPath

@@ -15,9 +15,9 @@ from relaxdp.mechanisms.base import Domain, Joint, Mechanism, Permanent, Truths
 from relaxdp.mechanisms.bloom_filter import ALL_COHORTS, BloomShape, bloom_threshold
 from relaxdp.mechanisms.keyed_reports import KeptWords, KeyedPermanent, release_codes
 from relaxdp.mechanisms.packed import Codes, Packed, pack_bits, packed_array
-from relaxdp.sampling.columns import ids_to_arrow, read_ids, to_arrow
+from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
+from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathId, Words
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import CHUNK, Messages, PathId, Words
 from relaxdp.theory.level import Level, Scale
 
 Cohorts = NDArray[np.uint32]

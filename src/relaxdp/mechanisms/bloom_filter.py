@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import EpsilonError, RapporError
-from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, shared_threshold
 from relaxdp.theory.level import log_up, odds, retention
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 MAX_HASHES = 16
 MAX_BITS = 1 << 16

@@ -16,12 +16,12 @@ import pyarrow as pa
 from relaxdp.errors import ColumnError, LevelError
 from relaxdp.mechanisms.base import BATCH, PUBLIC, Mechanism
 from relaxdp.mechanisms.packed import Codes
+from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.bridge import ArrayBridges, fresh_bridges
-from relaxdp.sampling.columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.entropy import Entropy
+from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathName, Purpose, Words, bridge_key
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import CHUNK, Messages, PathName, Purpose, Words, bridge_key
-from relaxdp.theory.response import NOISE
+from relaxdp.theory.randomized_response import NOISE
 
 
 class FreshPermanent:

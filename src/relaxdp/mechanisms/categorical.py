@@ -15,8 +15,8 @@ from relaxdp.mechanisms.base import Joint, Permanent, Truths
 from relaxdp.mechanisms.containers import dictionary_array, label_array
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.packed import Codes, code_dtype, histogram
-from relaxdp.sampling.columns import to_arrow
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.arrow_columns import to_arrow
+from relaxdp.sampling.keyed_stream import Words
 
 _DECLARE_AS_RELEASED = "Declare the values as in the release, in the same order."
 

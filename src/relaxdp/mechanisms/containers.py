@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.lazy import pandas as pd
-from relaxdp.lazy import polars as pl
+from relaxdp.lazy_imports import pandas as pd
+from relaxdp.lazy_imports import polars as pl
 from relaxdp.mechanisms.packed import packed_matrix
 
 

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import UndeclaredValueError, ValuesError, without_keys
 from relaxdp.mechanisms.base import Mechanism, Truths
-from relaxdp.sampling.canonical import encode_declared, get_value_kind, is_missing
-from relaxdp.sampling.columns import to_arrow, to_numpy
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
+from relaxdp.sampling.canonical_encoding import encode_declared, get_value_kind, is_missing
+from relaxdp.sampling.keyed_stream import Words
 
 _MAX_SHOWN = 8
 _LONGEST_SHOWN = 31

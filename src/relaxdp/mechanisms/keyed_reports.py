@@ -16,12 +16,11 @@ from relaxdp.errors import ColumnError, IdError, on_error
 from relaxdp.mechanisms.base import BATCH, PUBLIC, Mechanism, Truths
 from relaxdp.mechanisms.containers import match_container, match_packed_container
 from relaxdp.mechanisms.packed import Codes, code_dtype
-from relaxdp.sampling.canonical import encode_canonical, get_value_kind
-from relaxdp.sampling.columns import ids_to_arrow, read_ids, to_arrow
-from relaxdp.sampling.duplicate_ids import reject_duplicate_ids
+from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, reject_duplicate_ids, to_arrow
+from relaxdp.sampling.canonical_encoding import encode_canonical, get_value_kind
+from relaxdp.sampling.keyed_path import KeyedTags, accepted_draws, keyed_path, keyed_tags, report_at
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, PathId, PathName, Purpose, Words, path_key, words
 from relaxdp.sampling.keys import Key, as_key
-from relaxdp.sampling.path import KeyedTags, accepted_draws, keyed_path, keyed_tags, report_at
-from relaxdp.sampling.stream import CHUNK, Ids, Messages, PathId, PathName, Purpose, Words, path_key, words
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 

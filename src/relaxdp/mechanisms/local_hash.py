@@ -29,10 +29,10 @@ from relaxdp.errors import MechanismError, ValuesError
 from relaxdp.mechanisms.base import Joint, Permanent, Truths, check_option
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.packed import Codes, code_dtype
-from relaxdp.sampling.canonical import prefix_length
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.canonical_encoding import prefix_length
+from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 MAX_BUCKETS = 1 << 16
 HASH_NAME = "mersenne31"

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
 from relaxdp.mechanisms.base import Domain, Joint, Measure, Mechanism, Permanent, Truths
 from relaxdp.mechanisms.packed import Codes
-from relaxdp.sampling.canonical import NUMBER, prefix_length
-from relaxdp.sampling.columns import to_arrow, to_numpy
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
+from relaxdp.sampling.canonical_encoding import NUMBER, prefix_length
+from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import ONE
 
 _GIVE_RANGE = "Pass two numbers, such as rx.Numeric(0, 120)."

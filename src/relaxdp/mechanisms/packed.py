@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError
-from relaxdp.sampling.columns import to_arrow
-from relaxdp.sampling.kernel.loaded import kernel
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.arrow_columns import to_arrow
+from relaxdp.sampling.kernel.c_library import kernel
+from relaxdp.sampling.keyed_stream import Words
 
 _GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism that made it."
 

@@ -23,13 +23,13 @@ from relaxdp.mechanisms.bridged_columns import FreshPermanent
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.containers import match_container, match_packed_container
 from relaxdp.mechanisms.packed import Codes, code_dtype, pack_bits, unpack_bits
+from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.bridge import fresh_bridges, fresh_step
-from relaxdp.sampling.columns import to_arrow
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private, write_private
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text, private_context
 from relaxdp.theory.level import Level, retention
-from relaxdp.theory.response import TRUTH
+from relaxdp.theory.randomized_response import TRUTH
 
 
 class Relaxation:

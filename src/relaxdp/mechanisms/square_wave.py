@@ -20,8 +20,8 @@ from relaxdp.errors import EstimationError, MechanismError
 from relaxdp.mechanisms.base import Measure, Permanent, Truths, check_option
 from relaxdp.mechanisms.numeric import Floats, RangeMechanism
 from relaxdp.mechanisms.packed import Codes, code_dtype
-from relaxdp.sampling.columns import to_arrow
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.arrow_columns import to_arrow
+from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon, release_threshold
 
 BINS = 64

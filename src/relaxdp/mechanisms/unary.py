@@ -12,7 +12,7 @@ from relaxdp.mechanisms.base import Joint, Permanent, Truths
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.packed import Codes
 from relaxdp.theory.epsilon import release_threshold, shared_threshold
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 
 class Unary(DeclaredMechanism):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.estimation.report_variance import categorical_support, share_variance
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 Floats = NDArray[np.float64]
 

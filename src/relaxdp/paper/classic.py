@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.theory.level import log_up
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 Bits = NDArray[np.uint8]
 

@@ -14,7 +14,7 @@ from relaxdp.paper.lab import Lab
 from relaxdp.theory.epsilon import threshold
 from relaxdp.theory.level import log_up, odds, retention
 from relaxdp.theory.privacy_loss import step_odds, transcript_probability
-from relaxdp.theory.response import NOISE, report_law
+from relaxdp.theory.randomized_response import NOISE, report_law
 
 LEVELS = (Decimal(1), Decimal(2))
 PRIORS: dict[int, list[tuple[int, ...]]] = {

@@ -25,7 +25,7 @@ from relaxdp.paper.repeated import (
     estimate_data,
     measure,
 )
-from relaxdp.theory.response import NOISE
+from relaxdp.theory.randomized_response import NOISE
 
 ALPHA, BETA, ROUNDS = Decimal(1), Decimal("0.5"), 10
 POPULATION = Population("experiment 1", (400, 600), tuple(NoisySampling(ALPHA, BETA, ROUNDS)))

@@ -14,7 +14,7 @@ from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Data, Outcome
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.laws import GRID
-from relaxdp.theory.response import relaxation_law
+from relaxdp.theory.randomized_response import relaxation_law
 
 Floats = NDArray[np.float64]
 

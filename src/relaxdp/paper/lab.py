@@ -18,7 +18,7 @@ from relaxdp.mechanisms.bridged_columns import truth_column
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.sampling.keys import KEY_BYTES, Key
-from relaxdp.theory.response import NOISE
+from relaxdp.theory.randomized_response import NOISE
 
 Codes = NDArray[np.unsignedinteger]
 Levels = Sequence[Decimal]

@@ -16,7 +16,7 @@ from relaxdp.paper.claims import Check, Claim, Data, Outcome
 from relaxdp.paper.lab import Lab, Levels
 from relaxdp.theory.level import odds
 from relaxdp.theory.privacy_loss import transcript_probability
-from relaxdp.theory.response import relaxation_law, report_law
+from relaxdp.theory.randomized_response import relaxation_law, report_law
 
 LEVELS = tuple(map(Decimal, ("0.1", "0.5", "1", "2")))
 COUNTED = tuple(map(Decimal, ("0.5", "1", "2")))

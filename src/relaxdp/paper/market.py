@@ -17,7 +17,7 @@ from relaxdp.paper.claims import Check, Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
 from relaxdp.theory.level import odds
 from relaxdp.theory.privacy_loss import transcript_probability
-from relaxdp.theory.response import NOISE
+from relaxdp.theory.randomized_response import NOISE
 
 VALUES = 3
 LEVELS = tuple(Decimal(step) / 100 for step in range(10, 101))

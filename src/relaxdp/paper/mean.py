@@ -16,7 +16,7 @@ from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 LOW, HIGH = 20.0, 80.0
 LEVELS = tuple(map(Decimal, ("0.5", "1", "2", "4")))

@@ -13,7 +13,7 @@ from relaxdp.paper.lab import Lab
 from relaxdp.paper.laws import GRID, solution
 from relaxdp.theory.level import odds
 from relaxdp.theory.privacy_loss import transcript_probability
-from relaxdp.theory.response import next_report_law, report_law
+from relaxdp.theory.randomized_response import next_report_law, report_law
 
 
 def pairs(m: int) -> list[tuple[Fraction, Fraction]]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Data, Outcome
 from relaxdp.paper.lab import Lab
-from relaxdp.theory.response import relaxation_law
+from relaxdp.theory.randomized_response import relaxation_law
 
 LEVELS = ("0.1", "0.5", "1.0", "2.0", "10")
 

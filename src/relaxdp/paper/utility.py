@@ -10,7 +10,7 @@ from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Outcome
 from relaxdp.paper.lab import Lab
 from relaxdp.theory.privacy_loss import transcript_probability
-from relaxdp.theory.response import Support, report_law
+from relaxdp.theory.randomized_response import Support, report_law
 
 KEEPS = tuple(Fraction(*pair) for pair in ((1, 10), (1, 4), (1, 2)))
 SHARES = [Fraction(*pair) for pair in ((1, 100), (1, 5), (1, 2), (9, 10))]

@@ -15,7 +15,7 @@ from relaxdp.errors import MetadataError, RapporError
 from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold
 from relaxdp.rappor.reports import REPORT, read_description, report_batches
 from relaxdp.theory.epsilon import Epsilon, epsilon_text
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import RapporError
-from relaxdp.lazy import scipy
+from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.rappor.parameters import MAX_CANDIDATES, _rows
 

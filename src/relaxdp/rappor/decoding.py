@@ -21,7 +21,7 @@ from relaxdp.errors import EstimationError, MissingDependencyError, RapporError
 from relaxdp.estimation import special
 from relaxdp.estimation.frequency import Combined, Frequency
 from relaxdp.estimation.result import UNKNOWN, About, Result, check_about
-from relaxdp.lazy import scipy
+from relaxdp.lazy_imports import scipy
 from relaxdp.rappor.bit_counts import BitEstimates, Method, RapporCounts, compute_precision
 from relaxdp.rappor.candidate_map import CandidateMap
 

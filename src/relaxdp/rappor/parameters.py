@@ -19,7 +19,7 @@ from typing import Any
 from relaxdp.errors import PlanError, RapporError
 from relaxdp.estimation import special
 from relaxdp.estimation.planning import DIGITS, MAX_N
-from relaxdp.lazy import scipy
+from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.bloom_filter import MAX_COHORTS, BloomShape, bit_support, bloom_threshold, compute_noise
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 

@@ -19,8 +19,8 @@ from relaxdp.mechanisms.bloom import Bloom, draw_cohorts
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.packed import check_padding, packed_matrix, unpack_bits
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import PathId
 from relaxdp.tables.files import Format, Input, get_sidecar, open_text
 from relaxdp.tables.metadata import FileDescription
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text

@@ -9,14 +9,13 @@ from itertools import tee
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.sampling.canonical import encode_canonical
+from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.entropy import Bytestream, Entropy, Keystream
-from relaxdp.sampling.kernel.loaded import kernel
-from relaxdp.sampling.kernel.steps import CompiledStep
+from relaxdp.sampling.kernel.c_library import CompiledStep, kernel
+from relaxdp.sampling.keyed_stream import Messages, PathName, RowCipher, Words, bridge_key, words
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import Messages, PathName, RowCipher, Words, bridge_key, words
 from relaxdp.theory.epsilon import ONE
-from relaxdp.theory.response import NOISE, TRUTH, Mixture, bridge_mixture
+from relaxdp.theory.randomized_response import NOISE, TRUTH, Mixture, bridge_mixture
 
 
 def find_interval(boundaries: tuple[Fraction, ...], position_words: Iterator[int], *, one: int = ONE) -> int:

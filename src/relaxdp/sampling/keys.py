@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from relaxdp.errors import KeyFileError, on_error, without_keys
-from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.private_file import PrivateFileError, read_private, write_private
 
 _GIVE_PATH = 'Pass a path such as "study.key".'

@@ -23,7 +23,7 @@ from relaxdp.mechanisms.packed import (
     packed_width,
     unpack_reports,
 )
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.keyed_stream import Words
 
 Integers = NDArray[np.int64]
 Counted = dict[int, Integers]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from relaxdp.errors import IdError, UnknownColumnError, ValuesError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.declared import name_type
-from relaxdp.sampling.canonical import has_utf8
+from relaxdp.sampling.canonical_encoding import has_utf8
 from relaxdp.tables.plain import plain_type
 
 # A table with one column whose name contains one of these is probably split at another character.

@@ -24,8 +24,8 @@ from relaxdp.estimation.crosstab import Crosstab, JointCounts, pooled
 from relaxdp.estimation.result import Result
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.packed import Codes, code_dtype
-from relaxdp.sampling.canonical import get_value_kind
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.canonical_encoding import get_value_kind
+from relaxdp.sampling.keyed_stream import Words
 from relaxdp.tables.files import BATCH_ROWS, Format
 from relaxdp.tables.released_files import Axis, ReleasedFile, axis_of, check_pair, check_rows, comparable_type, open_all
 from relaxdp.tables.sorting import open_database

@@ -12,7 +12,7 @@ from relaxdp.estimation.counts import Method, check_mechanism
 from relaxdp.estimation.groups import Groups
 from relaxdp.estimation.result import Result, get_library
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.columns import check_name
 from relaxdp.tables.counting import PairTally, Tally, count_opened, count_opened_pairs, count_pairs
 from relaxdp.tables.counting import count as count_files

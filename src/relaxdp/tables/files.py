@@ -24,7 +24,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import MetadataError, RelaxdpError, TableFileError
-from relaxdp.lazy import LazyModule
+from relaxdp.lazy_imports import LazyModule
 from relaxdp.tables.columns import ColumnNames, suggest_read_csv
 from relaxdp.tables.metadata import FileDescription, description_in
 from relaxdp.tables.staging import temporary_folder

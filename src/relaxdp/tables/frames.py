@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.errors import ColumnError, RelaxdpError
-from relaxdp.lazy import duckdb, pandas, polars
-from relaxdp.lazy import narwhals as nw
-from relaxdp.sampling.canonical import get_value_kind, is_missing
+from relaxdp.lazy_imports import duckdb, pandas, polars
+from relaxdp.lazy_imports import narwhals as nw
+from relaxdp.sampling.canonical_encoding import get_value_kind, is_missing
 from relaxdp.tables.columns import ColumnNames
 from relaxdp.tables.interrupts import is_interrupt
 from relaxdp.tables.metadata import FileDescription, description_in, said_by

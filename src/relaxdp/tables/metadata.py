@@ -26,8 +26,8 @@ import pyarrow.parquet as pa_parquet
 from relaxdp.errors import MechanismError, MetadataError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.sampling.canonical import get_value_kind
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.canonical_encoding import get_value_kind
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
 from relaxdp.theory.level import Level
 

@@ -25,11 +25,11 @@ from relaxdp.errors import (
 from relaxdp.estimation.mechanism_choice import NumberRange, choose_mechanism
 from relaxdp.ledger.account import Account, ColumnState, ReleaseState
 from relaxdp.ledger.events import ColumnRequest
-from relaxdp.ledger.rules import ChargeRequest, check_name, compute_charges, require_release
+from relaxdp.ledger.ledger_rules import ChargeRequest, check_name, compute_charges, require_release
 from relaxdp.mechanisms.base import Mechanism, Truths
 from relaxdp.mechanisms.declared import require_list
 from relaxdp.mechanisms.keyed_reports import release_reports
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.columns import as_declared_kind, check_columns, declare_values, get_id_type
 from relaxdp.tables.folder import VaultFolder
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription

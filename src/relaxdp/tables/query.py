@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import QueryError
-from relaxdp.lazy import duckdb
+from relaxdp.lazy_imports import duckdb
 from relaxdp.tables.columns import suggest_read_csv
 from relaxdp.tables.files import BATCH_ROWS, Format, get_kind, list_files
 from relaxdp.tables.frames import select_column, write_uuids

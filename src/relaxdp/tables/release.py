@@ -29,7 +29,7 @@ from relaxdp.errors import (
     TableFileError,
 )
 from relaxdp.ledger.account import Account, ColumnState
-from relaxdp.ledger.rules import charge_release
+from relaxdp.ledger.ledger_rules import charge_release
 from relaxdp.tables.metadata import FileDescription
 from relaxdp.tables.outlook import reject_worthless
 from relaxdp.tables.plain import plain, plain_batch

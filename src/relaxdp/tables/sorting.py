@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from relaxdp.errors import IdError, RelaxdpError, TableFileError
-from relaxdp.lazy import duckdb
+from relaxdp.lazy_imports import duckdb
 from relaxdp.tables.files import BATCH_ROWS, Format, Input, list_files
 from relaxdp.tables.interrupts import interruptible, is_interrupt
 from relaxdp.tables.plain import plain, plain_type

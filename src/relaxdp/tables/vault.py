@@ -13,7 +13,7 @@ from typing import Any
 
 from relaxdp.errors import ArgumentError, on_error
 from relaxdp.estimation.display import describe_risk, describe_short_risk, format_html, format_table
-from relaxdp.ledger import rules
+from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Adopted, Created, Event, as_budget
 from relaxdp.tables.backup import back_up
@@ -95,7 +95,7 @@ class Vault:
         """
         exact = as_budget(budget)
         if reason:
-            rules.check_reason(reason)
+            ledger_rules.check_reason(reason)
 
         def first(settings: Any) -> Event:
             return Created(1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint)
@@ -290,7 +290,7 @@ class Vault:
             BudgetError: The budget is not larger than before, or there is no reason.
         """
         exact = as_budget(budget)
-        self._append(lambda account: rules.raise_budget(account, exact, reason, datetime.now(UTC)))
+        self._append(lambda account: ledger_rules.raise_budget(account, exact, reason, datetime.now(UTC)))
 
     @on_error("Nothing was retired.")
     def retire(self, name: str, *, reason: str) -> None:
@@ -303,7 +303,7 @@ class Vault:
         Raises:
             UnknownReleaseError: The vault has no such release.
         """
-        self._append(lambda account: rules.retire_release(account, name, reason, datetime.now(UTC)))
+        self._append(lambda account: ledger_rules.retire_release(account, name, reason, datetime.now(UTC)))
         with self._folder.staging(self._account()):
             pass  # which removes what interrupted releases of it left
 
@@ -320,7 +320,7 @@ class Vault:
         Raises:
             ArgumentError: This is the newest copy already.
         """
-        rules.check_reason(reason)
+        ledger_rules.check_reason(reason)
         _, found = self._folder.read_history()
         if found is None:
             raise ArgumentError(

@@ -12,7 +12,7 @@ from math import prod
 from relaxdp.errors import LevelError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_values, epsilon_text, release_threshold
 from relaxdp.theory.level import log_up, odds, retention
-from relaxdp.theory.response import NOISE, TRUTH, bridge_mixture
+from relaxdp.theory.randomized_response import NOISE, TRUTH, bridge_mixture
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.rappor.bit_counts import count_files
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import decode
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.storage.database import Database
 from relaxdp.theory.epsilon import as_epsilon
 

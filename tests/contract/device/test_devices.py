@@ -18,7 +18,7 @@ from relaxdp.device.offer import encoding_of
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.keyed_reports import ReportPath
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 
 ENCODINGS: dict[str, tuple[dict[str, Any], Any]] = {
     "categorical": ({"name": "categorical", "values": ["crisps", "fruit", "none"]}, "fruit"),

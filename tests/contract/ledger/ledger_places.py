@@ -20,9 +20,9 @@ from relaxdp.errors import BudgetExceededError, LedgerBusyError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import ColumnRequest, Created, Released
 from relaxdp.ledger.ledger import EventStore, Ledger
-from relaxdp.ledger.postgres import PostgresStore
-from relaxdp.ledger.rules import ChargeRequest, charge_release
-from relaxdp.ledger.sqlite import SqliteStore
+from relaxdp.ledger.ledger_rules import ChargeRequest, charge_release
+from relaxdp.ledger.postgres_store import PostgresStore
+from relaxdp.ledger.sqlite_store import SqliteStore
 from relaxdp.sampling.keys import Key
 
 VAULT = "0123456789abcdef" * 2

@@ -15,10 +15,10 @@ from tests.patience import PATIENCE, until
 from tests.servers.postgres import Server
 
 from relaxdp.errors import LedgerError, LedgerUncertainError
-from relaxdp.ledger import postgres as module
+from relaxdp.ledger import postgres_store as module
 from relaxdp.ledger.events import Created
 from relaxdp.ledger.ledger import Ledger, open_store
-from relaxdp.ledger.postgres import PostgresStore
+from relaxdp.ledger.postgres_store import PostgresStore
 
 SETTLED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 

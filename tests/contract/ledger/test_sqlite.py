@@ -23,9 +23,9 @@ from relaxdp.errors import (
     LedgerUncertainError,
     MissingDependencyError,
 )
-from relaxdp.ledger import sqlite
+from relaxdp.ledger import sqlite_store
 from relaxdp.ledger.ledger import Ledger, open_store
-from relaxdp.ledger.sqlite import SqliteStore
+from relaxdp.ledger.sqlite_store import SqliteStore
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_each_call_opens_one_connection(path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_no_room_for_another_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [(pages,)] = FilePlace(path).run("PRAGMA page_count")
-    monkeypatch.setattr(sqlite, "PRAGMAS", (*sqlite.PRAGMAS, f"max_page_count = {pages}"))
+    monkeypatch.setattr(sqlite_store, "PRAGMAS", (*sqlite_store.PRAGMAS, f"max_page_count = {pages}"))
     before = open_ledger(path).read_account()
 
     def fill(ledger: Ledger) -> None:
@@ -311,6 +311,6 @@ def test_a_path_is_a_file(tmp_path: Path) -> None:
 
 
 def test_postgres_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "relaxdp.ledger.postgres", None)
+    monkeypatch.setitem(__import__("sys").modules, "relaxdp.ledger.postgres_store", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'relaxdp\[postgres\]'"):
         open_store("postgresql://u@h/d", VAULT)

@@ -33,7 +33,7 @@ import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import ReceiptForgedError, RelaxdpError
 from relaxdp.market.receipts import check_data, signed_of, verify
-from relaxdp.sampling.canonical import prefix_length
+from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.service import run
 from relaxdp.service.settings import Settings
 from relaxdp.storage.database import Database

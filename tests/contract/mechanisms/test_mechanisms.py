@@ -23,9 +23,9 @@ from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import keyed_bridge
 from relaxdp.sampling.entropy import SystemEntropy
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import NOISE, TRUTH
 
 LETTERS = list("abcdefghijk")
 MECHANISMS: dict[str, Mechanism] = {

@@ -36,7 +36,7 @@ from relaxdp.errors import ArgumentError
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.theory.level import odds
 from relaxdp.theory.privacy_loss import transcript_probability
-from relaxdp.theory.response import report_law
+from relaxdp.theory.randomized_response import report_law
 
 EPSILONS = ("0.3", "0.9", "1.6")
 

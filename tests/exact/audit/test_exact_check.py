@@ -21,9 +21,9 @@ from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.packed import Codes
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
-from relaxdp.sampling.stream import Words
+from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import release_threshold
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 LETTERS = ["a", "b", "c"]
 NUMBERS = [0.0, 1.0, 3.0, 4.0, 6.0, 8.0]

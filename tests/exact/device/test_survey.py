@@ -24,7 +24,7 @@ from relaxdp.device import Device
 from relaxdp.device.report import draw
 from relaxdp.device.survey import Division, divide, divided
 from relaxdp.mechanisms.keyed_reports import ReportPath
-from relaxdp.sampling.path import Draw, accept, report_at
+from relaxdp.sampling.keyed_path import Draw, accept, report_at
 from relaxdp.theory.epsilon import ONE
 from relaxdp.theory.level import log_up
 

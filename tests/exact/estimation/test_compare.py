@@ -12,9 +12,9 @@ import pytest
 from tests.exact.enumeration import Law, path_law
 
 from relaxdp.estimation.frequency import report_variance
+from relaxdp.sampling.keyed_stream import PathId, PathName, Purpose, path_key
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import PathId, PathName, Purpose, path_key
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 KEY = Key.from_bytes(bytes(range(32)))
 NAMES = PathId("survey-2026", "voted"), PathId("survey-2027", "voted")

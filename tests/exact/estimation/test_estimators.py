@@ -14,7 +14,7 @@ from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Frequency, categorical_covariance, report_variance
 from relaxdp.theory.epsilon import threshold
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import Support, next_report_law, report_law
+from relaxdp.theory.randomized_response import Support, next_report_law, report_law
 
 
 def support_of(values: int, epsilon: str) -> Support:

@@ -37,7 +37,7 @@ from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.packed import code_dtype, pack_reports
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
-from relaxdp.theory.response import blur_law, report_law
+from relaxdp.theory.randomized_response import blur_law, report_law
 
 WORD = 8
 LEVELS = [(F(1, 8), F(4, 8), F(7, 8)), (F(2, 8), F(3, 8), F(6, 8))]

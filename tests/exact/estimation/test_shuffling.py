@@ -26,7 +26,7 @@ from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import release_threshold
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import Cover
+from relaxdp.theory.randomized_response import Cover
 
 Law = dict[Any, F]
 EXACT = Context(prec=60)

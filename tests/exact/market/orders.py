@@ -18,7 +18,7 @@ from tests.exact.enumeration import Law, Transcript
 from relaxdp.errors import DeliveryError, NotAuthorisedError
 from relaxdp.market.levels import check_delivery, neighbours
 from relaxdp.theory.level import Level
-from relaxdp.theory.response import NOISE, TRUTH, bridge_law
+from relaxdp.theory.randomized_response import NOISE, TRUTH, bridge_law
 
 
 class Draw(NamedTuple):

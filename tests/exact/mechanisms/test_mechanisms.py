@@ -19,10 +19,10 @@ from relaxdp.mechanisms import local_hash
 from relaxdp.mechanisms.base import Mechanism, Truths
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.unary import Unary
-from relaxdp.sampling.stream import Purpose, Words
+from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.epsilon import ONE, as_epsilon, release_threshold
 from relaxdp.theory.level import odds, retention
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 Report = tuple[int, ...]
 Law = dict[tuple[Report, ...], F]  # the law of a transcript: one report per level

@@ -23,9 +23,9 @@ from tests.refusals import refused
 from relaxdp.audit.exact_check import check_exactly
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.square_wave import SquareWave
-from relaxdp.sampling.stream import Purpose, Words
+from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.level import odds
-from relaxdp.theory.response import blur_law, bridge_mixture, report_law
+from relaxdp.theory.randomized_response import blur_law, bridge_mixture, report_law
 
 WORD, BITS = 8, 3
 BINS = 3

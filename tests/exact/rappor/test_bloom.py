@@ -15,7 +15,7 @@ from tests.exact.enumeration import chain_law, path_law
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.bloom_filter import BloomShape, bloom_threshold, realised_guarantee
 from relaxdp.theory.level import odds, retention
-from relaxdp.theory.response import report_law
+from relaxdp.theory.randomized_response import report_law
 
 Transcript = tuple[tuple[int, ...], ...]
 LEVELS = [F(1, 4), F(1, 2)]

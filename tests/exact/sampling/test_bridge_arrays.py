@@ -25,10 +25,10 @@ from relaxdp.sampling.bridge import (
     keyed_bridge,
 )
 from relaxdp.sampling.entropy import Keystream, SystemEntropy
+from relaxdp.sampling.keyed_stream import Ids, Messages, PathId, PathName, bridge_key
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import Ids, Messages, PathId, PathName, bridge_key
 from relaxdp.theory.epsilon import ONE
-from relaxdp.theory.response import NOISE, TRUTH, Mixture, bridge_mixture
+from relaxdp.theory.randomized_response import NOISE, TRUTH, Mixture, bridge_mixture
 
 
 class Feed:

@@ -10,9 +10,9 @@ import pytest
 
 from relaxdp.sampling.bridge import draw_mixture, draw_uniform, find_interval, fresh_bridge, keyed_bridge
 from relaxdp.sampling.entropy import SystemEntropy
+from relaxdp.sampling.keyed_stream import PathId, PathName
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.stream import PathId, PathName
-from relaxdp.theory.response import bridge_mixture
+from relaxdp.theory.randomized_response import bridge_mixture
 
 
 @pytest.mark.parametrize("one", [4, 8])

@@ -10,7 +10,7 @@ from tests.exact.checks import check_all, check_marginals
 from tests.exact.enumeration import Accept, Law, Transcript, chain_law, path_law
 
 from relaxdp.errors import MechanismError
-from relaxdp.sampling.path import accept, accepted_draws, report_at
+from relaxdp.sampling.keyed_path import accept, accepted_draws, report_at
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.exact.enumeration import Law, chain_law, level_lists
 
 from relaxdp.theory.level import odds
 from relaxdp.theory.privacy_loss import step_odds, transcript_probability
-from relaxdp.theory.response import NOISE, blur_law, bridge_law, next_report_law, report_law
+from relaxdp.theory.randomized_response import NOISE, blur_law, bridge_law, next_report_law, report_law
 
 LEVELS = [F(1, 7), F(2, 5), F(1, 2), F(9, 11)]
 

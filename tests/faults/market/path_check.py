@@ -27,7 +27,7 @@ from tests.faults.market.world import (
 )
 
 from relaxdp.sampling.bridge import keyed_bridge
-from relaxdp.sampling.stream import PathId, PathName
+from relaxdp.sampling.keyed_stream import PathId, PathName
 
 ONE = 1 << 64
 SAMPLE = 8

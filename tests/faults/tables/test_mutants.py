@@ -15,7 +15,7 @@ from tests.faults.tables.jobs import Job, make_person
 from tests.faults.tables.test_histories import Histories, explore
 from tests.faults.tables.world import World
 
-from relaxdp.ledger import rules
+from relaxdp.ledger import ledger_rules
 from relaxdp.tables import release, vault
 from relaxdp.tables.folder import VaultFolder, list_snapshots
 from relaxdp.tables.plan import SealedColumn, Staged
@@ -57,7 +57,7 @@ def compare_if_paid(seal: Any, rows: Any, chunk: bytes) -> None:
     seal._rows += len(rows)
 
 
-def swap_without_compare(account: Any, request: Any, now: Any, charge: Any = rules.charge_release) -> Any:
+def swap_without_compare(account: Any, request: Any, now: Any, charge: Any = ledger_rules.charge_release) -> Any:
     state = account.releases.get(request.name)
     known = {} if state is None else {column: each.snapshot for column, each in state.columns.items()}
     expected = {column: known.get(column) for column in request.expected_snapshots}

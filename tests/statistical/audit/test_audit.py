@@ -26,7 +26,7 @@ from relaxdp.audit.transcript_sources import AlgorithmSource, PathSource
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.theory.epsilon import threshold
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import NOISE
+from relaxdp.theory.randomized_response import NOISE
 
 CONFIDENCE = 1 - 1e-6
 Truths = NDArray[np.integer]

@@ -28,7 +28,7 @@ from relaxdp.estimation.result import About, Result
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 Floats = NDArray[np.float64]
 WIDEST = 1.1

@@ -22,7 +22,7 @@ from relaxdp.estimation.report_variance import categorical_support
 from relaxdp.estimation.schedules import Linear, UntilPrecise
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.response import NOISE
+from relaxdp.theory.randomized_response import NOISE
 
 PAGE = Path(__file__).parents[3] / "docs" / "planning.md"
 SCHEDULE = Linear("0.2", 2, steps=10)

@@ -19,7 +19,7 @@ from relaxdp.mechanisms import local_hash
 from relaxdp.mechanisms.bridged_columns import fresh_column, truth_column
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import NOISE, TRUTH
 
 OBJECTS, RUNS = 400, 300
 

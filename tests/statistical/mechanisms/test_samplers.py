@@ -17,7 +17,7 @@ from relaxdp import Categorical, Key
 from relaxdp.hazmat import SeededEntropy, blur_once, bridge_once, relax_once
 from relaxdp.theory.epsilon import as_epsilon, threshold
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import NOISE
+from relaxdp.theory.randomized_response import NOISE
 
 OBJECTS = 1_000_000
 LEVELS = ("0.8", "2")

@@ -24,7 +24,7 @@ from relaxdp.paper.baselines import (
     split_budget,
     split_budget_variance,
 )
-from relaxdp.theory.response import NOISE
+from relaxdp.theory.randomized_response import NOISE
 
 PAGE = Path(__file__).parents[3] / "docs" / "planning.md"
 LEVELS = ("0.1", "0.5", "1", "2")

@@ -22,7 +22,7 @@ from relaxdp.paper.claims import Check, Verdict
 from relaxdp.paper.lab import AlgorithmOne, Codes, Lab, Levels, Sampler, Settings, seeded
 from relaxdp.paper.mean import as_printed
 from relaxdp.paper.runner import CLAIMS, Run, chosen, data_files, judge_all
-from relaxdp.theory.response import NOISE, report_law
+from relaxdp.theory.randomized_response import NOISE, report_law
 
 pytestmark = pytest.mark.long
 

@@ -26,7 +26,7 @@ from relaxdp.cli import result_plots
 from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.counting import count, count_pairs
 from relaxdp.tables.files import get_kind, get_sidecar
 from relaxdp.tables.metadata import ColumnDescription, FileDescription

@@ -22,7 +22,7 @@ from relaxdp.errors import MetadataError, RowsChangedError
 from relaxdp.mechanisms.bloom import Bloom, release_bloom
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.rappor.reports import Device
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})
 WORDS = [f"word {number}" for number in range(20)]

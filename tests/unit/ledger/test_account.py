@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.contract.ledger.ledger_places import KEY, TIME, VAULT, charge, created, request_of
 
 from relaxdp.errors import BudgetError, RelaxdpError
-from relaxdp.ledger import rules
+from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Adopted, BudgetRaised, Event, Retired, add_amounts, as_budget
 from relaxdp.ledger.ledger import Ledger
-from relaxdp.ledger.sqlite import SqliteStore
+from relaxdp.ledger.sqlite_store import SqliteStore
 
 BEGUN = Account.from_first_event(created(), "d1")
 
@@ -141,10 +141,10 @@ def test_random_events_add_up_equally_in_memory_and_from_disk(
 
         def make(now: Account, kind: str = kind, what: Any = what, levels: Any = levels) -> Event:
             if kind == "raise":
-                return rules.raise_budget(now, what, "x", TIME)
+                return ledger_rules.raise_budget(now, what, "x", TIME)
             if kind == "retire":
-                return rules.retire_release(now, what, "x", TIME)
-            return rules.charge_release(now, request_of(now, what, levels=levels), TIME)
+                return ledger_rules.retire_release(now, what, "x", TIME)
+            return ledger_rules.charge_release(now, request_of(now, what, levels=levels), TIME)
 
         try:
             account = ledger.append_event(make)

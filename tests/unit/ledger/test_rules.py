@@ -18,7 +18,7 @@ from relaxdp.errors import (
     ReleaseChangedError,
     UnknownReleaseError,
 )
-from relaxdp.ledger import rules
+from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
 
 EMPTY = Account.from_first_event(created())
@@ -26,7 +26,7 @@ ONCE = EMPTY.apply_event(charge(EMPTY, levels={"diagnosis": "0.5", "age": "0.25"
 
 
 def costs(account: Account, **levels: object) -> list[str]:
-    return [str(each.cost) for each in rules.compute_charges(account, request_of(account, levels=levels))]
+    return [str(each.cost) for each in ledger_rules.compute_charges(account, request_of(account, levels=levels))]
 
 
 def test_costs() -> None:
@@ -34,8 +34,8 @@ def test_costs() -> None:
     assert costs(ONCE, age="0.30", diagnosis="0.5", city="1") == ["0.05", "0", "1"]
     assert costs(ONCE, diagnosis="0.1") == ["0"]
     request = request_of(ONCE, levels={"diagnosis": "1"}, accept_new_rows=True)
-    event = rules.charge_release(ONCE, request, TIME)
-    assert event.columns == rules.compute_charges(ONCE, request)
+    event = ledger_rules.charge_release(ONCE, request, TIME)
+    assert event.columns == ledger_rules.compute_charges(ONCE, request)
     assert (event.number, event.time, event.accepted_new_rows, event.rows) == (3, TIME, True, 1200)
 
 
@@ -53,7 +53,7 @@ def test_the_last_of_the_budget() -> None:
 
 def rejected(kind: type[RelaxdpError], account: Account, **changes: Any) -> str:
     with pytest.raises(kind) as found:
-        rules.compute_charges(account, request_of(account, **changes))
+        ledger_rules.compute_charges(account, request_of(account, **changes))
     assert found.value.hint
     return str(found.value)
 
@@ -77,12 +77,12 @@ def test_a_plan_that_another_process_overtook(stale: dict[str, Any]) -> None:
 def test_a_new_column_or_name_that_another_process_released_first() -> None:
     planned = request_of(EMPTY)
     with pytest.raises(LedgerBusyError):
-        rules.compute_charges(ONCE, planned)
+        ledger_rules.compute_charges(ONCE, planned)
     planned = request_of(ONCE, levels={"city": 1})
     with pytest.raises(LedgerBusyError):
-        rules.compute_charges(ONCE.apply_event(charge(ONCE, levels={"city": 1})), planned)
+        ledger_rules.compute_charges(ONCE.apply_event(charge(ONCE, levels={"city": 1})), planned)
     # Another name does not matter.
-    assert rules.compute_charges(ONCE.apply_event(charge(ONCE, "other")), request_of(ONCE))
+    assert ledger_rules.compute_charges(ONCE.apply_event(charge(ONCE, "other")), request_of(ONCE))
 
 
 def test_facts_of_the_first_release_are_fixed() -> None:
@@ -100,7 +100,7 @@ def test_facts_of_the_first_release_are_fixed() -> None:
 
 
 def test_a_column_is_protected_or_in_the_clear_and_never_both() -> None:
-    retired = ONCE.apply_event(rules.retire_release(ONCE, "patients", "x", TIME))
+    retired = ONCE.apply_event(ledger_rules.retire_release(ONCE, "patients", "x", TIME))
     cases: list[tuple[Account, str, dict[str, Any]]] = [
         (EMPTY, "a", {"levels": {"year": 1}}),  # also passed through
         (EMPTY, "a", {"levels": {"patient": 1}}),  # also the id
@@ -120,43 +120,43 @@ def test_relaxing_needs_a_release() -> None:
         "The vault has no release 'x'. Its releases are: 'patients'."
     )
     assert "release a table first" in rejected(UnknownReleaseError, EMPTY, name="x", action="relax")
-    assert rules.charge_release(ONCE, request_of(ONCE, action="relax"), TIME).action == "relax"
+    assert ledger_rules.charge_release(ONCE, request_of(ONCE, action="relax"), TIME).action == "relax"
 
 
 def test_a_retired_name_is_never_used_again() -> None:
-    retired = ONCE.apply_event(rules.retire_release(ONCE, "patients", "consent ended", TIME))
+    retired = ONCE.apply_event(ledger_rules.retire_release(ONCE, "patients", "consent ended", TIME))
     for action in ("release", "relax"):
         assert "is retired" in rejected(UnknownReleaseError, retired, action=action)
     with pytest.raises(UnknownReleaseError):
-        rules.retire_release(retired, "patients", "again", TIME)
+        ledger_rules.retire_release(retired, "patients", "again", TIME)
     with pytest.raises(UnknownReleaseError):
-        rules.retire_release(retired, "x", "again", TIME)
+        ledger_rules.retire_release(retired, "x", "again", TIME)
 
 
 def test_budgets_only_grow() -> None:
-    raised = rules.raise_budget(ONCE, Decimal("2.5"), "board", TIME)
+    raised = ledger_rules.raise_budget(ONCE, Decimal("2.5"), "board", TIME)
     assert ONCE.apply_event(raised).remaining == Decimal("1.75")
     for budget in ("2", "1"):
         with pytest.raises(BudgetError, match="A budget can never be lowered"):
-            rules.raise_budget(ONCE, Decimal(budget), "board", TIME)
+            ledger_rules.raise_budget(ONCE, Decimal(budget), "board", TIME)
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "a\nb", "x" * 501, None, 7, "\ud800"])
 def test_reasons(reason: Any) -> None:
-    rules.check_reason("x" * 500)
+    ledger_rules.check_reason("x" * 500)
     with pytest.raises(BudgetError, match="one line of 1 to 500"):
-        rules.raise_budget(ONCE, Decimal(3), reason, TIME)
+        ledger_rules.raise_budget(ONCE, Decimal(3), reason, TIME)
     with pytest.raises(BudgetError, match="one line of 1 to 500"):
-        rules.retire_release(ONCE, "patients", reason, TIME)
+        ledger_rules.retire_release(ONCE, "patients", reason, TIME)
 
 
 def test_the_longest_names() -> None:
     name = "x" * 500
-    assert rules.compute_charges(EMPTY, request_of(EMPTY, name, levels={name: 1}))
+    assert ledger_rules.compute_charges(EMPTY, request_of(EMPTY, name, levels={name: 1}))
 
 
 @pytest.mark.parametrize("name", ["", " a", "a ", "a\nb", "x" * 501, "a\u0308", None, ("a",), "\ud800"])
 def test_names(name: Any) -> None:
     for changes in ({"name": name}, {"levels": {name: 1}}):
         with pytest.raises(ArgumentError, match="^The name of a (release|column)"):
-            rules.compute_charges(EMPTY, request_of(EMPTY, **changes))
+            ledger_rules.compute_charges(EMPTY, request_of(EMPTY, **changes))

@@ -45,7 +45,7 @@ from relaxdp.market.schema import FILES
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import keyed_bridge
-from relaxdp.sampling.stream import PathId, PathName
+from relaxdp.sampling.keyed_stream import PathId, PathName
 from relaxdp.tables.files import Input
 from relaxdp.tables.metadata import description_in
 from relaxdp.theory.epsilon import ONE, as_epsilon

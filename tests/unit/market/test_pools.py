@@ -24,8 +24,8 @@ from relaxdp.market.schema import ACCOUNTS, MEMBER_LEVELS, MEMBERS
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import keyed_bridge
-from relaxdp.sampling.canonical import prefix_length
-from relaxdp.sampling.stream import PathId, PathName
+from relaxdp.sampling.canonical_encoding import prefix_length
+from relaxdp.sampling.keyed_stream import PathId, PathName
 from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
 
 KINDS: dict[str, tuple[dict[str, Any], Mechanism]] = {

@@ -25,7 +25,7 @@ from relaxdp.market.listings import Listing
 from relaxdp.market.prices import prices_of
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.sales import Deal, Offer, check, level_of, release_offer
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.metadata import ColumnDescription
 
 VALUES = ("flu", "covid", "none")

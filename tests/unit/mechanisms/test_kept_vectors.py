@@ -14,7 +14,7 @@ from relaxdp.mechanisms.bloom import Bloom, release_bloom
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.numeric import Numeric
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 

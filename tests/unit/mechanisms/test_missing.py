@@ -23,7 +23,7 @@ from relaxdp.device.report import read_typed_answer
 from relaxdp.errors import EstimationError, IdError, UndeclaredValueError, ValuesError
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.sampling.canonical import encode_canonical, encode_declared
+from relaxdp.sampling.canonical_encoding import encode_canonical, encode_declared
 
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 KEY = rx.Key.from_bytes(bytes(range(32)))

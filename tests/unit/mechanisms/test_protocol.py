@@ -23,9 +23,9 @@ from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.packed import Codes
 from relaxdp.mechanisms.registry import MechanismKind, get_kind, register_mechanism
 from relaxdp.mechanisms.unary import Unary
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import release_threshold
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 
 class Bits(Mechanism):

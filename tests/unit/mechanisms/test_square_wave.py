@@ -15,8 +15,8 @@ from relaxdp.errors import EstimationError, MechanismError, UndeclaredValueError
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.square_wave import best_window
-from relaxdp.sampling.kernel.loaded import SETTING, get_sampler_name
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.kernel.c_library import SETTING, get_sampler_name
+from relaxdp.sampling.keyed_stream import PathId
 
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 

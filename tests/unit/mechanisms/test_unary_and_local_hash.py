@@ -16,7 +16,7 @@ from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.mechanisms.local_hash import best_buckets
 from relaxdp.mechanisms.packed import count_bits, pack_bits, unpack_bits
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import as_epsilon
 
 KEY = rx.Key.from_bytes(bytes(range(32)))

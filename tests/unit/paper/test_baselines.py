@@ -23,7 +23,7 @@ from relaxdp.paper.baselines import (
 )
 from relaxdp.theory.epsilon import threshold
 from relaxdp.theory.level import retention
-from relaxdp.theory.response import report_law
+from relaxdp.theory.randomized_response import report_law
 
 LEVELS = ("0.1", "0.5", "1", "2")
 ODDS = [(Fraction(3), Fraction(2), 1), (Fraction(3), Fraction(3, 2), 4), (Fraction(9, 8), Fraction(7), 7)]

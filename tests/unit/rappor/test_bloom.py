@@ -35,9 +35,9 @@ from relaxdp.mechanisms.bloom_filter import (
 from relaxdp.mechanisms.packed import bit_strings, unpack_bits
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.rappor.reports import Device
-from relaxdp.sampling.canonical import encode_canonical, prefix_length
-from relaxdp.sampling.path import accepted_draws, report_at
-from relaxdp.sampling.stream import PathId, PathName, block, path_key, tail, words
+from relaxdp.sampling.canonical_encoding import encode_canonical, prefix_length
+from relaxdp.sampling.keyed_path import accepted_draws, report_at
+from relaxdp.sampling.keyed_stream import PathId, PathName, block, path_key, tail, words
 from relaxdp.theory.level import Level
 
 KEY = Key.from_bytes(bytes(range(32)))

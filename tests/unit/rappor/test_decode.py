@@ -17,7 +17,7 @@ from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_thres
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import Decoded, decode, fit_words
-from relaxdp.theory.response import Support
+from relaxdp.theory.randomized_response import Support
 
 SHAPE = BloomShape(bits=32, hashes=2, cohorts=8)
 SMALL = Setting(SHAPE, candidates=20, present=8, scale=4, devices=5000, noise="0.5")

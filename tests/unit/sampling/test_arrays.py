@@ -16,10 +16,10 @@ from tests.refusals import refused
 
 from relaxdp import Categorical, Key
 from relaxdp.errors import ColumnError, IdError
-from relaxdp.sampling.canonical import encode_canonical
-from relaxdp.sampling.columns import ids_to_arrow, read_ids, to_arrow
-from relaxdp.sampling.path import ArrayPath, accepted_draws, report_at
-from relaxdp.sampling.stream import words
+from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
+from relaxdp.sampling.canonical_encoding import encode_canonical
+from relaxdp.sampling.keyed_path import ArrayPath, accepted_draws, report_at
+from relaxdp.sampling.keyed_stream import words
 from relaxdp.theory.epsilon import ONE, threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))

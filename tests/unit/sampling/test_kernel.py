@@ -22,16 +22,16 @@ from tests.refusals import refused
 from relaxdp.errors import IdError, KernelError
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.packed import histogram
+from relaxdp.sampling.arrow_columns import _ascii_array, code_points, read_ids
 from relaxdp.sampling.bridge import FRESH_CHUNK, _FreshBridge, fresh_bridges
-from relaxdp.sampling.canonical import encode_canonical
-from relaxdp.sampling.columns import _ascii_array, code_points, read_ids
+from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.entropy import Keystream
-from relaxdp.sampling.kernel import answers, build, loaded
-from relaxdp.sampling.kernel.loaded import SETTING, Kernel, kernel
-from relaxdp.sampling.path import ArrayPath, ArrayTags, accepted_draws, keyed_path, keyed_tags, report_at
-from relaxdp.sampling.stream import CHUNK, Ids, Messages, block, tail
+from relaxdp.sampling.kernel import build, c_library, self_test
+from relaxdp.sampling.kernel.c_library import SETTING, Kernel, kernel
+from relaxdp.sampling.keyed_path import ArrayPath, ArrayTags, accepted_draws, keyed_path, keyed_tags, report_at
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, block, tail
 from relaxdp.theory.epsilon import ONE, threshold
-from relaxdp.theory.response import NOISE, TRUTH, Mixture
+from relaxdp.theory.randomized_response import NOISE, TRUTH, Mixture
 
 FED = Path(__file__).parents[2] / "kernel" / "fed.c"
 KINDS = ("integers", "unsigned", "small integers", "text", "letters", "bytes", "uuids", "blocks")
@@ -43,10 +43,10 @@ _ON_ARM = platform.machine().lower() in ("arm64", "aarch64")
 @pytest.fixture(params=["neon"] if _ON_ARM else ["aesni", "vaes"])
 def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """Return the compiled path with each set of instructions that this machine has."""
-    library = loaded._library()
+    library = c_library._library()
     if library is None:
         missing("the compiled path is not built")
-    if request.param not in loaded._sets(library):
+    if request.param not in c_library._sets(library):
         pytest.skip(f"this processor has no {request.param}")
     monkeypatch.setenv(SETTING, request.param)
     found = kernel()
@@ -211,7 +211,7 @@ def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.M
     monkeypatch.setenv(SETTING, "off")
     assert isinstance(keyed_path(bytes(32), 2, 1), ArrayPath)
     assert isinstance(keyed_tags(bytes(32)), ArrayTags)
-    assert loaded.get_sampler_name() == "numpy"
+    assert c_library.get_sampler_name() == "numpy"
 
 
 def test_offsets_that_cannot_be_are_refused_and_nothing_is_read(compiled: Kernel) -> None:
@@ -501,17 +501,17 @@ def test_remainders_at_their_edges(fed: ctypes.CDLL) -> None:
 @pytest.fixture
 def unloaded() -> Iterator[None]:
     """Load the library anew, before and after."""
-    loaded._load.cache_clear()
+    c_library._load.cache_clear()
     yield
-    loaded._load.cache_clear()
+    c_library._load.cache_clear()
 
 
 @pytest.mark.usefixtures("unloaded")
 def test_without_a_library_numpy_draws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(loaded, "LIBRARY", tmp_path / "none.so")
+    monkeypatch.setattr(c_library, "LIBRARY", tmp_path / "none.so")
     monkeypatch.delenv(SETTING, raising=False)
     assert kernel() is None
-    assert loaded.get_sampler_name() == "numpy"
+    assert c_library.get_sampler_name() == "numpy"
     monkeypatch.setenv(SETTING, "aesni")
     with refused(KernelError, says="is not available on this machine", asked="aesni"):
         kernel()
@@ -522,9 +522,9 @@ def test_without_a_library_numpy_draws(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.usefixtures("unloaded")
 def test_a_library_of_other_sources_is_left_alone(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded._load.cache_clear()
+    c_library._load.cache_clear()
     monkeypatch.delenv(SETTING)
-    monkeypatch.setattr(loaded, "_VERSION", loaded._VERSION + 1)
+    monkeypatch.setattr(c_library, "_VERSION", c_library._VERSION + 1)
     assert kernel() is None
 
 
@@ -532,8 +532,8 @@ def test_a_library_of_other_sources_is_left_alone(compiled: Kernel, monkeypatch:
 def test_a_library_that_draws_something_else_is_refused(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, wrong in [("_NIST_CODE", bytes(16)), ("_PATH", {921569357186432047: 0})]:
         with monkeypatch.context() as patch:
-            loaded._load.cache_clear()
-            patch.setattr(answers, name, wrong)
+            c_library._load.cache_clear()
+            patch.setattr(self_test, name, wrong)
             with refused(KernelError, says="draws wrong reports"):
                 kernel()
 
@@ -549,6 +549,6 @@ def test_without_a_compiler_nothing_is_built(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_what_is_called_has_a_version() -> None:
     """A library of other sources must not be loaded: whoever changes kernel.h gives it a new number."""
-    header = (Path(loaded.__file__).parent / "kernel.h").read_bytes()
+    header = (Path(c_library.__file__).parent / "kernel.h").read_bytes()
     assert hashlib.sha256(header).hexdigest()[:16] == "7e67da004084c420"
-    assert f"#define KERNEL_VERSION {loaded._VERSION}".encode() in header
+    assert f"#define KERNEL_VERSION {c_library._VERSION}".encode() in header

@@ -20,9 +20,9 @@ from tests.refusals import refused
 
 from relaxdp import Categorical, Key
 from relaxdp.errors import ArgumentError
-from relaxdp.sampling.canonical import encode_canonical, is_missing, prefix_length
-from relaxdp.sampling.path import Draw, accept, accepted_draws, report_at
-from relaxdp.sampling.stream import (
+from relaxdp.sampling.canonical_encoding import encode_canonical, is_missing, prefix_length
+from relaxdp.sampling.keyed_path import Draw, accept, accepted_draws, report_at
+from relaxdp.sampling.keyed_stream import (
     CHUNK,
     PathId,
     PathName,

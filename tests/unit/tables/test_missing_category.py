@@ -20,7 +20,7 @@ import relaxdp as rx
 from relaxdp.errors import EstimationError, MetadataError, ValuesError
 from relaxdp.estimation.counts import Counts
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.counting import PairTally, count, count_pairs
 from relaxdp.tables.estimate import estimate_frames
 from relaxdp.tables.files import get_kind, get_sidecar

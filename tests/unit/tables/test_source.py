@@ -32,7 +32,7 @@ from relaxdp.errors import (
     TableFileError,
     UnknownColumnError,
 )
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables import sorting
 from relaxdp.tables.columns import ColumnNames, check_columns
 from relaxdp.tables.files import BATCH_ROWS, SIDECAR

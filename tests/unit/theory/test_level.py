@@ -16,7 +16,7 @@ from relaxdp.errors import LevelError
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.bloom_filter import BloomShape
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
-from relaxdp.sampling.stream import PathId
+from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import ONE
 
 SRC = Path(rx.__file__).parent

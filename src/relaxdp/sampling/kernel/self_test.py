@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relaxdp.sampling.entropy import Keystream
-from relaxdp.sampling.kernel.steps import Codes, CompiledStep
-from relaxdp.sampling.stream import Ids, Messages
+from relaxdp.sampling.kernel.c_library import Codes, CompiledStep
+from relaxdp.sampling.keyed_stream import Ids, Messages
 
 if TYPE_CHECKING:
-    from relaxdp.sampling.kernel.loaded import Kernel
+    from relaxdp.sampling.kernel.c_library import Kernel
 
 # NIST SP 800-38B, appendix D.3 (AES-256), the message of four blocks; and the second vector of docs/stream.md.
 _NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
@@ -28,7 +28,7 @@ _NIST_CODE = bytes.fromhex("e1992190549f6ed5696a2c056c315410")
 _PATH_KEY = bytes.fromhex("ba2c43f230a589d03e3f7b5c24942284a48da269652075cb93375e7d5493e01e")
 _PATH = {921569357186432047: 1, 4517951884236491746: 1, 8524556932045589908: 0, 14048932482948833964: 1}
 
-# What NumPy draws in the cases below: tests/unit/sampling/test_kernel_answers.py draws it again.
+# What NumPy draws in the cases below: tests/unit/sampling/test_kernel_self_test.py draws it again.
 DIGESTS = {
     "paths": "0759c7df895811e97b4a7aa7275c95a0",
     "steps": "cab0ed4397667ffd8f7d5df744942d1d",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import IdError, KernelError
-from relaxdp.sampling.kernel.answers import has_right_answers
-from relaxdp.sampling.stream import Ids, Messages, Words
+from relaxdp.sampling.entropy import Keystream
+from relaxdp.sampling.keyed_stream import Ids, Messages, Words
 
 _UNSET = "Run: unset {setting}"
 
@@ -25,6 +26,9 @@ SETTING = "RELAXDP_KERNEL"
 LIBRARY = Path(__file__).with_name("relaxdp_kernel.so")  # where build.py puts it
 _VERSION = 7  # KERNEL_VERSION in kernel.h
 _SETS = {"aesni": 1, "vaes": 2, "neon": 3}
+
+Codes = NDArray[np.unsignedinteger]
+Kinds = Sequence[tuple[int, int, Fraction]]
 
 _Int, _Word, _Pointer = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
 
@@ -55,6 +59,19 @@ class _Columns(ctypes.Structure):
 
 class _Reached(ctypes.Structure):
     _fields_ = (("position", _Word), ("largest", _Word))
+
+
+class _Chance(ctypes.Structure):
+    _fields_ = (
+        ("digits", ctypes.c_uint64 * 2),
+        ("tops", ctypes.c_uint8 * 2),
+        ("decided", ctypes.c_uint8 * 2),
+        ("is_decided", ctypes.c_uint8),
+    )
+
+
+class _Step(ctypes.Structure):
+    _fields_ = (("values", ctypes.c_uint64), ("first", _Chance), ("redraw", _Chance))
 
 
 class Kernel:
@@ -203,6 +220,54 @@ class _Given:
             )
 
 
+class CompiledStep:
+    """Steps for codes of one byte, in chunks of `most` objects.
+
+    `first` and `redraw` are chances of objects whose ends agree, and of others.
+    A chance is its first byte, its next 64 binary digits, and all that is left after the byte.
+    """
+
+    def __init__(
+        self,
+        found: Kernel,
+        source: Keystream,
+        values: int,
+        first: Kinds,
+        redraw: Kinds,
+        most: int,
+    ) -> None:
+        self._kernel, self._source = found, source
+        self._law = _Step(values, _chance(first), _chance(redraw))
+        self._room, self._places = np.empty(most, np.uint8), np.empty(most + 2, np.uint32)
+
+    def draw_into(self, result: Codes, lower: Codes, upper: Codes) -> int:
+        """Draw into `result`, chunk after chunk; return how many objects are drawn. Codes are checked.
+
+        It draws nothing if codes have gaps or are wider than a byte. It stops early if a chance ties with all of its
+        digits in the next chunk: no byte of the keystream counts as read for that chunk.
+        """
+        if any(each.itemsize > 1 or not each.flags.c_contiguous for each in (result, lower, upper)):
+            return 0
+        drawn, self._source.position, largest = self._kernel.step(
+            self._source.seed,
+            self._source.position,
+            ctypes.byref(self._law),
+            (lower, upper, result),
+            (self._room, self._places),
+        )
+        if largest >= self._law.values:
+            raise ValueError("A code is outside of the alphabet.")
+        return drawn
+
+
+def _chance(kinds: Kinds) -> _Chance:
+    tops, digits, rests = zip(*kinds, strict=True)
+    made = _Chance(is_decided=all(rest in (0, 1) for rest in rests))
+    for kind in (0, 1):
+        made.tops[kind], made.digits[kind], made.decided[kind] = tops[kind], digits[kind], rests[kind] == 1
+    return made
+
+
 def _array(given: NDArray[np.generic], kind: type[np.generic]) -> NDArray[Any]:
     """Return an array that C can read: of this type, without gaps, aligned. It is copied only if it must be."""
     return np.require(given, kind, ["C_CONTIGUOUS", "ALIGNED"])
@@ -221,6 +286,8 @@ def get_sampler_name() -> str:
 
 @cache
 def _load(asked: str) -> Kernel | None:
+    from relaxdp.sampling.kernel.self_test import has_right_answers  # noqa: PLC0415 (it imports this module)
+
     if asked not in ("", "off", *_SETS):
         raise KernelError(
             "The environment variable {setting} has an unknown value. Expected off, aesni, vaes or neon.",

@@ -15,19 +15,19 @@ from tests.refusals import refused
 from relaxdp.errors import KernelError
 from relaxdp.sampling.bridge import Codes, _FreshBridge
 from relaxdp.sampling.entropy import Keystream
-from relaxdp.sampling.kernel import answers, loaded
-from relaxdp.sampling.kernel.answers import BYTES, KINDS, OBJECTS, digest, make_codes, make_ends, messages
-from relaxdp.sampling.kernel.loaded import SETTING, Kernel, kernel
-from relaxdp.sampling.path import ArrayPath
-from relaxdp.theory.response import Mixture
+from relaxdp.sampling.kernel import c_library, self_test
+from relaxdp.sampling.kernel.c_library import SETTING, Kernel, kernel
+from relaxdp.sampling.kernel.self_test import BYTES, KINDS, OBJECTS, digest, make_codes, make_ends, messages
+from relaxdp.sampling.keyed_path import ArrayPath
+from relaxdp.theory.randomized_response import Mixture
 
 
 def paths() -> Iterator[Codes]:
     index = np.arange(OBJECTS, dtype=np.uint64)
     for (values, kind), of in zip(KINDS, cycle(messages()), strict=False):
-        for level, symbols in zip(answers.LEVELS, (1, 3, 1, 2), strict=True):
+        for level, symbols in zip(self_test.LEVELS, (1, 3, 1, 2), strict=True):
             drawn = make_codes(values, kind, (OBJECTS, symbols), level)
-            path = ArrayPath(answers._PATH_KEY, values, level)
+            path = ArrayPath(self_test._PATH_KEY, values, level)
             path.draw_objects(drawn, of, index)
             path.finish()
             yield drawn
@@ -35,25 +35,25 @@ def paths() -> Iterator[Codes]:
 
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
     """In chunks as short as those of the question."""
-    monkeypatch.setattr("relaxdp.sampling.bridge.FRESH_CHUNK", answers.MAX_CHUNK)
-    source = Keystream(answers._PATH_KEY + bytes(16))
+    monkeypatch.setattr("relaxdp.sampling.bridge.FRESH_CHUNK", self_test.MAX_CHUNK)
+    source = Keystream(self_test._PATH_KEY + bytes(16))
     agree, differ = (Mixture(*(Fraction(each, 35) for each in of)) for of in ((21, 0, 14), (15, 10, 10)))
     for values, kind in KINDS[:BYTES]:
-        ends = make_ends(values, kind, (answers.STEPS,))
+        ends = make_ends(values, kind, (self_test.STEPS,))
         bridge, drawn = _FreshBridge(values, agree, differ, source), np.zeros_like(ends[0])
         assert (bridge._flip if values == 2 else bridge._to_upper).kinds() == [
-            *(answers.FLIP if values == 2 else answers.TO_UPPER)
+            *(self_test.FLIP if values == 2 else self_test.TO_UPPER)
         ]
-        assert bridge._redraw.kinds() == [*answers.REDRAW]
+        assert bridge._redraw.kinds() == [*self_test.REDRAW]
         bridge.draw_into(drawn, *ends)
         yield drawn
     yield np.array([source.position], np.uint64)
 
 
-def test_the_answers_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_results_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SETTING, "off")
     made = {"paths": digest(paths()), "steps": digest(steps(monkeypatch))}
-    assert made == answers.DIGESTS
+    assert made == self_test.DIGESTS
 
 
 class Wrong(Kernel):
@@ -80,11 +80,11 @@ def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.delenv(SETTING, raising=False)  # also where everything else is drawn by NumPy
     if kernel() is None:
         missing("the compiled path is not built, or this processor has not what it needs")
-    loaded._load.cache_clear()
+    c_library._load.cache_clear()
     monkeypatch.setattr(Wrong, "where", request.param, raising=False)
-    monkeypatch.setattr(loaded, "Kernel", Wrong)
+    monkeypatch.setattr(c_library, "Kernel", Wrong)
     yield
-    loaded._load.cache_clear()
+    c_library._load.cache_clear()
 
 
 @pytest.mark.usefixtures("wrong")
@@ -98,6 +98,6 @@ def test_a_library_that_draws_nothing_wrong_is_not(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv(SETTING, raising=False)
     if kernel() is None:
         missing("the compiled path is not built, or this processor has not what it needs")
-    library = loaded._library()
+    library = c_library._library()
     assert library is not None
-    assert all(answers.has_right_answers(Wrong(library, name)) for name in loaded._sets(library))
+    assert all(self_test.has_right_answers(Wrong(library, name)) for name in c_library._sets(library))

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.sampling.kernel.loaded import Kernel, kernel
-from relaxdp.sampling.stream import CHUNK, Messages, RowCipher, Selection, Words
+from relaxdp.sampling.kernel.c_library import Kernel, kernel
+from relaxdp.sampling.keyed_stream import CHUNK, Messages, RowCipher, Selection, Words
 from relaxdp.theory.epsilon import ONE
 
 

@@ -11,11 +11,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, IdError, RelaxdpError
-from relaxdp.sampling.canonical import BYTES, TEXT, UUID, get_value_kind, has_utf8, is_missing, warn_not_composed
-from relaxdp.sampling.kernel.loaded import kernel
-from relaxdp.sampling.stream import NO_BYTES, NO_OFFSETS, Ids
+from relaxdp.sampling.canonical_encoding import (
+    BYTES,
+    TEXT,
+    UUID,
+    get_value_kind,
+    has_utf8,
+    is_missing,
+    warn_not_composed,
+)
+from relaxdp.sampling.kernel.c_library import kernel
+from relaxdp.sampling.keyed_stream import NO_BYTES, NO_OFFSETS, Ids
 
 _NOT_ASCII = np.uint8(0x80)
+_STRIDE = 1 << 16
 
 _RULE = "The ids are of different kinds. All ids must be whole numbers, or all text, bytes or UUIDs."
 _TYPE = "An id must be a whole number, text, bytes or a UUID, not {type}."
@@ -271,3 +280,37 @@ def _check_text(array: pa.Array) -> None:
         ) from None
     if not pc.utf8_normalize(array, "NFC").equals(array):
         warn_not_composed()
+
+
+def reject_duplicate_ids(ids: pa.Array) -> None:
+    """Raise an error where an id occurs twice. Ids in ascending order are checked without extra memory."""
+    row = _find_repeat(ids) if len(ids) > 1 else None
+    if row is not None:
+        raise IdError(
+            "The id occurs in an earlier row. Two people with the same id would show whether their answers are equal.",
+            hint='Use one row per id. In pandas, df.drop_duplicates("patient") keeps the first row of each.',
+            row=row + 1,
+        )
+
+
+def _find_repeat(ids: pa.Array) -> int | None:
+    if pa.types.is_integer(ids.type):
+        numbers = to_numpy(ids)
+        return None if _are_ascending(numbers) else _find_repeated_number(numbers)
+    ids = getattr(ids, "storage", ids)  # pyarrow compares the bytes of a UUID, not the UUID
+    if pc.all(pc.less(ids[:-1], ids[1:])).as_py() or len(pc.unique(ids)) == len(ids):
+        return None
+    return _find_repeated_number(pc.dictionary_encode(ids).indices.to_numpy())
+
+
+def _are_ascending(numbers: NDArray[Any]) -> bool:
+    starts = range(0, len(numbers) - 1, _STRIDE)
+    return all(
+        (numbers[a + 1 : a + 1 + _STRIDE] > numbers[a : a + _STRIDE][: len(numbers) - 1 - a]).all() for a in starts
+    )
+
+
+def _find_repeated_number(numbers: NDArray[Any]) -> int | None:
+    order = np.argsort(numbers, kind="stable")
+    repeated = order[1:][numbers[order[1:]] == numbers[order[:-1]]]
+    return int(repeated.min()) if repeated.size else None

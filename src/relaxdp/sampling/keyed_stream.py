@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.cmac import CMAC
 from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError
-from relaxdp.sampling.canonical import INTEGER, encode_utf8, has_utf8, prefix_length
+from relaxdp.sampling.canonical_encoding import INTEGER, encode_utf8, has_utf8, prefix_length
 from relaxdp.sampling.keys import Key, as_key
 
 _USE_NAME = "Use a name such as 'patients'."
