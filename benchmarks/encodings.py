@@ -12,7 +12,7 @@ from benchmarks.kernel import beside_numpy, by_numpy
 from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.mechanisms.bridged_columns import fresh_column, truth_column
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.theory.epsilon import as_epsilon

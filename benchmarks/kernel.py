@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
-from relaxdp.mechanisms.packed import histogram
+from relaxdp.mechanisms.report_arrays import histogram
 from relaxdp.sampling.kernel.c_library import SETTING
 from relaxdp.sampling.keyed_path import ArrayPath
 from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, RowCipher, Words

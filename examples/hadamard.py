@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 import relaxdp as rx
 from relaxdp.mechanisms.base import Joint, Permanent, Truths
 from relaxdp.mechanisms.declared import DeclaredMechanism
-from relaxdp.mechanisms.packed import Codes
 from relaxdp.mechanisms.registry import MechanismKind, register_mechanism
+from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import release_threshold
 from relaxdp.theory.randomized_response import Support

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import relaxdp as rx
-from relaxdp.mechanisms.packed import pack_reports
+from relaxdp.mechanisms.report_arrays import pack_reports
 
 DEVICES, VALUES, WANTED = 100_000, 10, (8, 9)
 LEVELS = ("0.5", "2")

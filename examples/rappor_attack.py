@@ -20,7 +20,7 @@ from tests.bloom_fleet import Fleet
 
 from relaxdp.estimation.schedules import Linear, noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy
-from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
+from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.paper.baselines import noisy_sampling_variance, relaxation_variance
 from relaxdp.paper.classic import Responses, draw_permanent
 from relaxdp.rappor.candidate_map import CandidateMap

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, LevelError, RapporError
-from relaxdp.mechanisms.bloom_filter import BloomShape, bloom_threshold
+from relaxdp.mechanisms.bloom import BloomShape, bloom_threshold
 from relaxdp.sampling.bridge import fresh_bridges
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text

@@ -84,8 +84,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "RAPPOR": {
         "relaxdp.rappor.reports": ("Device",),
-        "relaxdp.mechanisms.bloom": ("Bloom",),
-        "relaxdp.mechanisms.bloom_filter": ("BloomShape", "compute_epsilon", "compute_noise"),
+        "relaxdp.mechanisms.bloom": ("Bloom", "BloomShape", "compute_epsilon", "compute_noise"),
     },
     "Baselines": {
         "relaxdp.estimation.schedules": ("noisy_sampling_epsilon",),

@@ -34,8 +34,7 @@ from relaxdp.estimation.counts import highest_only
 from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.ledger.account import Account
-from relaxdp.mechanisms.bloom import Bloom, release_bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.kernel.c_library import kernel
 from relaxdp.sampling.keyed_stream import PathId

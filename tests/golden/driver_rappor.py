@@ -12,9 +12,8 @@ import numpy as np
 from tests.golden.driver_commands import create_vault, run
 
 import relaxdp as rx
-from relaxdp.mechanisms.bloom import Bloom, release_bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
-from relaxdp.mechanisms.packed import bit_strings
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
+from relaxdp.mechanisms.report_arrays import bit_strings
 from relaxdp.rappor.bit_counts import BitSums, RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import decode

@@ -32,8 +32,7 @@ from relaxdp.audit.case_sources import (
 from relaxdp.audit.transcript_sources import AlgorithmSource, Function, PathSource, Source
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.local_hash import LocalHash, best_buckets
 from relaxdp.mechanisms.numeric import Numeric

@@ -34,8 +34,8 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bridged_columns import fresh_column, keyed_column
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import DeclaredMechanism
-from relaxdp.mechanisms.packed import Codes
 from relaxdp.mechanisms.relaxation import Relaxation
+from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.keyed_path import ArrayPath
 from relaxdp.sampling.keyed_stream import CHUNK, Ids, PathId, path_key
 from relaxdp.sampling.keys import Key

@@ -21,7 +21,7 @@ import numpy as np
 
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import PUBLIC, Mechanism
-from relaxdp.mechanisms.packed import code_dtype
+from relaxdp.mechanisms.report_arrays import code_dtype
 from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.theory.level import log_up

@@ -18,7 +18,7 @@ from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bridged_columns import FreshPermanent
 from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
-from relaxdp.mechanisms.packed import Codes
+from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.bridge import fresh_bridges
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key

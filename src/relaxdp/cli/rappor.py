@@ -21,8 +21,7 @@ from relaxdp.cli.vault import locate_vault
 from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, on_error
 from relaxdp.estimation.schedules import NoisySampling, Schedule
 from relaxdp.ledger.ledger_rules import require_release
-from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.bloom_filter import bit_epsilon, compute_epsilon, whole_epsilon
+from relaxdp.mechanisms.bloom import Bloom, bit_epsilon, compute_epsilon, whole_epsilon
 from relaxdp.rappor.bit_counts import CountedFile, count_files
 from relaxdp.rappor.candidate_map import CandidateMap, map_rows, read_map
 from relaxdp.rappor.decoding import Correction, Decoded

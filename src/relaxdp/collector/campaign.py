@@ -10,7 +10,7 @@ from relaxdp.collector.introduction import Learning
 from relaxdp.collector.wire import CampaignRequest, PublicEncoding
 from relaxdp.errors import CampaignError
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.service.codecs import Codec
 from relaxdp.service.precision import DEFAULT, Precision

@@ -16,7 +16,7 @@ from relaxdp.mechanisms.bloom import Bloom, read_words
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.numeric import RangeMechanism
-from relaxdp.mechanisms.packed import code_dtype
+from relaxdp.mechanisms.report_arrays import code_dtype
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key

@@ -17,7 +17,7 @@ from relaxdp.estimation.products import ProductLaw
 from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, get_library, label_text
 from relaxdp.estimation.shrinkage import expected_shares
 from relaxdp.mechanisms.base import BATCH, Mechanism
-from relaxdp.mechanisms.packed import Codes, histogram, slice_reports
+from relaxdp.mechanisms.report_arrays import Codes, histogram, slice_reports
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 from relaxdp.theory.randomized_response import Support

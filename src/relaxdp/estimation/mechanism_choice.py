@@ -20,8 +20,8 @@ from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import require_list
 from relaxdp.mechanisms.local_hash import LocalHash, best_buckets
 from relaxdp.mechanisms.numeric import Numeric
-from relaxdp.mechanisms.packed import packed_width, whole_bytes
 from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.report_arrays import packed_width, whole_bytes
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, epsilon_text, release_threshold

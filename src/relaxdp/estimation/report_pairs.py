@@ -19,7 +19,7 @@ from relaxdp.errors import ColumnError, EstimationError
 from relaxdp.estimation import special
 from relaxdp.mechanisms.base import BATCH, Mechanism
 from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.packed import Packed, code_dtype, count_packed, pack_reports, packed_width
+from relaxdp.mechanisms.report_arrays import Packed, code_dtype, count_packed, pack_reports, packed_width
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import blur_ratio

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.errors import LevelError, MechanismError
-from relaxdp.mechanisms.packed import (
+from relaxdp.mechanisms.report_arrays import (
     SEED_BYTES,
     Codes,
     count_packed,

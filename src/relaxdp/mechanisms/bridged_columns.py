@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from relaxdp.errors import ColumnError, LevelError
 from relaxdp.mechanisms.base import BATCH, PUBLIC, Mechanism
-from relaxdp.mechanisms.packed import Codes
+from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.bridge import ArrayBridges, fresh_bridges
 from relaxdp.sampling.entropy import Entropy

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, UndeclaredValueError
 from relaxdp.mechanisms.base import Joint, Permanent, Truths
-from relaxdp.mechanisms.containers import dictionary_array, label_array
 from relaxdp.mechanisms.declared import DeclaredMechanism
-from relaxdp.mechanisms.packed import Codes, code_dtype, histogram
+from relaxdp.mechanisms.report_arrays import Codes, code_dtype, dictionary_array, histogram, label_array
 from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.keyed_stream import Words
 

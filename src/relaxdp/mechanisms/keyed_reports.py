@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from relaxdp.errors import ColumnError, IdError, on_error
 from relaxdp.mechanisms.base import BATCH, PUBLIC, Mechanism, Truths
-from relaxdp.mechanisms.containers import match_container, match_packed_container
-from relaxdp.mechanisms.packed import Codes, code_dtype
+from relaxdp.mechanisms.report_arrays import Codes, code_dtype, match_container, match_packed_container
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, reject_duplicate_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical, get_value_kind
 from relaxdp.sampling.keyed_path import KeyedTags, accepted_draws, keyed_path, keyed_tags, report_at

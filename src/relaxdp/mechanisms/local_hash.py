@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import MechanismError, ValuesError
 from relaxdp.mechanisms.base import Joint, Permanent, Truths, check_option
 from relaxdp.mechanisms.declared import DeclaredMechanism
-from relaxdp.mechanisms.packed import Codes, code_dtype
+from relaxdp.mechanisms.report_arrays import Codes, code_dtype
 from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
 from relaxdp.mechanisms.base import Domain, Joint, Measure, Mechanism, Permanent, Truths
-from relaxdp.mechanisms.packed import Codes
+from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
 from relaxdp.sampling.canonical_encoding import NUMBER, prefix_length
 from relaxdp.sampling.keyed_stream import Words

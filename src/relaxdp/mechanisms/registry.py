@@ -8,8 +8,7 @@ from typing import Any
 
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import Domain, Mechanism, check_option
-from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.bloom_filter import MAX_BITS, MAX_COHORTS, MAX_HASHES, BloomShape
+from relaxdp.mechanisms.bloom import MAX_BITS, MAX_COHORTS, MAX_HASHES, Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.local_hash import MAX_BUCKETS, LocalHash
 from relaxdp.mechanisms.numeric import Numeric

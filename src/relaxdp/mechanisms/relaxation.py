@@ -21,8 +21,14 @@ from relaxdp.errors import ArgumentError, ColumnError, LevelError, StateFileErro
 from relaxdp.mechanisms.base import BATCH, Mechanism
 from relaxdp.mechanisms.bridged_columns import FreshPermanent
 from relaxdp.mechanisms.categorical import Categorical
-from relaxdp.mechanisms.containers import match_container, match_packed_container
-from relaxdp.mechanisms.packed import Codes, code_dtype, pack_bits, unpack_bits
+from relaxdp.mechanisms.report_arrays import (
+    Codes,
+    code_dtype,
+    match_container,
+    match_packed_container,
+    pack_bits,
+    unpack_bits,
+)
 from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.bridge import fresh_bridges, fresh_step
 from relaxdp.sampling.entropy import Entropy, SystemEntropy

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import EstimationError, MechanismError
 from relaxdp.mechanisms.base import Measure, Permanent, Truths, check_option
 from relaxdp.mechanisms.numeric import Floats, RangeMechanism
-from relaxdp.mechanisms.packed import Codes, code_dtype
+from relaxdp.mechanisms.report_arrays import Codes, code_dtype
 from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon, release_threshold

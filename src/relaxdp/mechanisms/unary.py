@@ -10,7 +10,7 @@ import numpy as np
 
 from relaxdp.mechanisms.base import Joint, Permanent, Truths
 from relaxdp.mechanisms.declared import DeclaredMechanism
-from relaxdp.mechanisms.packed import Codes
+from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.theory.epsilon import release_threshold, shared_threshold
 from relaxdp.theory.randomized_response import Support
 

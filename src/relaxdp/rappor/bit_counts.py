@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.errors import MetadataError, RapporError
-from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold
+from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold
 from relaxdp.rappor.reports import REPORT, read_description, report_batches
 from relaxdp.theory.epsilon import Epsilon, epsilon_text
 from relaxdp.theory.randomized_response import Support

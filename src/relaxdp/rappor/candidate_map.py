@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import RapporError
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.rappor.parameters import MAX_CANDIDATES, _rows
 
 _REMAKE_MAP = "Make the map again: `relaxdp rappor map --params params.csv`."

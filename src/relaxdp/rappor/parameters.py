@@ -20,7 +20,7 @@ from relaxdp.errors import PlanError, RapporError
 from relaxdp.estimation import special
 from relaxdp.estimation.planning import DIGITS, MAX_N
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.bloom_filter import MAX_COHORTS, BloomShape, bit_support, bloom_threshold, compute_noise
+from relaxdp.mechanisms.bloom import MAX_COHORTS, BloomShape, bit_support, bloom_threshold, compute_noise
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 
 _WRITE_PARAMS = "Write the parameters with `relaxdp rappor params`."

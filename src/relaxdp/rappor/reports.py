@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, LevelError, MetadataError, RapporError, TableFileError
-from relaxdp.mechanisms.bloom import Bloom, draw_cohorts
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, draw_cohorts
 from relaxdp.mechanisms.keyed_reports import ReportPath
-from relaxdp.mechanisms.packed import check_padding, packed_matrix, unpack_bits
+from relaxdp.mechanisms.report_arrays import check_padding, packed_matrix, unpack_bits
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.files import Format, Input, get_sidecar, open_text

@@ -13,7 +13,7 @@ from relaxdp.errors import ReportOutsideEncodingError
 from relaxdp.estimation.report_pairs import count_both, equal_symbols, told_labels
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.packed import (
+from relaxdp.mechanisms.report_arrays import (
     SEED_BYTES,
     Codes,
     Packed,

@@ -13,7 +13,7 @@ from relaxdp.estimation import special
 from relaxdp.estimation.report_variance import Spread, spread_of
 from relaxdp.estimation.result import questions_of, tail_of
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.rappor.parameters import compute_word_error
 from relaxdp.service.wire import Method, Target
 from relaxdp.theory.level import Level

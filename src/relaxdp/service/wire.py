@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from relaxdp.errors import CampaignError
 from relaxdp.estimation.mechanism_choice import rank_mechanisms
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.mechanisms.registry import create_mechanism
 
 WHOLE_TEXT = "$(?!\\n)"

@@ -23,7 +23,7 @@ from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.crosstab import Crosstab, JointCounts, pooled
 from relaxdp.estimation.result import Result
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.packed import Codes, code_dtype
+from relaxdp.mechanisms.report_arrays import Codes, code_dtype
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.tables.files import BATCH_ROWS, Format

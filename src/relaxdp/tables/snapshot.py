@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import VaultError
 from relaxdp.mechanisms.base import Truths
-from relaxdp.mechanisms.packed import code_dtype
+from relaxdp.mechanisms.report_arrays import code_dtype
 from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keys import Key
 from relaxdp.sampling.private_file import sync_folder

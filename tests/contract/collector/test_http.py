@@ -29,8 +29,7 @@ import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.collector.schema import REPORTS
 from relaxdp.estimation.planning import find_n
-from relaxdp.mechanisms.bloom import Bloom, release_bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.rappor.bit_counts import count_files
 from relaxdp.rappor.candidate_map import CandidateMap

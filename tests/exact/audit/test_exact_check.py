@@ -13,12 +13,11 @@ from tests.refusals import refused
 from relaxdp.audit.exact_check import check_exactly
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import Measure, Permanent, Truths
-from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.numeric import Numeric
-from relaxdp.mechanisms.packed import Codes
+from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keyed_stream import Words

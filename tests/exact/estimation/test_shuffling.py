@@ -20,8 +20,7 @@ from relaxdp.estimation import shuffling
 from relaxdp.estimation.shuffling import cover as cover_reports
 from relaxdp.estimation.shuffling import distance
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import release_threshold

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
-from relaxdp.mechanisms.bloom_filter import BloomShape, compute_guarantee
+from relaxdp.mechanisms.bloom import BloomShape, compute_guarantee
 from relaxdp.paper.classic import Responses
 from relaxdp.theory.level import log_up
 

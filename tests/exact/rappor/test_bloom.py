@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from tests.exact.enumeration import chain_law, path_law
 
-from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape, bloom_threshold, realised_guarantee
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, bloom_threshold, realised_guarantee
 from relaxdp.theory.level import odds, retention
 from relaxdp.theory.randomized_response import report_law
 

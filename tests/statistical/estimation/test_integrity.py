@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from relaxdp import Categorical, LocalHash, Unary
 from relaxdp.estimation.poisoning import FALSE_ALARMS, Integrity, Transitions, integrity
-from relaxdp.mechanisms.packed import pack_reports
+from relaxdp.mechanisms.report_arrays import pack_reports
 
 Codes = NDArray[np.int64]
 VALUES, EPSILONS = 10, ("0.5", "1", "2")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
+from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.paper.classic import Responses
 from relaxdp.rappor.bit_counts import BitEstimates, RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap

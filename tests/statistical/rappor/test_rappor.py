@@ -21,7 +21,7 @@ from tests.statistical.rappor.rappor_runs import (
 
 from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import SeededEntropy
-from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
+from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap

@@ -18,7 +18,7 @@ from relaxdp.audit.guessing_rules import Column, Digits, LinearScore, candidate_
 from relaxdp.cli.main import app
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms import registry
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import BloomShape
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})
 

@@ -19,8 +19,7 @@ from typer.testing import CliRunner
 from relaxdp import Key, Vault
 from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError, RowsChangedError
-from relaxdp.mechanisms.bloom import Bloom, release_bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
 from relaxdp.rappor.reports import Device
 from relaxdp.sampling.keyed_stream import PathId
 

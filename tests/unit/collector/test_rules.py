@@ -18,8 +18,7 @@ from relaxdp.collector.estimates import csv_text, estimate
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.estimation.planning import find_margin
-from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.rappor.parameters import compute_word_error
 from relaxdp.service.precision import Precision

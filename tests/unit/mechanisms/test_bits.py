@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relaxdp.mechanisms.packed import histogram
+from relaxdp.mechanisms.report_arrays import histogram
 
 
 @pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8", "i1", "i8"])

@@ -10,8 +10,7 @@ from tests.vectors.make import untyped
 from tests.vectors.make_kept import FILE, check
 
 from relaxdp import Key
-from relaxdp.mechanisms.bloom import Bloom, release_bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.sampling.keyed_stream import PathId

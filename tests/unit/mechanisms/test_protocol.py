@@ -15,13 +15,12 @@ from relaxdp.device.report import read_answer, read_typed_answer
 from relaxdp.errors import MechanismError, UndeclaredValueError
 from relaxdp.mechanisms import registry
 from relaxdp.mechanisms.base import Mechanism, Permanent, Truths
-from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
 from relaxdp.mechanisms.numeric import Numeric
-from relaxdp.mechanisms.packed import Codes
 from relaxdp.mechanisms.registry import MechanismKind, get_kind, register_mechanism
+from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import release_threshold

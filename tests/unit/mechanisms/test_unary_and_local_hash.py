@@ -14,8 +14,8 @@ from relaxdp.estimation.mechanism_choice import MechanismRanking, rank_mechanism
 from relaxdp.mechanisms.base import BATCH
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.mechanisms.local_hash import best_buckets
-from relaxdp.mechanisms.packed import count_bits, pack_bits, unpack_bits
 from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.report_arrays import count_bits, pack_bits, unpack_bits
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import as_epsilon
 

@@ -22,18 +22,21 @@ from relaxdp import Key, Relaxation
 from relaxdp.errors import ColumnError, EpsilonError, LevelError, MechanismError, RapporError
 from relaxdp.estimation.schedules import Linear, NoisySampling
 from relaxdp.hazmat import SeededEntropy
-from relaxdp.mechanisms.bloom import Bloom, draw_cohorts, read_words, release_bloom
-from relaxdp.mechanisms.bloom_filter import (
+from relaxdp.mechanisms.bloom import (
     ALL_COHORTS,
+    Bloom,
     BloomShape,
     bloom_threshold,
     compute_epsilon,
     compute_guarantee,
     compute_noise,
+    draw_cohorts,
+    read_words,
+    release_bloom,
     whole_epsilon,
 )
-from relaxdp.mechanisms.packed import bit_strings, unpack_bits
 from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.report_arrays import bit_strings, unpack_bits
 from relaxdp.rappor.reports import Device
 from relaxdp.sampling.canonical_encoding import encode_canonical, prefix_length
 from relaxdp.sampling.keyed_path import accepted_draws, report_at

@@ -13,7 +13,7 @@ from tests.refusals import refused
 from tests.statistical.rappor.rappor_runs import Setting, answer, draw_devices, relaxed
 
 from relaxdp.errors import EstimationError, RapporError
-from relaxdp.mechanisms.bloom_filter import BloomShape, bit_support, bloom_threshold, compute_epsilon
+from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import Decoded, decode, fit_words

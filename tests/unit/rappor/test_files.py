@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relaxdp.errors import RapporError
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.rappor.candidate_map import CandidateMap, map_rows, read_map
 from relaxdp.rappor.parameters import Parameters
 

@@ -8,7 +8,7 @@ from tests.refusals import refused
 from tests.statistical.rappor.rappor_runs import Setting, relaxed
 
 from relaxdp.errors import PlanError, RapporError
-from relaxdp.mechanisms.bloom_filter import BloomShape, compute_epsilon
+from relaxdp.mechanisms.bloom import BloomShape, compute_epsilon
 from relaxdp.rappor.parameters import advise, advise_share, compute_smallest_share, compute_word_error
 
 

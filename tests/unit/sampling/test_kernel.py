@@ -21,7 +21,7 @@ from tests.refusals import refused
 
 from relaxdp.errors import IdError, KernelError
 from relaxdp.hazmat import SeededEntropy
-from relaxdp.mechanisms.packed import histogram
+from relaxdp.mechanisms.report_arrays import histogram
 from relaxdp.sampling.arrow_columns import _ascii_array, code_points, read_ids
 from relaxdp.sampling.bridge import FRESH_CHUNK, _FreshBridge, fresh_bridges
 from relaxdp.sampling.canonical_encoding import encode_canonical

@@ -13,8 +13,7 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.errors import LevelError
-from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.bloom_filter import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import ONE
