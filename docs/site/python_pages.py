@@ -83,7 +83,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.audit.exact_check": ("Conformance",),
     },
     "RAPPOR": {
-        "relaxdp.rappor.reports": ("Device",),
+        "relaxdp.rappor.reports": ("RapporDevice",),
         "relaxdp.mechanisms.bloom": ("Bloom", "BloomShape", "compute_epsilon", "compute_noise"),
     },
     "Baselines": {
@@ -98,7 +98,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
 MADE_BY_PEOPLE = {
     "Categorical", "Unary", "LocalHash", "Numeric", "SquareWave", "Relaxation", "Vault", "Counts", "Transitions",
     "Explicit", "Linear", "Geometric", "NoisySampling", "ByDate", "UntilPrecise", "MarketClient", "Operator",
-    "Bloom", "BloomShape", "MechanismKind", "Option", "Device", "SeededEntropy",
+    "Bloom", "BloomShape", "MechanismKind", "Option", "Device", "RapporDevice", "SeededEntropy",
 }  # fmt: skip
 """Classes whose constructors are shown: all others are given by something."""
 ALIASES = {

@@ -12,13 +12,13 @@ import numpy as np
 from tests.golden.driver_commands import create_vault, run
 
 import relaxdp as rx
-from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, bit_support, bloom_threshold, release_bloom
 from relaxdp.mechanisms.report_arrays import bit_strings
-from relaxdp.rappor.bit_counts import BitSums, RapporCounts
+from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
-from relaxdp.rappor.decoding import decode
-from relaxdp.rappor.parameters import advise, advise_share
-from relaxdp.rappor.reports import Device
+from relaxdp.rappor.decoding import decode_words
+from relaxdp.rappor.parameters import plan_parameters, plan_parameters_for_share
+from relaxdp.rappor.reports import RapporDevice
 from relaxdp.sampling.keyed_stream import PathId
 
 Shape = Mapping[str, int]
@@ -82,7 +82,9 @@ class RapporHolder:
 def choose_parameters(**asked: Any) -> list[dict[str, Any]]:
     """Return parameters, best first, for a number of devices and candidates at a level, or for a share to be found."""
     share = asked.pop("share", None)
-    plans = advise(**asked) if share is None else advise_share(share, **asked)
+    for name in ("devices", "candidates"):
+        asked[f"n_{name}"] = asked.pop(name)
+    plans = plan_parameters(**asked) if share is None else plan_parameters_for_share(share, **asked)
     return [
         {
             "bits": plan.shape.bits, "hashes": plan.shape.hashes, "cohorts": plan.shape.cohorts,
@@ -126,10 +128,10 @@ def read_device(
     word: str, epsilons: Sequence[str], shape: Shape, *, key: bytes, id: str, name: str, column: str
 ) -> tuple[int, list[str]]:
     """Return the cohort of one individual, and the reports at these levels."""
-    device = Device(
+    device = RapporDevice(
         BloomShape(**shape), word, key=rx.Key.from_bytes(key), device_id=id, release=name, attribute=column
     )  # fmt: skip
-    return device.cohort, [device.at(epsilon).bits for epsilon in epsilons]
+    return device.cohort, [device.get_report(epsilon).bits for epsilon in epsilons]
 
 
 def decode_reports(
@@ -143,13 +145,13 @@ def decode_reports(
     filters = BloomShape(**shape)
     counts = RapporCounts(filters)
     for epsilon, cohorts, bits in reports:
-        sums = BitSums(filters)
-        sums.add(np.array(cohorts), np.array([[int(bit) for bit in reversed(each)] for each in bits], np.uint8))
-        counts.add_level(sums.reports, sums.ones, epsilon=epsilon)
-    found = decode(counts, CandidateMap.from_words(list(candidates), filters))
+        support = bit_support(bloom_threshold(filters, epsilon))
+        arrays = np.array(cohorts), np.array([[int(bit) for bit in reversed(each)] for each in bits], np.uint8)
+        counts.add_reports(*arrays, support)
+    found = decode_words(counts, CandidateMap.from_words(list(candidates), filters))
     low, high = found.interval(about=about)
     numbers = {"share": found.consistent(), "estimate": found.value, "std_error": found.compute_std_error(about)}
-    columns = numbers | {"low": low, "high": high, "found": found.find_detected()}
-    return {"devices": found.devices, "word": list(found.labels)} | {
+    columns = numbers | {"low": low, "high": high, "found": found.find_detected_words()}
+    return {"devices": found.n_devices, "word": list(found.labels)} | {
         name: column.tolist() for name, column in columns.items()
     }

@@ -22,11 +22,17 @@ from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError
 from relaxdp.estimation.schedules import NoisySampling, Schedule
 from relaxdp.ledger.ledger_rules import require_release
 from relaxdp.mechanisms.bloom import Bloom, bit_epsilon, compute_epsilon, whole_epsilon
-from relaxdp.rappor.bit_counts import CountedFile, count_files
-from relaxdp.rappor.candidate_map import CandidateMap, map_rows, read_map
-from relaxdp.rappor.decoding import Correction, Decoded
-from relaxdp.rappor.decoding import decode as decode_counts
-from relaxdp.rappor.parameters import POWER, RATE, Parameters, Plan, advise, advise_share
+from relaxdp.rappor.bit_counts import CountedFile, count_report_files
+from relaxdp.rappor.candidate_map import CandidateMap, format_map_rows, read_candidate_map
+from relaxdp.rappor.decoding import Correction, DecodedWords, decode_words
+from relaxdp.rappor.parameters import (
+    POWER,
+    RATE,
+    RapporParameters,
+    RapporPlan,
+    plan_parameters,
+    plan_parameters_for_share,
+)
 from relaxdp.tables.folder import VaultFolder
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.tables.plan import Request
@@ -69,9 +75,13 @@ def params(
             "Exactly one of --epsilon and --share is needed.",
             hint="Pass --epsilon to get the smallest share of a word that is detected, or --share to get the epsilon.",
         )
-    given: dict[str, Any] = {"devices": devices, "candidates": candidates, "bits": bits, "cohorts": cohorts}
+    given: dict[str, Any] = {"n_devices": devices, "n_candidates": candidates, "bits": bits, "cohorts": cohorts}
     given |= {} if hashes is None else {"hashes": (hashes,)}
-    plans = advise(epsilon=epsilon, **given) if epsilon is not None else advise_share(float(share or 0), **given)
+    plans = (
+        plan_parameters(epsilon=epsilon, **given)
+        if epsilon is not None
+        else plan_parameters_for_share(float(share or 0), **given)
+    )
     if write is not None:
         _write_parameters(write, plans[0])
     records = [_convert_plan(plan) for plan in plans]
@@ -100,8 +110,8 @@ def candidate_map(
 
     Example: relaxdp rappor map words.txt --params params.csv > map.csv
     """
-    shape = Parameters.read(params).shape
-    for row in map_rows(read_values(candidates), shape):
+    shape = RapporParameters.read(params).shape
+    for row in format_map_rows(read_values(candidates), shape):
         sys.stdout.write(row)
 
 
@@ -127,7 +137,7 @@ def encode(
 
     Example: relaxdp rappor encode clients.csv first.csv --params params.csv --epsilon 1
     """
-    parameters = Parameters.read(params)
+    parameters = RapporParameters.read(params)
     level = compute_epsilon(parameters.shape, parameters.noise) if epsilon is None else as_epsilon(epsilon)
     opened = Vault(locate_vault(vault))
     with open_source(source) as table, progress_bar("encoding", "rows") as progress:
@@ -201,15 +211,15 @@ def decode(
     Example: relaxdp rappor decode second.csv --params params.csv --candidates words.txt
     """
     output = results.OutputOptions(as_json, as_csv, plot)
-    shape = Parameters.read(params).shape
-    counts, notes = count_files(files, shape)
+    shape = RapporParameters.read(params).shape
+    counts, counted_files = count_report_files(files, shape)
     if map_file is not None and candidates is not None:
         raise ArgumentError("--map and --candidates cannot be combined.", hint="Leave one of them out.")
-    words = None if map_file is None else read_map(map_file, shape)
+    words = None if map_file is None else read_candidate_map(map_file, shape)
     if candidates is not None:
         words = CandidateMap.from_words(read_values(candidates), shape)
-    decoded = decode_counts(counts, words, method=method)
-    found = decoded.find_detected(rate, correction)
+    decoded = decode_words(counts, words, method=method)
+    found = decoded.find_detected_words(rate, correction)
     intervals: dict[str, Any] = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
     order = np.argsort(-decoded.consistent(), kind="stable")
     if plot is not None:
@@ -228,7 +238,7 @@ def decode(
     if simultaneous or not everything:
         remarks.append(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
     view = results.ResultView(
-        f"{decoded.devices:,} devices: {_describe_levels(notes)}; {100 * confidence_level:g} % intervals.",
+        f"{decoded.n_devices:,} devices: {_describe_levels(counted_files)}; {100 * confidence_level:g} % intervals.",
         ("word", "found"),
         ("share", "low", "high"),
         [
@@ -237,9 +247,9 @@ def decode(
         ],
         {
             **intervals,
-            "devices": decoded.devices,
-            "files": [each.what for each in notes],
-            "counted": [each.devices for each in notes],
+            "devices": decoded.n_devices,
+            "files": [each.description for each in counted_files],
+            "counted": [each.n_devices for each in counted_files],
             "rate": rate,
             "correction": correction,
             "unlisted": unlisted,
@@ -252,17 +262,17 @@ def decode(
     results.print_result(view, output)
 
 
-def _describe_levels(notes: list[CountedFile]) -> str:
+def _describe_levels(counted_files: list[CountedFile]) -> str:
     """Describe the levels of the files and, if they differ, the number of devices that count at each."""
     counted: dict[str, int] = {}
-    for note in notes:
-        counted[note.what] = counted.get(note.what, 0) + note.devices
+    for file in counted_files:
+        counted[file.description] = counted.get(file.description, 0) + file.n_devices
     if len(counted) == 1:
         return next(iter(counted))
     return "; ".join(f"{devices:,} by their {what}" for what, devices in counted.items())
 
 
-def _describe_found(decoded: Decoded, found: int, rate: float, correction: Correction) -> str:
+def _describe_found(decoded: DecodedWords, found: int, rate: float, correction: Correction) -> str:
     chance = (
         f"the chance that even one of them is false is at most {rate:.3g}"
         if correction == "holm"
@@ -276,7 +286,7 @@ def _describe_found(decoded: Decoded, found: int, rate: float, correction: Corre
     return f"{found:,} of {len(decoded.labels):,} candidates found; {chance}.{others}"
 
 
-def _make_records(decoded: Decoded, found: Any, intervals: dict[str, Any]) -> list[dict[str, Any]]:
+def _make_records(decoded: DecodedWords, found: Any, intervals: dict[str, Any]) -> list[dict[str, Any]]:
     low, high = decoded.interval(**intervals)
     columns = (decoded.share, decoded.value, decoded.std_error, low, high, decoded.p_value, found)
     names = ("word", "share", "estimate", "std_error", "low", "high", "p_value", "found")
@@ -309,10 +319,10 @@ def _find_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
     return found
 
 
-def _write_parameters(target: Path, plan: Plan) -> None:
+def _write_parameters(target: Path, plan: RapporPlan) -> None:
     try:
         with target.open("x", encoding="utf-8") as file:
-            file.write(Parameters(plan.shape, Fraction(plan.noise)).dumps())
+            file.write(RapporParameters(plan.shape, Fraction(plan.noise)).to_csv())
     except FileExistsError:
         raise TableFileError(
             "{path!r} exists already.", hint="Choose another file name, or move the file away.", path=str(target)
@@ -326,19 +336,19 @@ def _write_parameters(target: Path, plan: Plan) -> None:
         ) from None
 
 
-def _format_plan(plan: Plan) -> list[str]:
+def _format_plan(plan: RapporPlan) -> list[str]:
     shape, bit = plan.shape, float(bit_epsilon(plan.shape, plan.epsilon))
     levels = [epsilon_text(plan.epsilon), f"{bit:.4g}", f"{float(plan.noise):.4g}", f"{plan.smallest_share:.3%}"]
     return [str(shape.bits), str(shape.hashes), str(shape.cohorts), *levels]
 
 
-def _convert_plan(plan: Plan) -> dict[str, Any]:
+def _convert_plan(plan: RapporPlan) -> dict[str, Any]:
     return {
         "k": plan.shape.bits,
         "h": plan.shape.hashes,
         "cohorts": plan.shape.cohorts,
         "epsilon": epsilon_text(plan.epsilon),
         "f": f"{plan.noise:f}",
-        "std_error": plan.standard_error,
+        "std_error": plan.std_error,
         "smallest_share": plan.smallest_share,
     }

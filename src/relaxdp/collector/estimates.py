@@ -22,8 +22,7 @@ from relaxdp.estimation.result import Chosen, Places, Result
 from relaxdp.estimation.wave import Distribution
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
-from relaxdp.rappor.decoding import Decoded
-from relaxdp.rappor.decoding import decode as decode_counts
+from relaxdp.rappor.decoding import DecodedWords, decode_words
 from relaxdp.service.codecs import Counted
 
 Levels = list[Counted]
@@ -52,7 +51,7 @@ def estimate(
     """
     sent = [counts.total(*both) for both in zip(levels, moved or [{}] * len(levels), strict=True)]
     pooled = result_of(campaign, levels, options) if sum(state.devices) else None
-    unlisted = pooled.unlisted if isinstance(pooled, Decoded) else None
+    unlisted = pooled.unlisted if isinstance(pooled, DecodedWords) else None
     shown = pooled if pooled is None or options.largest is UNSET else pooled.largest(options.largest)
     places = shown.places if isinstance(shown, Chosen) else None
     pooled_rows = None if pooled is None else rows_of(pooled, options, places)
@@ -160,4 +159,4 @@ def _words(campaign: Campaign, words: CandidateMap, levels: Levels, options: Est
             devices[cohort], bits[cohort] = numbers[0], numbers[1:]
         if devices.any():
             kept.add_level(devices, bits, epsilon=level.epsilon)
-    return decode_counts(kept, words, method=options.method) if kept.devices else None
+    return decode_words(kept, words, method=options.method) if kept.n_devices else None

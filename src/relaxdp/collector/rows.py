@@ -9,7 +9,7 @@ import numpy as np
 
 from relaxdp.collector.estimate_wire import EstimateOptions, Row
 from relaxdp.estimation.result import BEYOND, Places, Result
-from relaxdp.rappor.decoding import Decoded
+from relaxdp.rappor.decoding import DecodedWords
 
 
 def rows_of(found: Result, options: EstimateOptions, chosen: Places | None) -> list[Row]:
@@ -22,9 +22,9 @@ def rows_of(found: Result, options: EstimateOptions, chosen: Places | None) -> l
         np.atleast_1d(column).tolist() for column in (shown.value, shown.compute_std_error(about), low, high)
     ]
     more: list[dict[str, Any]] = [{"beyond": BEYOND[side]} if side else {} for side in sides]
-    if isinstance(found, Decoded):
+    if isinstance(found, DecodedWords):
         places = slice(None) if chosen is None else chosen
-        flags = found.find_detected()[places].tolist()
+        flags = found.find_detected_words()[places].tolist()
         chances = np.nan_to_num(found.p_value, nan=1.0)[places].tolist()
         for each, share, chance, flag in zip(more, found.share[places].tolist(), chances, flags, strict=True):
             each.update(share=share, p_value=chance, found=flag)

@@ -1,4 +1,4 @@
-"""Candidate maps: which bits each candidate word sets in each cohort, checked against the parameters."""
+"""Candidate maps: which bits each candidate word sets in each cohort, in memory and as CSV files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 from relaxdp.errors import RapporError
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.bloom import BloomShape
-from relaxdp.rappor.parameters import MAX_CANDIDATES, _rows
+from relaxdp.rappor.parameters import MAX_CANDIDATES, read_csv_rows
 
-_REMAKE_MAP = "Make the map again: `relaxdp rappor map --params params.csv`."
-_WRITE_PARAMS = "Write the parameters with `relaxdp rappor params`."
-_FEWER = "Remove candidates that are unlikely."
+REMAKE_MAP = "Make the map again: `relaxdp rappor map words.txt --params params.csv > map.csv`."
+_FEWER_CANDIDATES = "Remove words that are unlikely from the list of candidates."
 
-
-Bits = NDArray[np.int64]
 Integers = NDArray[np.int64]
 
 
@@ -33,25 +30,25 @@ class CandidateMap:
 
     shape: BloomShape
     words: Sequence[str]
-    bits: Bits
+    bits: Integers
 
     def __post_init__(self) -> None:
-        wanted = (len(self.words), self.shape.cohorts, self.shape.hashes)
-        if self.bits.shape != wanted:
+        expected = (len(self.words), self.shape.cohorts, self.shape.hashes)
+        if self.bits.shape != expected:
             raise RapporError(
-                "The map was made for other parameters. It does not have h bits in every cohort for each word.",
-                hint=_REMAKE_MAP,
+                "The candidate map was made for other parameters. Its array of bits has the shape {found}, and "
+                "{shape} needs {expected} (words, cohorts, hashes).",
+                hint="Make the map with CandidateMap.from_words(words, shape).",
+                found=self.bits.shape,
+                expected=expected,
+                shape=self.shape,
             )
         if not self.words:
             raise RapporError(
-                "The map has no candidates. Only candidates can be found.",
-                hint="Make a map from a file with one word per line.",
+                "The candidate map has no words. Only words of the map can be found in reports.",
+                hint="Add candidate words to the file from which the map is made, one per line.",
             )
-        seen: set[str] = set()
-        for word in self.words:
-            if word in seen:
-                raise RapporError("The candidate {word!r} is listed twice.", hint="Remove one of the two.", word=word)
-            seen.add(word)
+        _require_distinct(self.words)
 
     @classmethod
     def from_words(cls, words: Sequence[str], shape: BloomShape) -> CandidateMap:
@@ -61,109 +58,123 @@ class CandidateMap:
         >>> found.bits[0, 5].tolist()
         [96, 14]
         """
-        if shape.is_boolean:
-            raise RapporError(
-                "The reports have one bit (k = 1), which is a boolean. It is decoded without a map.",
-                hint="Leave out the map.",
-            )
+        require_word_shape(shape)
         if len(words) > MAX_CANDIDATES:
             raise RapporError(
-                "There are {words:,} candidates. The maximum is {most:,}.",
-                hint=_FEWER,
+                "There are {words:,} candidate words. The maximum is {maximum:,}.",
+                hint=_FEWER_CANDIDATES,
                 words=len(words),
-                most=MAX_CANDIDATES,
+                maximum=MAX_CANDIDATES,
             )
         cohorts = range(shape.cohorts)
         bits = [[shape.compute_bits(word, cohort) for cohort in cohorts] for word in words]
         return cls(shape, list(words), np.array(bits, dtype=np.int64).reshape(len(words), shape.cohorts, shape.hashes))
 
     @cached_property
-    def is_hashed(self) -> bool:
-        """Whether the bits are those that the parameters' own hash gives to the words."""
-        everywhere = np.arange(self.shape.cohorts)
-        theirs = CandidateMap.from_words(self.words, self.shape).design(everywhere)
-        return bool((self.design(everywhere) != theirs).nnz == 0)  # in whatever order a map names the bits of a cohort
+    def has_expected_bits(self) -> bool:
+        """Whether the bits are those to which the hash function of the parameters maps the words."""
+        cohorts = np.arange(self.shape.cohorts)
+        expected = CandidateMap.from_words(self.words, self.shape).make_design_matrix(cohorts)
+        # The order of the bits of a cohort does not matter, so the matrices are compared.
+        return bool((self.make_design_matrix(cohorts) != expected).nnz == 0)
 
-    def check(self) -> None:
-        """Reject a map whose words hash to other bits: it would find words that no device has."""
-        if not self.is_hashed:
-            raise RapporError(
-                "The map was made for other parameters than {shape}, or by another hash function.",
-                hint=_REMAKE_MAP,
-                shape=self.shape,
-            )
-
-    def design(self, cohorts: NDArray[np.intp]) -> Any:
-        """Return the sparse matrix of zeros and ones of (cohort, bit) by word, for some of the cohorts."""
+    def make_design_matrix(self, cohorts: NDArray[np.intp]) -> Any:
+        """Return a sparse matrix of zeros and ones: which (cohort, bit) each word sets, for some of the cohorts."""
         rows = np.arange(len(cohorts))[None, :, None] * self.shape.bits + self.bits[:, cohorts]
         rows = rows.reshape(len(self.words), -1)
         columns = np.repeat(np.arange(len(self.words)), rows.shape[1])
         size = (len(cohorts) * self.shape.bits, len(self.words))
         matrix = scipy.sparse.csc_matrix((np.ones(rows.size), (rows.ravel(), columns)), shape=size)
         matrix.sum_duplicates()
-        matrix.data[:] = 1.0  # two hashes that meet in one bit set it once
+        matrix.data[:] = 1.0  # Two hashes with the same bit set it once.
         return matrix
 
 
-def read_map(path: Path, shape: BloomShape) -> CandidateMap:
+def require_word_shape(shape: BloomShape) -> None:
+    """Reject parameters of one bit, which encode a boolean instead of words."""
+    if shape.is_boolean:
+        raise RapporError(
+            "The parameters have one bit (k = 1), so reports are booleans. Booleans are decoded without a "
+            "candidate map.",
+            hint="Leave out the map, or choose k = 2 or more to report words.",
+        )
+
+
+def _require_distinct(words: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for word in words:
+        if word in seen:
+            raise RapporError(
+                "The candidate word {word!r} is listed twice.",
+                hint="Remove one of the two from the list of candidates.",
+                word=word,
+            )
+        seen.add(word)
+
+
+def read_candidate_map(path: Path, shape: BloomShape) -> CandidateMap:
     """Read a candidate map: a word, then its bits in all cohorts, each cohort * k + bit + 1.
 
     Each cohort has h bits. Where two hashes are equal, some of Google's tools write one bit for both, and leave a
     field at the end of the row empty. So the cohort of a bit follows from its number, not from its position.
     """
     words: dict[str, int] = {}
-    rows, entries, widest = [], shape.cohorts * shape.hashes, (0, 0)
-    for line, (word, *fields) in _rows(path, "map"):
-        where = f"Line {line:,} of {str(path)!r}: "
-        width = len(fields) if any(fields[entries:]) else min(len(fields), entries)
-        if width > entries:
-            raise _make_bits_error(where, width, shape)
+    rows, expected_width, widest = [], shape.cohorts * shape.hashes, (0, 0)
+    for line, (word, *fields) in read_csv_rows(path, "candidate map"):
+        location = f"Line {line:,} of {str(path)!r}: "
+        width = len(fields) if any(fields[expected_width:]) else min(len(fields), expected_width)
+        if width > expected_width:
+            raise _make_bit_count_error(location, width, shape)
         widest = max(widest, (width, -line))
-        rows.append(_map_row([field for field in fields if field.strip()], shape, where))
+        rows.append(_parse_map_row([field for field in fields if field.strip()], shape, location))
         if word in words:
             raise RapporError(
-                "{where}the candidate {word!r} is listed twice.",
+                "{location}the candidate word {word!r} is listed twice.",
                 hint="Remove one of the two lines.",
-                where=where,
+                location=location,
                 word=word,
             )
         words[word] = line
         if len(words) > MAX_CANDIDATES:
             raise RapporError(
-                "The map {path!r} has more than {most:,} candidates, the maximum.",
-                hint=_FEWER,
+                "The candidate map {path!r} has more than {maximum:,} words, the maximum.",
+                hint=_FEWER_CANDIDATES,
                 path=str(path),
-                most=MAX_CANDIDATES,
+                maximum=MAX_CANDIDATES,
             )
-    if words and widest[0] < entries:
-        raise _make_bits_error(f"Line {-widest[1]:,} of {str(path)!r}: ", widest[0], shape)
+    if words and widest[0] < expected_width:
+        raise _make_bit_count_error(f"Line {-widest[1]:,} of {str(path)!r}: ", widest[0], shape)
     bits = np.array(rows, dtype=np.int64).reshape(len(words), shape.cohorts, shape.hashes)
     return CandidateMap(shape, list(words), bits)
 
 
-def _make_bits_error(where: str, found: int, shape: BloomShape) -> RapporError:
+def _make_bit_count_error(location: str, n_bits: int, shape: BloomShape) -> RapporError:
     return RapporError(
-        "{where}the word has {found:,} bits, and the parameters ({shape}) need {wanted:,}. The "
-        "map was made for other parameters.",
-        hint=_REMAKE_MAP,
-        where=where,
-        found=found,
+        "{location}the word has {found:,} bits, and the parameters ({shape}) need {expected:,}. The candidate map was "
+        "made for other parameters.",
+        hint=REMAKE_MAP,
+        location=location,
+        found=n_bits,
         shape=shape,
-        wanted=shape.cohorts * shape.hashes,
+        expected=shape.cohorts * shape.hashes,
     )
 
 
-def _map_row(fields: Sequence[str], shape: BloomShape, where: str) -> Integers:
-    """Return the bits of one word as (cohorts, hashes); where hashes met, their bit stands for each of them."""
+def _parse_map_row(fields: Sequence[str], shape: BloomShape, location: str) -> Integers:
+    """Return the bits of one word as (cohorts, hashes); the bit of two equal hashes is repeated."""
     try:
         numbers = np.array(fields, dtype=np.int64) - 1
     except (ValueError, OverflowError):
-        raise RapporError("{where}a bit is not a whole number.", hint=_REMAKE_MAP, where=where) from None
+        raise RapporError(
+            "{location}a bit is not a whole number. Each field after the word must be cohort * k + bit + 1.",
+            hint=REMAKE_MAP,
+            location=location,
+        ) from None
     if ((numbers < 0) | (numbers >= shape.cohorts * shape.bits)).any():
         raise RapporError(
-            "{where}a bit is outside of all cohorts. The map was made for other parameters than {shape}.",
-            hint=_REMAKE_MAP,
-            where=where,
+            "{location}a bit is outside of all cohorts. The candidate map was made for other parameters than {shape}.",
+            hint=REMAKE_MAP,
+            location=location,
             shape=shape,
         )
     cohorts = numbers // shape.bits
@@ -172,10 +183,10 @@ def _map_row(fields: Sequence[str], shape: BloomShape, where: str) -> Integers:
     if len(wrong):
         cohort = int(wrong[0])
         raise RapporError(
-            "{where}the word has {found:,} bits in cohort {cohort}, instead of 1 to {hashes}. The "
-            "map was made for other parameters than {shape}.",
-            hint=_REMAKE_MAP,
-            where=where,
+            "{location}the word has {found:,} bits in cohort {cohort}, instead of 1 to {hashes}. The candidate map was "
+            "made for other parameters than {shape}.",
+            hint=REMAKE_MAP,
+            location=location,
             found=found[cohort],
             cohort=cohort,
             hashes=shape.hashes,
@@ -186,18 +197,12 @@ def _map_row(fields: Sequence[str], shape: BloomShape, where: str) -> Integers:
     return np.asarray(ordered[starts[:, None] + np.minimum(np.arange(shape.hashes), found[:, None] - 1)])
 
 
-def map_rows(words: Iterable[str], shape: BloomShape) -> Iterator[str]:
-    """Return the rows of a candidate map, one at a time: it may be larger than memory."""
-    if shape.is_boolean:
-        raise RapporError(
-            "The parameters have one bit (k = 1), which is a boolean. It is decoded without a map.",
-            hint="Leave out the map, or choose k = 2 or more for words.",
-        )
-    seen: set[str] = set()
+def format_map_rows(words: Iterable[str], shape: BloomShape) -> Iterator[str]:
+    """Yield the CSV rows of a candidate map, one at a time: it may be larger than memory."""
+    require_word_shape(shape)
+    words = list(words)
+    _require_distinct(words)
     for word in words:
-        if word in seen:
-            raise RapporError("The candidate {word!r} is listed twice.", hint="Remove one of the two.", word=word)
-        seen.add(word)
         bits = [
             cohort * shape.bits + bit + 1 for cohort in range(shape.cohorts) for bit in shape.compute_bits(word, cohort)
         ]

@@ -1,11 +1,11 @@
-"""From shares of bits to shares of words: weighted least squares, with what is known about words that are not listed.
+"""Decode RAPPOR: from counts of bits to shares of words with intervals, by weighted least squares.
 
-A device has a listed word, or one that nobody listed. The latter sets bits at random, so in every cohort
+The word of a device is listed among the candidates or not. An unlisted word sets bits at random, so in every cohort
 
-    share of bit = sum over words of (share of word) * (word sets bit) + (share of the others) * (chance of the bit)
+    share of bit = sum over words of (share of word) * (word sets bit) + (share of unlisted words) * (bit's chance)
 
 and all shares sum to 1. That is linear in the shares of the words, and solved as such: unbiased, with errors that are
-known in closed form. Shares that are not negative and sum to at most 1 are found beside it, for people to read.
+known in closed form. A second solution, for people to read, has shares that are not negative and sum to at most 1.
 """
 
 from __future__ import annotations
@@ -22,20 +22,26 @@ from relaxdp.estimation import special
 from relaxdp.estimation.frequency import Combined, Frequency
 from relaxdp.estimation.result import UNKNOWN, About, Result, check_about
 from relaxdp.lazy_imports import scipy
-from relaxdp.rappor.bit_counts import BitEstimates, Method, RapporCounts, compute_precision
-from relaxdp.rappor.candidate_map import CandidateMap
+from relaxdp.rappor.bit_counts import (
+    BitEstimates,
+    Method,
+    RapporCounts,
+    compute_bit_precision,
+    make_no_reports_error,
+)
+from relaxdp.rappor.candidate_map import REMAKE_MAP, CandidateMap, require_word_shape
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 LASSO_ABOVE = 0.8
-"""With more candidates than this times the number of estimates, least squares has too little to go by."""
+"""With more candidates than this times the number of bit estimates, least squares is not possible."""
 _SINGULAR = 1e-9
-_HEAVY = 1e6
+_CONSTRAINT_WEIGHT = 1e6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
+class WordFit:
     """Unbiased shares of all candidates, and their variances about these devices and about the population."""
 
     value: Floats
@@ -51,98 +57,103 @@ class Fit:
     """The share of devices whose word is not listed, unbiased, and its standard error; None after a LASSO."""
 
 
-def fit_words(estimates: BitEstimates, candidates: CandidateMap) -> Fit:
+def fit_word_shares(bit_estimates: BitEstimates, candidates: CandidateMap) -> WordFit:
     """Return the shares of all candidates.
 
     Where there are too many for least squares, a non-negative LASSO selects the most likely words. Every other
     word is fitted together with only those.
     """
-    problem = _Problem(estimates, candidates)
-    everything = np.arange(len(candidates.words))
-    if len(everything) <= LASSO_ABOVE * len(problem.target):
-        return problem.fit(everything)
-    chosen = problem.select_by_lasso()
-    # A LASSO shrinks strong words, and lets others in that share their bits. Once all are fitted together, those are
-    # weak again and have to go: they were let in for their noise, and would bias the strong ones.
-    return problem.fit(chosen[problem.fit(chosen).score[chosen] > problem.penalty])
+    regression = _WordRegression(bit_estimates, candidates)
+    all_words = np.arange(len(candidates.words))
+    if len(all_words) <= LASSO_ABOVE * len(regression.target):
+        return regression.fit(all_words)
+    selected = regression.select_words_by_lasso()
+    # A LASSO shrinks strong words and selects others that share their bits. Once all are fitted together, these are
+    # weak again. They are removed: they were selected for their noise and would bias the strong words.
+    return regression.fit(selected[regression.fit(selected).score[selected] > regression.penalty])
 
 
-class _Problem:
-    """Least squares with weights; the background of words that are not listed is taken out of target and design."""
+class _WordRegression:
+    """Weighted least squares; the bits of unlisted words (the background) are subtracted from target and design."""
 
-    def __init__(self, estimates: BitEstimates, candidates: CandidateMap) -> None:
-        bits = estimates.shape.bits
-        self.bits, self.devices = bits, estimates.devices
-        self.design = candidates.design(estimates.cohorts)
-        self.background = np.tile(estimates.shape.chances(), len(estimates.cohorts))
-        self.share = estimates.share.ravel()
-        self.variance = estimates.variance.ravel()
+    def __init__(self, bit_estimates: BitEstimates, candidates: CandidateMap) -> None:
+        bits = bit_estimates.shape.bits
+        self.bits, self.devices = bits, bit_estimates.devices
+        self.design = candidates.make_design_matrix(bit_estimates.cohorts)
+        self.background = np.tile(bit_estimates.shape.chances(), len(bit_estimates.cohorts))
+        self.share = bit_estimates.share.ravel()
+        self.variance = bit_estimates.variance.ravel()
         self.weights = 1 / self.variance
         self.target = self.share - self.background
         self.penalty = -float(special.ndtri(1 / (2 * len(candidates.words))))
-        """What the largest of so many scores would reach by noise alone."""
+        """The value that the largest of as many scores reaches by noise alone."""
 
-    def fit(self, model: Places) -> Fit:
-        design = self.design[:, model]
-        matrix = self._products(design, design)
-        right = self._right(design)
-        inverse, known = _inverse(matrix)
+    def fit(self, words: Indices) -> WordFit:
+        design = self.design[:, words]
+        matrix = self._compute_weighted_product(design, design)
+        right = self._compute_right_hand_side(design)
+        inverse, identifiable = _invert_where_identifiable(matrix)
         value = inverse @ right
-        share = self._fit_constrained(design)
+        share = self._fit_nonnegative_shares(design)
         residual = self.target - (design @ value - self.background * value.sum())
         fitted = np.clip(design @ share + self.background * (1 - share.sum()), 0, 1)
         sampled = fitted * (1 - fitted) / np.repeat(self.devices, self.bits)
-        freedom = max(1, len(residual) - len(model))
+        freedom = max(1, len(residual) - len(words))
         dispersion = max(1.0, float((residual**2 / (self.variance + sampled)).sum()) / freedom)
-        objects, population, seen, rest = self._sampling(design, inverse, share, residual)
-        noise = np.where(known, np.diag(inverse), np.inf)
-        size = self.design.shape[1]
-        value_of, variance, population_variance, share_of, score = np.zeros((5, size))
-        error = max(dispersion * (float(inverse.sum()) + rest[0]), rest[1], 0.0)
-        unlisted = 1 - float(value.sum()), float(np.sqrt(error))
-        whole = len(model) == size and bool(known.all())
-        found = Fit(value_of, variance, population_variance, share_of, dispersion, score, unlisted if whole else None)
-        found.value[model], found.share[model] = np.where(known, value, 0.0), share
-        # The residuals also show how a word's own share varies from cohort to cohort, once for each of its bits: that
-        # is no error about these devices, and about the population it belongs in as a whole.
+        sample, population, robust, of_sum = self._compute_sampling_variances(design, inverse, share, residual)
+        noise = np.where(identifiable, np.diag(inverse), np.inf)
+        n_words = self.design.shape[1]
+        value_of, variance, population_variance, share_of, score = np.zeros((5, n_words))
+        error = max(dispersion * (float(inverse.sum()) + of_sum[0]), of_sum[1], 0.0)
+        unlisted: tuple[float, float] | None = (1 - float(value.sum()), float(np.sqrt(error)))
+        if len(words) < n_words or not identifiable.all():
+            unlisted = None
+        fit = WordFit(value_of, variance, population_variance, share_of, dispersion, score, unlisted)
+        fit.value[words], fit.share[words] = np.where(identifiable, value, 0.0), share
+        # The residuals also show how a word's own share varies from cohort to cohort, once for each of its bits. This
+        # is no error about these devices, but it is one about the population.
         own = share * (1 - share) / self.devices.sum()
         per_bit = own * len(self.devices) / np.asarray(design.sum(axis=0)).ravel()
-        found.variance[model] = np.maximum(dispersion * (noise + objects), seen - per_bit)
-        found.population_variance[model] = np.maximum(dispersion * (noise + population), seen - per_bit + own)
-        if len(model) < size:
-            self._fit_others(found, model, inverse, value, residual)
-        found.score[:] = found.value / np.sqrt(found.variance)
-        if len(model) < size:
-            found.score[:] *= self._drop_best_cohort(found.value, model, residual)
-        return found
+        fit.variance[words] = np.maximum(dispersion * (noise + sample), robust - per_bit)
+        fit.population_variance[words] = np.maximum(dispersion * (noise + population), robust - per_bit + own)
+        if len(words) < n_words:
+            self._fit_remaining_words(fit, words, inverse, value, residual)
+        fit.score[:] = fit.value / np.sqrt(fit.variance)
+        if len(words) < n_words:
+            fit.score[:] *= self._compute_leave_one_cohort_out_factor(fit.value, words, residual)
+        return fit
 
-    def _fit_others(self, found: Fit, model: Places, inverse: Floats, value: Floats, residual: Floats) -> None:
-        """Fit every word that is not in the model as if it alone were added to it."""
-        others = np.setdiff1d(np.arange(len(found.value)), model)
+    def _fit_remaining_words(
+        self, fit: WordFit, words: Indices, inverse: Floats, value: Floats, residual: Floats
+    ) -> None:
+        """Fit every word outside of `words` as if it alone were added to them, and write it into `fit`."""
+        others = np.setdiff1d(np.arange(len(fit.value)), words)
         design = self.design[:, others]
-        cross = self._products(self.design[:, model], design)
-        own = self._own_products(design)
+        cross = self._compute_weighted_product(self.design[:, words], design)
+        own = self._compute_weighted_square_sums(design)
         left = own - np.einsum("ij,ij->j", cross, inverse @ cross)
-        known = left > _SINGULAR * own
-        left = np.where(known, left, 1.0)
-        found.value[others] = added = np.where(known, (self._right(design) - cross.T @ value) / left, 0.0)
-        # What the residuals say once the word is in: squares of (residual - its share) at the bits that it sets.
-        dispersion = max(1.0, float((residual**2 * self.weights).sum()) / max(1, len(residual) - len(model)))
+        identifiable = left > _SINGULAR * own
+        left = np.where(identifiable, left, 1.0)
+        fit.value[others] = added = np.where(
+            identifiable, (self._compute_right_hand_side(design) - cross.T @ value) / left, 0.0
+        )
+        # The residuals once the word is added: squares of (residual - its share) at the bits that it sets.
+        dispersion = max(1.0, float((residual**2 * self.weights).sum()) / max(1, len(residual) - len(words)))
         powers = [np.asarray(design.T @ (self.weights**2 * residual**power)) for power in (0, 1, 2)]
         rows = np.asarray(design.sum(axis=0)).ravel()
-        seen = (powers[2] - 2 * added * powers[1] + added**2 * powers[0]) / left**2 / (1 - 1 / (rows + 1))
-        found.variance[others] = np.where(known, np.maximum(dispersion / left, seen), np.inf)
-        pulled = np.clip(found.value[others], 0, 1)
-        found.population_variance[others] = found.variance[others] + pulled * (1 - pulled) / self.devices.sum()
+        residual_variance = (powers[2] - 2 * added * powers[1] + added**2 * powers[0]) / left**2 / (1 - 1 / (rows + 1))
+        fit.variance[others] = np.where(identifiable, np.maximum(dispersion / left, residual_variance), np.inf)
+        share = np.clip(fit.value[others], 0, 1)
+        fit.population_variance[others] = fit.variance[others] + share * (1 - share) / self.devices.sum()
 
-    def _drop_best_cohort(self, value: Floats, model: Places, residual: Floats) -> Floats:
-        """Return by how much each score shrinks without the cohort that speaks most for the word; at most 1.
+    def _compute_leave_one_cohort_out_factor(self, value: Floats, words: Indices, residual: Floats) -> Floats:
+        """Return the factor by which each score shrinks without the cohort that supports the word most; at most 1.
 
-        Among very many candidates some meet strong words that nobody listed, but hardly in more than one cohort.
+        Among very many candidates some share bits with strong unlisted words, but hardly in more than one cohort.
         """
         rows = self.design.tocsr()
         inside = np.zeros(len(value))
-        inside[model] = value[model]  # what the residuals no longer hold of words that were fitted
+        inside[words] = value[words]  # subtracted from the residuals of fitted words
         parts = [slice(cohort * self.bits, (cohort + 1) * self.bits) for cohort in range(len(self.devices))]
         weights = np.array([rows[part].T @ self.weights[part] for part in parts])
         sums = np.array([rows[part].T @ (self.weights[part] * residual[part]) for part in parts]) + weights * inside
@@ -152,23 +163,23 @@ class _Problem:
             ratio = ((total - sums) / left / (total / weight) * np.sqrt(left / weight)).min(axis=0)
         return np.where(total > 0, np.clip(ratio, 0, 1), 1.0)
 
-    def _sampling(
+    def _compute_sampling_variances(
         self, design: Any, inverse: Floats, share: Floats, residual: Floats
     ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the variance that comes from who is in which cohort, and from who is among the devices at all.
+        """Return the variances of the shares by cohort assignment, by sampling of devices, and by residuals.
 
         A device in cohort c with word w adds G_c[., w] / N_c to the estimates, and the sum of all G_c is the identity.
         About these devices only the deviation of G_c from its share of the identity is random.
 
-        The third is what the residuals themselves say (the sandwich with leverages, HC2). It is larger where a strong
-        word that nobody listed meets the bits of a listed one. The last two numbers are the first and the third of the
-        sum of all shares.
+        The third follows from the residuals (the sandwich estimator with leverages, HC2). It is larger where a strong
+        unlisted word shares bits with a listed one. The last two numbers are the first and the third of these variances
+        for the sum of all shares.
         """
         rows, total = design.tocsr(), self.devices.sum()
-        others = max(0.0, 1 - float(share.sum()))
+        unlisted_share = max(0.0, 1 - float(share.sum()))
         row_sums = inverse.sum(axis=1)[:, None]
-        objects, population, seen = np.zeros((3, len(share)))
-        rest = np.zeros(2)
+        sample, population, from_residuals = np.zeros((3, len(share)))
+        of_sum = np.zeros(2)
         for cohort, devices in enumerate(self.devices):
             part = slice(cohort * self.bits, (cohort + 1) * self.bits)
             weights, background = self.weights[part], self.background[part]
@@ -176,20 +187,20 @@ class _Problem:
             moves = (rows[part].T @ solved.T).T - (solved @ background)[:, None]
             leverage = np.asarray(rows[part].multiply(solved.T).sum(axis=1)).ravel() - background * solved.sum(axis=0)
             squares = residual[part] ** 2 / np.maximum(1 - leverage, _SINGULAR)
-            seen += solved**2 @ squares
-            strange = others * (solved**2 @ (background * (1 - background)))
-            population += (moves**2 @ share - (moves @ share) ** 2 + strange) / devices
+            from_residuals += solved**2 @ squares
+            unlisted = unlisted_share * (solved**2 @ (background * (1 - background)))
+            population += (moves**2 @ share - (moves @ share) ** 2 + unlisted) / devices
             moves[np.diag_indices(len(share))] -= devices / total
-            objects += (moves**2 @ share + strange) / devices
-            together = solved.sum(axis=0)
-            strange_together = others * float(together**2 @ (background * (1 - background)))
-            rest += float(moves.sum(axis=0) ** 2 @ share + strange_together) / devices, float(together**2 @ squares)
-        return objects, population, seen, rest
+            sample += (moves**2 @ share + unlisted) / devices
+            solved_sum = solved.sum(axis=0)
+            unlisted_sum = unlisted_share * float(solved_sum**2 @ (background * (1 - background)))
+            of_sum += float(moves.sum(axis=0) ** 2 @ share + unlisted_sum) / devices, float(solved_sum**2 @ squares)
+        return sample, population, from_residuals, of_sum
 
-    def _fit_constrained(self, design: Any) -> Floats:
-        """Return shares that are not negative and sum, with that of the others, to 1: scipy's NNLS.
+    def _fit_nonnegative_shares(self, design: Any) -> Floats:
+        """Return shares that are not negative and sum, with the share of unlisted words, to 1: scipy's NNLS.
 
-        The sum is a row of the system with a weight so large that it holds to a millionth.
+        The sum is a row of the system. Its weight is so large that the sum is exact to a millionth.
         """
         weighted = design.multiply(self.weights[:, None]).tocsc()
         edge = np.asarray(weighted.T @ self.background)
@@ -197,53 +208,54 @@ class _Problem:
         matrix = np.block([[(weighted.T @ design).toarray(), edge[:, None]], [edge[None, :], np.array([[corner]])]])
         right = np.append(weighted.T @ self.share, (self.weights * self.background) @ self.share)
         scale = float(np.diag(matrix).max())
-        matrix, right = matrix / scale + _HEAVY, right / scale + _HEAVY
-        matrix[np.diag_indices(len(matrix))] += _SINGULAR  # words that cannot be told apart share what they have
+        matrix, right = matrix / scale + _CONSTRAINT_WEIGHT, right / scale + _CONSTRAINT_WEIGHT
+        matrix[np.diag_indices(len(matrix))] += _SINGULAR  # Words with the same bits get equal shares.
         root = scipy.linalg.cholesky(matrix)
         solution, _ = scipy.optimize.nnls(root, scipy.linalg.solve_triangular(root, right, trans="T"))
         shares = solution[:-1]
         return np.asarray(shares / max(1.0, shares.sum()))
 
-    def select_by_lasso(self) -> Places:
-        """Return the words that a non-negative LASSO gives a share; the penalty lets few pass by luck."""
+    def select_words_by_lasso(self) -> Indices:
+        """Return the words to which a non-negative LASSO gives a share; few pass its penalty by noise alone."""
         try:
             from sklearn.linear_model import Lasso  # noqa: PLC0415 (slow to import)
         except ImportError:
             raise MissingDependencyError(
-                "Decoding with more candidates than bits needs scikit-learn.", hint="Run: pip install 'relaxdp[decode]'"
+                "Decoding with more candidates than bits of all cohorts needs scikit-learn, which is not installed.",
+                hint="Run: pip install 'relaxdp[decode]'",
             ) from None
         roots = np.sqrt(self.weights)
         listed = self.design.multiply(roots[:, None]).tocsc()
         lengths = np.sqrt(np.asarray(listed.power(2).sum(axis=0)).ravel())
         listed = listed.multiply(1 / lengths).tocsc()
-        strange = scipy.sparse.csc_matrix((roots * self.background)[:, None])
-        strange = strange * (1000 / np.sqrt(strange.power(2).sum()))  # so long that the penalty does not touch it
+        unlisted = scipy.sparse.csc_matrix((roots * self.background)[:, None])
+        unlisted = unlisted * (1000 / np.sqrt(unlisted.power(2).sum()))  # so large that the penalty has no effect
         model = Lasso(alpha=self.penalty / len(roots), positive=True, fit_intercept=False, max_iter=10_000)
-        model.fit(scipy.sparse.hstack([listed, strange]).tocsc(), roots * self.share)
+        model.fit(scipy.sparse.hstack([listed, unlisted]).tocsc(), roots * self.share)
         chosen = np.flatnonzero(model.coef_[:-1] > 0)
-        most = int(LASSO_ABOVE * len(roots))
-        return np.sort(chosen[np.argsort(-model.coef_[chosen], kind="stable")][:most])
+        maximum = int(LASSO_ABOVE * len(roots))
+        return np.sort(chosen[np.argsort(-model.coef_[chosen], kind="stable")][:maximum])
 
-    def _products(self, first: Any, second: Any) -> Floats:
-        """Return X'WX of designs from which the background is taken out, without ever filling them in."""
-        weighted = first.multiply(self.weights[:, None]).tocsc()
-        own, other = np.asarray(weighted.T @ self.background), np.asarray(second.T @ (self.weights * self.background))
+    def _compute_weighted_product(self, left: Any, right: Any) -> Floats:
+        """Return X'WY of designs after subtracting the background, without making the sparse matrices dense."""
+        weighted = left.multiply(self.weights[:, None]).tocsc()
+        own, other = np.asarray(weighted.T @ self.background), np.asarray(right.T @ (self.weights * self.background))
         corner = float(self.weights @ self.background**2)
-        return np.asarray((weighted.T @ second).toarray() - own[:, None] - other[None, :] + corner)
+        return np.asarray((weighted.T @ right).toarray() - own[:, None] - other[None, :] + corner)
 
-    def _own_products(self, design: Any) -> Floats:
-        """Return the diagonal of `_products(design, design)`."""
+    def _compute_weighted_square_sums(self, design: Any) -> Floats:
+        """Return the diagonal of `_compute_weighted_product(design, design)`."""
         squares = np.asarray(design.power(2).T @ self.weights)
         cross = np.asarray(design.T @ (self.weights * self.background))
         return np.asarray(squares - 2 * cross + float(self.weights @ self.background**2))
 
-    def _right(self, design: Any) -> Floats:
-        pulled = self.weights * self.target
-        return np.asarray(design.T @ pulled - pulled @ self.background)
+    def _compute_right_hand_side(self, design: Any) -> Floats:
+        weighted = self.weights * self.target
+        return np.asarray(design.T @ weighted - weighted @ self.background)
 
 
-def _inverse(matrix: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the inverse, and which words it is known for: those that no others can take the place of."""
+def _invert_where_identifiable(matrix: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the pseudoinverse, and which words are identifiable: no combination of others sets the same bits."""
     scale = float(np.diag(matrix).max(initial=1e-300))
     values, vectors = scipy.linalg.eigh(matrix / scale)
     null = values < _SINGULAR
@@ -257,24 +269,24 @@ Correction = Literal["holm", "benjamini-hochberg"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decoded(Result):
-    """Shares of candidate words among the devices, and the chance that each would look so large by noise alone.
+class DecodedWords(Result):
+    """Shares of candidate words among the devices, with p-values.
 
-    `value` is unbiased, so it may lie below 0; `consistent` gives shares that do not, and sum to at most 1.
+    `value` is unbiased, so it can be below 0. `consistent` gives shares that are not, and sum to at most 1.
     """
 
     estimate: Result
     share: Floats
     p_value: Floats
-    """For each word: how likely an estimate at least so large is if no device has the word."""
-    devices: int
+    """For each word: the probability of an estimate at least as large if no device has the word."""
+    n_devices: int
     unlisted: tuple[float, float] | None = None
-    """The share of devices whose word was not listed, unbiased, and its standard error; None where it is not known."""
+    """The share of devices whose word was not listed, unbiased, and its standard error; None if it is unknown."""
 
     @property
     def levels(self) -> dict[str, int]:
-        """All devices, at levels that the bits state."""
-        return {UNKNOWN: self.devices}
+        """The number of devices, at unknown levels."""
+        return {UNKNOWN: self.n_devices}
 
     @property
     def labels(self) -> Sequence[str]:  # type: ignore[override]
@@ -296,23 +308,25 @@ class Decoded(Result):
         return np.minimum(low, self.share), np.where(self.share > 0, np.maximum(high, self.share), high)
 
     def consistent(self) -> Floats:
-        """Return shares that are not negative and sum to at most 1: less error, at the price of some bias."""
+        """Return shares that are not negative and sum to at most 1: less error, but some bias."""
         return self.share
 
-    def find_detected(self, rate: float = 0.05, correction: Correction = "holm") -> Flags:
-        """Return which words are there, corrected for the number of candidates.
+    def find_detected_words(self, error_rate: float = 0.05, correction: Correction = "holm") -> Flags:
+        """Return which words are detected, corrected for the number of candidates.
 
-        "holm": the chance that even one word is found that no device has is at most `rate`. "benjamini-hochberg": of
-        the words that are found, at most this share is wrong on average; it finds more.
+        "holm": with at most this probability even one word is detected that no device has. "benjamini-hochberg": on
+        average at most this share of the detected words is false, so more words are detected.
 
         Claim: both rates, measured; tests/statistical/rappor/test_rappor.py.
         """
-        if not 0 < rate < 1:
+        if not 0 < error_rate < 1:
             raise EstimationError(
-                "The error rate must be between 0 and 1, not {rate}.", hint="Pass a rate such as 0.05.", rate=rate
+                "The error rate of detected words must be between 0 and 1, not {rate}.",
+                hint="Pass a rate such as 0.05.",
+                rate=error_rate,
             )
         if correction == "benjamini-hochberg":
-            return np.asarray(scipy.stats.false_discovery_control(self.p_value) <= rate)
+            return np.asarray(scipy.stats.false_discovery_control(self.p_value) <= error_rate)
         if correction != "holm":
             raise EstimationError(
                 "Unknown correction {correction!r}. Expected 'holm' or 'benjamini-hochberg'.",
@@ -322,46 +336,59 @@ class Decoded(Result):
         order = np.argsort(self.p_value, kind="stable")
         steps = self.p_value[order] * np.arange(len(order), 0, -1)
         found = np.zeros(len(order), dtype=np.bool_)
-        found[order] = np.maximum.accumulate(steps) <= rate
+        found[order] = np.maximum.accumulate(steps) <= error_rate
         return found
 
 
-def decode(counts: RapporCounts, candidates: CandidateMap | None = None, *, method: Method = "average") -> Decoded:
+def decode_words(
+    counts: RapporCounts, candidates: CandidateMap | None = None, *, method: Method = "average"
+) -> DecodedWords:
     """Return the shares of the candidates, from devices at any levels.
 
     One bit is a boolean: it is debiased directly, without candidates.
+
+    Args:
+        counts: Counts of devices and of their bits.
+        candidates: The words to look for; None for a boolean.
+        method: How levels are combined, see `RapporCounts.estimate_bits`.
+
+    Raises:
+        RapporError: The candidates are missing or were made for other parameters, or there are no reports.
     """
     if counts.shape.is_boolean:
         if candidates is not None:
-            raise RapporError(
-                "The reports have one bit (k = 1), which is a boolean. It is decoded without a map.",
-                hint="Leave out the map.",
-            )
+            require_word_shape(counts.shape)
         return _decode_boolean(counts, method)
     if candidates is None:
         raise RapporError(
-            "The map of candidates is missing. Only candidates can be found.",
-            hint='Pass a map: --map map.csv, or Candidates.from_words(["flu", "covid"], shape).',
+            "The candidate words are missing. Only candidates can be found in reports.",
+            hint='Pass --candidates words.txt, --map map.csv, or CandidateMap.from_words(["flu", "covid"], shape).',
         )
     if candidates.shape != counts.shape:
         raise RapporError(
-            "The map was made for other parameters ({mapped}) than the counts ({counted}).",
-            hint="Make the map again: `relaxdp rappor map --params params.csv`.",
+            "The candidate map was made for other parameters ({mapped}) than the reports ({counted}).",
+            hint=REMAKE_MAP,
             mapped=candidates.shape,
             counted=counts.shape,
         )
-    candidates.check()
-    fit = fit_words(counts.estimates(method), candidates)
-    words, chance = _Words(candidates.words, fit), np.asarray(special.ndtr(-fit.score))
-    return Decoded(words, fit.share, chance, counts.devices, fit.unlisted)
+    if not candidates.has_expected_bits:
+        raise RapporError(
+            "The bits of the candidate map are not those of the parameters {shape}. It was made for other parameters "
+            "or by another hash function.",
+            hint=REMAKE_MAP,
+            shape=counts.shape,
+        )
+    fit = fit_word_shares(counts.estimate_bits(method), candidates)
+    words, p_value = _WordEstimates(candidates.words, fit), np.asarray(special.ndtr(-fit.score))
+    return DecodedWords(words, fit.share, p_value, counts.n_devices, fit.unlisted)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Words(Result):
-    """What the regression says: normal intervals around linear estimates."""
+class _WordEstimates(Result):
+    """Estimates of the regression, with normal intervals."""
 
     labels: Sequence[str]
-    fit: Fit
+    fit: WordFit
 
     @property
     def value(self) -> Floats:
@@ -376,24 +403,24 @@ class _Words(Result):
         return self.value - reach, self.value + reach
 
 
-def _decode_boolean(counts: RapporCounts, method: Method) -> Decoded:
-    """Return the share of devices whose only bit is set, and the chance that noise alone would give so much."""
+def _decode_boolean(counts: RapporCounts, method: Method) -> DecodedWords:
+    """Return the share of devices whose only bit is set, with its p-value."""
     parts, precisions = [], []
     for support, (totals, ones) in counts.levels.items():
         if totals.sum():
             part = Frequency(["true"], np.atleast_1d(ones.sum()), int(totals.sum()), support, joint="independent")
             parts.append(part)
-            precisions.append(part.n * compute_precision(support))
+            precisions.append(part.n * compute_bit_precision(support))
     if not parts:
-        raise RapporError("There are no reports to decode.", hint="Add reports first, such as counts.add(...).")
+        raise make_no_reports_error()
     part = parts[0]
     if len(parts) == 1:
-        chance = special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.n, float(part.support.noise))
-        chance = np.where(part.counts == 0, 1.0, chance)
-        return Decoded(part, np.clip(part.value, 0, 1), np.asarray(chance), counts.devices)
+        p_value = special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.n, float(part.support.noise))
+        p_value = np.where(part.counts == 0, 1.0, p_value)
+        return DecodedWords(part, np.clip(part.value, 0, 1), np.asarray(p_value), counts.n_devices)
     weights = [float(each.n) for each in parts] if method == "average" else precisions
     shares = [weight / sum(weights) for weight in weights]
     combined = Combined(parts, shares)
     spread = sum(share**2 / each for share, each in zip(shares, precisions, strict=True))
-    chance = special.ndtr(-combined.value / np.sqrt(spread))
-    return Decoded(combined, np.clip(combined.value, 0, 1), np.asarray(chance), counts.devices)
+    p_value = special.ndtr(-combined.value / np.sqrt(spread))
+    return DecodedWords(combined, np.clip(combined.value, 0, 1), np.asarray(p_value), counts.n_devices)

@@ -1,4 +1,4 @@
-"""Files of RAPPOR reports: what they say about themselves, and how they are read."""
+"""RAPPOR reports: made by one device, and read from files."""
 
 from __future__ import annotations
 
@@ -25,27 +25,36 @@ from relaxdp.tables.metadata import FileDescription
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 
 
-class DeviceReport(NamedTuple):
-    """The report of a device: its cohort, the bits as text (the highest first, as in RAPPOR's files), and the level."""
+class RapporReport(NamedTuple):
+    """A report: the cohort of the device, the bits as text (the highest first, as in RAPPOR's files), and the level."""
 
     cohort: int
     bits: str
     epsilon: Decimal
 
 
-class Device:
-    """A device that reports its word a little more clearly each time, at its own pace and up to its own limit.
+class RapporDevice:
+    """A device that reports its word at growing levels, at its own pace and up to its own limit.
 
     All its reports together cost the largest epsilon among them. The `repr` shows neither word nor key.
 
+    Args:
+        shape: Bits, hashes and cohorts of the Bloom filter.
+        word: The true value; true or false if the shape has one bit.
+        key: The secret key of the device.
+        device_id: The id from which the device's cohort is drawn.
+        release: The name of the release; another name is another path, whose cost adds up.
+        attribute: The name of the attribute that the word belongs to.
+        limit: The largest epsilon that the device will ever report at. Set it before the word is known.
+
     >>> shape = BloomShape(bits=16, hashes=2, cohorts=64)
-    >>> device = Device(
+    >>> device = RapporDevice(
     ...     shape, "cheese", key=Key.from_bytes(bytes(range(32))), device_id="d-1",
     ...     release="words-2026", attribute="word", limit=6,
     ... )
     >>> [report.bits for report in device.iterate_reports([2, 4, 6])]
     ['1111101001000101', '0111100000011111', '0000001000001110']
-    >>> device.at(7)
+    >>> device.get_report(7)
     Traceback (most recent call last):
     relaxdp.errors.LevelError: Epsilon 7 is above 6, the limit of this device. Request a report at 6 or less.
     """
@@ -61,7 +70,6 @@ class Device:
         attribute: str,
         limit: Epsilon | None = None,
     ) -> None:
-        """Take a word; `limit` is the most that this device will ever spend on it, and is best set before the word."""
         ids = [device_id]
         path = PathId(release, attribute)
         self.cohort = int(draw_cohorts(shape, ids, key=key, path=path)[0])
@@ -71,8 +79,12 @@ class Device:
         self._bloom = Bloom(shape, self.cohort)
         self._path = ReportPath(self._bloom, word, key=key, object_id=device_id, path=path)
 
-    def at(self, epsilon: Epsilon) -> DeviceReport:
-        """Return the report at a level, that of the whole report: always the same one."""
+    def get_report(self, epsilon: Epsilon) -> RapporReport:
+        """Return the report at the epsilon of a whole report. The same epsilon gives the same report again.
+
+        Raises:
+            LevelError: Epsilon is above the limit of the device.
+        """
         level = self._bloom.level(epsilon)
         exact = level.epsilon
         if self.limit is not None and exact > self.limit:
@@ -82,41 +94,41 @@ class Device:
                 limit=epsilon_text(self.limit),
                 epsilon=epsilon_text(exact),
             )
-        return DeviceReport(self.cohort, "".join(map(str, reversed(self._path.codes_at(level)))), exact)
+        return RapporReport(self.cohort, "".join(map(str, reversed(self._path.codes_at(level)))), exact)
 
-    def iterate_reports(self, schedule: Iterable[Epsilon]) -> Iterator[DeviceReport]:
-        """Return a report for every level of a schedule that the limit allows, when it is asked for."""
+    def iterate_reports(self, schedule: Iterable[Epsilon]) -> Iterator[RapporReport]:
+        """Yield a report for every level of a schedule, up to the limit."""
         for level in map(as_epsilon, schedule):
             if self.limit is not None and level > self.limit:
                 return
-            yield self.at(level)
+            yield self.get_report(level)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("A device cannot be pickled, because it contains a word.")
+        raise TypeError("A RapporDevice cannot be pickled, because it contains the true word.")
 
     def __repr__(self) -> str:
         return f"<Device in cohort {self.cohort}>"
 
 
-_GIVE_ENCODED = "Pass a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote."
-_GIVE_PARAMS = "Pass the parameter file with which the reports were made."
+_ENCODED_FILE_HINT = "Pass a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote."
+_PARAMETERS_HINT = "Pass the parameter file with which the reports were made: --params params.csv."
 
 CLIENT, COHORT, REPORT = "client", "cohort", "report"
 
 
-def read_description(path: Path, shape: BloomShape) -> FileDescription:
-    """Return what a file of reports states about itself; reject one of other parameters, or without a level."""
+def read_report_description(path: Path, shape: BloomShape) -> FileDescription:
+    """Return the metadata of a file of reports, or reject a file of other parameters or without a level."""
     table = Input(path)
     description = table.description()
     stated = None if description is None else description.columns.get(REPORT)
-    wanted = [COHORT, REPORT, *([] if description is None else [description.id_column])]
-    lacking = [name for name in wanted if name not in table.schema.names]
-    if lacking:
+    expected = [COHORT, REPORT, *([] if description is None else [description.id_column])]
+    missing = [name for name in expected if name not in table.schema.names]
+    if missing:
         raise RapporError(
-            "The file {path!r} does not contain RAPPOR reports. It does not have the column {column!r}.",
-            hint=_GIVE_ENCODED,
+            "The file {path!r} does not contain RAPPOR reports: the column {column!r} is missing.",
+            hint=_ENCODED_FILE_HINT,
             path=str(path),
-            column=lacking[0],
+            column=missing[0],
         )
     if description is None or stated is None or stated.encoding != Bloom.name:
         raise MetadataError(
@@ -126,49 +138,49 @@ def read_description(path: Path, shape: BloomShape) -> FileDescription:
             path=str(path),
             sidecar=get_sidecar(path).name,
         )
-    encoding: Any = stated.mechanism()
-    if encoding.shape != shape:
+    mechanism: Any = stated.mechanism()
+    if mechanism.shape != shape:
         raise RapporError(
-            "The reports in {file!r} have the parameters {found}, and the parameter file has {shape}.",
-            hint=_GIVE_PARAMS,
+            "The reports in {file!r} were made with the parameters {found}, but the parameter file has {shape}.",
+            hint=_PARAMETERS_HINT,
             file=str(path),
-            found=encoding.shape,
+            found=mechanism.shape,
             shape=shape,
         )
     try:
-        encoding.level(stated.epsilon, stated.threshold)
+        mechanism.level(stated.epsilon, stated.threshold)
     except LevelError:
         raise MetadataError(
-            "The file {path!r} states an epsilon and a threshold that do not belong together.",
-            hint="Write the file again: `relaxdp rappor relax`.",
+            "The metadata of the file {path!r} is damaged: its epsilon and its threshold contradict each other.",
+            hint="Write the file again: `relaxdp rappor relax NAME OUT --epsilon EPSILON`.",
             path=str(path),
         ) from None
     return description
 
 
-def report_batches(
+def read_report_batches(
     path: Path, id_column: str, shape: BloomShape
 ) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.uint8]]]:
-    """Return the ids, cohorts and bits (bit 0 first) of a file of reports, batch by batch."""
+    """Yield the ids, cohorts and bits (bit 0 first) of a file of reports, batch by batch."""
     table, first_row = Input(path), 0
-    with _explain_ragged_lines(table), closing(table.batches((id_column, COHORT, REPORT))) as batches:
+    with _locate_ragged_csv_line(table), closing(table.batches((id_column, COHORT, REPORT))) as batches:
         for batch in batches:
-            cohorts, ids = _cohorts(batch.column(COHORT), shape, first_row, path), batch.column(id_column)
+            cohorts, ids = _read_cohorts(batch.column(COHORT), shape, first_row, path), batch.column(id_column)
             if ids.null_count:
                 row = first_row + pc.index(pc.is_null(ids), True).as_py() + 1
                 raise RapporError(
-                    "Row {row:,} of {path!r}: the client is missing.",
-                    hint="Remove rows without a client.",
+                    "Row {row:,} of {path!r}: the id of the client is missing.",
+                    hint="Remove rows without an id.",
                     path=str(path),
                     row=row,
                 )
-            yield ids, cohorts, read_bits(batch.column(REPORT), shape, first_row, path)
+            yield ids, cohorts, _read_bits(batch.column(REPORT), shape, first_row, path)
             first_row += batch.num_rows
 
 
 @contextmanager
-def _explain_ragged_lines(table: Input) -> Iterator[None]:
-    """Name the line of a CSV file that has more or fewer fields than its header."""
+def _locate_ragged_csv_line(table: Input) -> Iterator[None]:
+    """Replace an error of the CSV reader by one with the line that has more or fewer fields than the header."""
     try:
         yield
     except TableFileError:
@@ -179,7 +191,7 @@ def _explain_ragged_lines(table: Input) -> Iterator[None]:
                     if row and len(row) != len(table.schema.names):
                         raise RapporError(
                             "Line {line:,} of {table!r} has {found} fields, and the header has {columns}.",
-                            hint="Correct the line.",
+                            hint="Correct or remove the line, or write the file again with `relaxdp rappor relax`.",
                             table=str(table.path),
                             line=reader.line_num,
                             columns=len(table.schema.names),
@@ -188,7 +200,7 @@ def _explain_ragged_lines(table: Input) -> Iterator[None]:
         raise
 
 
-def _cohorts(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDArray[np.int64]:
+def _read_cohorts(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDArray[np.int64]:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         whole = pc.fill_null(pc.match_substring_regex(column, "^[0-9]{1,9}$"), False)
         numbers = column.cast(pa.int64()) if pc.all(whole, min_count=0).as_py() else None
@@ -199,7 +211,7 @@ def _cohorts(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDAr
         row = first_row + max(0, pc.index(whole, False).as_py()) + 1
         raise RapporError(
             "Row {row:,} of {path!r}: the cohort is missing or not a whole number.",
-            hint=_GIVE_ENCODED,
+            hint=_ENCODED_FILE_HINT,
             path=str(path),
             row=row,
         )
@@ -209,7 +221,7 @@ def _cohorts(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDAr
         row = int(np.argmax(outside))
         raise RapporError(
             "Row {row:,} of {path!r}: the cohort must be from 0 to {last}, not {cohort}.",
-            hint=_GIVE_PARAMS,
+            hint=_PARAMETERS_HINT,
             path=str(path),
             last=shape.cohorts - 1,
             cohort=cohorts[row],
@@ -218,7 +230,7 @@ def _cohorts(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDAr
     return cohorts
 
 
-def read_bits(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDArray[np.uint8]:
+def _read_bits(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDArray[np.uint8]:
     """Return the bits of packed reports, or of text with the highest bit first, as (reports, bits)."""
     if pa.types.is_fixed_size_binary(column.type) or pa.types.is_binary(column.type):
         try:
@@ -226,8 +238,8 @@ def read_bits(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDA
             check_padding(packed, shape.bits)
         except EstimationError:
             raise RapporError(
-                "The reports in {path!r} do not have the k = {bits} bits of the parameters.",
-                hint=_GIVE_PARAMS,
+                "The reports in {path!r} do not have {bits} bits, as the parameters (k = {bits}) require.",
+                hint=_PARAMETERS_HINT,
                 path=str(path),
                 bits=shape.bits,
             ) from None
@@ -237,19 +249,19 @@ def read_bits(column: Any, shape: BloomShape, first_row: int, path: Path) -> NDA
         row = int(np.argmax(lengths != shape.bits))
         raise RapporError(
             "Row {row:,} of {path!r}: the report has {length} bits, and the parameters have k = {bits}.",
-            hint=_GIVE_PARAMS,
+            hint=_PARAMETERS_HINT,
             path=str(path),
             length=lengths[row],
             bits=shape.bits,
             row=first_row + row + 1,
         )
     letters = np.frombuffer("".join(column.to_pylist()).encode(), dtype=np.uint8)
-    strange = np.flatnonzero((letters != 48) & (letters != 49))
-    if len(strange):  # the lengths above are in bytes, so that all reports have equally many letters
-        row = first_row + int(strange[0]) // shape.bits + 1
+    wrong = np.flatnonzero((letters != 48) & (letters != 49))
+    if len(wrong):  # Lengths were compared in bytes, so all reports have equally many characters.
+        row = first_row + int(wrong[0]) // shape.bits + 1
         raise RapporError(
             "Row {row:,} of {path!r}: the report has other characters than 0 and 1.",
-            hint=_GIVE_ENCODED,
+            hint=_ENCODED_FILE_HINT,
             path=str(path),
             row=row,
         )

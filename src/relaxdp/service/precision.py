@@ -14,7 +14,7 @@ from relaxdp.estimation.report_variance import Spread, spread_of
 from relaxdp.estimation.result import questions_of, tail_of
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import BloomShape
-from relaxdp.rappor.parameters import compute_word_error
+from relaxdp.rappor.parameters import compute_word_std_error
 from relaxdp.service.wire import Method, Target
 from relaxdp.theory.level import Level
 
@@ -106,5 +106,5 @@ def _fewest(width: Callable[[int], float], wanted: float) -> int | None:
 
 
 def _of_words(shape: BloomShape, level: Level, candidates: int) -> Spread:
-    variance = compute_word_error(shape, epsilon=str(level), devices=1, candidates=candidates) ** 2
+    variance = compute_word_std_error(shape, epsilon=str(level), n_devices=1, n_candidates=candidates) ** 2
     return Spread(variance, 0.0, 1 / variance)

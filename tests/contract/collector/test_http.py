@@ -31,9 +31,9 @@ from relaxdp.collector.schema import REPORTS
 from relaxdp.estimation.planning import find_n
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.rappor.bit_counts import count_files
+from relaxdp.rappor.bit_counts import count_report_files
 from relaxdp.rappor.candidate_map import CandidateMap
-from relaxdp.rappor.decoding import decode
+from relaxdp.rappor.decoding import decode_words
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.storage.database import Database
 from relaxdp.theory.epsilon import as_epsilon
@@ -290,9 +290,9 @@ def test_words_are_found_by_rappor(server: Running, tmp_path: Path) -> None:
     table = pa_parquet.read_table(tmp_path / "reports.parquet")
     assert table.column_names == ["client", "cohort", "report"]
     assert table.num_rows == found["devices"]
-    counts, notes = count_files([tmp_path / "reports.parquet"], shape)
+    counts, notes = count_report_files([tmp_path / "reports.parquet"], shape)
     assert notes == [("reports at epsilon 4", found["devices"])]
-    again = decode(counts, CandidateMap.from_words(words, shape))
+    again = decode_words(counts, CandidateMap.from_words(words, shape))
     assert again.value.tolist() == pytest.approx([row["estimate"] for row in found["pooled"]])
 
 

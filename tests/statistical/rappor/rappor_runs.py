@@ -17,7 +17,7 @@ from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, c
 from relaxdp.paper.classic import Responses
 from relaxdp.rappor.bit_counts import BitEstimates, RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
-from relaxdp.rappor.decoding import Decoded, decode, fit_words
+from relaxdp.rappor.decoding import DecodedWords, decode_words, fit_word_shares
 
 PAGE = Path(__file__).parents[3] / "docs" / "rappor-measured.md"
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ def draw_devices(
     table = np.array([generator.multinomial(count, np.full(shape.cohorts, 1 / shape.cohorts)) for count in per_word])
     ones = np.zeros((shape.cohorts, shape.bits), dtype=np.int64)
     for cohort in range(shape.cohorts):
-        design = everything.design(np.array([cohort]))
+        design = everything.make_design_matrix(np.array([cohort]))
         ones[cohort] = np.rint(design @ table[:, cohort].astype(float)).astype(np.int64)
     return per_word, table.sum(axis=0), ones
 
@@ -71,7 +71,7 @@ def answer(ones: Integers, devices: Integers, hit: float, noise: float, generato
     return np.asarray(generator.binomial(ones, hit) + generator.binomial(devices[:, None] - ones, noise))
 
 
-def relaxed(setting: Setting, epsilon: object, run: int, seed: int = 1) -> tuple[Floats, Decoded]:
+def relaxed(setting: Setting, epsilon: object, run: int, seed: int = 1) -> tuple[Floats, DecodedWords]:
     """One run: the true shares of the candidates among these devices, and what was decoded."""
     generator = np.random.default_rng([seed, run])
     words = setting.words(run)
@@ -79,9 +79,9 @@ def relaxed(setting: Setting, epsilon: object, run: int, seed: int = 1) -> tuple
     per_word, devices, ones = draw_devices(setting, everything, generator)
     support = bit_support(bloom_threshold(setting.shape, epsilon))  # type: ignore[arg-type]
     counts = RapporCounts(setting.shape)
-    counts.add(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
+    counts.add_counts(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
     candidates = CandidateMap.from_words(words[: setting.candidates], setting.shape)
-    return per_word[: setting.candidates] / setting.devices, decode(counts, candidates)
+    return per_word[: setting.candidates] / setting.devices, decode_words(counts, candidates)
 
 
 def sampled(setting: Setting, samples: int, run: int, seed: int = 1) -> tuple[Floats, Floats]:
@@ -101,7 +101,7 @@ def sampled(setting: Setting, samples: int, run: int, seed: int = 1) -> tuple[Fl
         CLASSIC.support.debias(sums / samples / devices[:, None]),
         CLASSIC.mean_variance(setting.shape.chances(), samples) / devices[:, None],
     )
-    fit = fit_words(means, CandidateMap.from_words(words[: setting.candidates], setting.shape))
+    fit = fit_word_shares(means, CandidateMap.from_words(words[: setting.candidates], setting.shape))
     return per_word[: setting.candidates] / setting.devices, fit.share
 
 
@@ -156,14 +156,14 @@ def tally(setting: Setting, runs: int, seed: int = 1) -> Tally:
                 (shares, decoded.estimate.ends(0.025, "population")),
             )
         ]
-        loose = decoded.find_detected(0.05, "benjamini-hochberg")
+        loose = decoded.find_detected_words(0.05, "benjamini-hochberg")
         rest, error = decoded.unlisted or (np.nan, np.nan)
         rows.append(
             (
                 inside[0].mean(),
                 inside[1].mean(),
                 inside[0][:10].mean(),
-                float((decoded.find_detected(0.05) & absent).any()),
+                float((decoded.find_detected_words(0.05) & absent).any()),
                 float((loose & absent).sum()) / max(1, int(loose.sum())),
                 float(abs(rest - (1 - truth.sum())) <= -ndtri(0.025) * error),
             )
@@ -184,8 +184,8 @@ def comparison(runs: int, seed: int = 3) -> list[tuple[str, float, float, float,
     for name, level in levels:
         found = [relaxed(setting, level, run, seed) for run in range(runs)]
         errors = [np.abs(decoded.consistent() - truth).sum() for truth, decoded in found]
-        strong = [decoded.find_detected()[truth >= WORDS_FOUND].mean() for truth, decoded in found]
-        false = [bool((decoded.find_detected() & (truth == 0)).any()) for truth, decoded in found]
+        strong = [decoded.find_detected_words()[truth >= WORDS_FOUND].mean() for truth, decoded in found]
+        false = [bool((decoded.find_detected_words() & (truth == 0)).any()) for truth, decoded in found]
         rows.append((name, float(level), float(np.mean(errors)), float(np.mean(strong)), float(np.mean(false))))
     for samples in (1, 10):
         pairs = [sampled(setting, samples, run, seed) for run in range(runs)]

@@ -25,7 +25,7 @@ from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, c
 from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
-from relaxdp.rappor.decoding import decode
+from relaxdp.rappor.decoding import decode_words
 
 pytestmark = pytest.mark.long
 
@@ -95,9 +95,9 @@ def test_a_planted_distribution_is_found_device_by_device() -> None:
         fleet.relax(epsilon=level)
     counts = RapporCounts(PLANTED)
     counts.add_level(fleet.devices, fleet.counts(), epsilon=last)
-    decoded = decode(counts, CandidateMap.from_words(names, PLANTED))
+    decoded = decode_words(counts, CandidateMap.from_words(names, PLANTED))
     truth = np.bincount(chosen, minlength=300) / setting.devices
-    found, strong = decoded.find_detected(0.05), truth >= WORDS_FOUND
+    found, strong = decoded.find_detected_words(0.05), truth >= WORDS_FOUND
     assert strong.sum() > 20
     assert found[strong].mean() >= 0.9
     assert not (found & (truth == 0)).any()

@@ -20,7 +20,7 @@ from relaxdp import Key, Vault
 from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError, RowsChangedError
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
-from relaxdp.rappor.reports import Device
+from relaxdp.rappor.reports import RapporDevice
 from relaxdp.sampling.keyed_stream import PathId
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})
@@ -140,11 +140,11 @@ def test_reports_are_the_devices_own_and_say_their_level(place: Path) -> None:
     assert content["options"] == {"bits": 32, "hashes": 1, "cohorts": 8}
     words = dict(read("clients.csv")[1:])
     row = table.slice(17, 1).to_pylist()[0]
-    device = Device(
+    device = RapporDevice(
         SHAPE, words[row["client"]], key=Key.load("key"), device_id=row["client"], release="words", attribute="value"
     )
     bits = "".join(str(bit) for bit in np.unpackbits(np.frombuffer(row["report"], np.uint8), bitorder="little")[::-1])
-    assert (device.cohort, device.at(2).bits) == (row["cohort"], bits)
+    assert (device.cohort, device.get_report(2).bits) == (row["cohort"], bits)
     again = decoded("first.parquet")
     assert again["files"] == ["reports at epsilon 2"]
 
@@ -312,15 +312,15 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("params --devices 5 --candidates 3 --epsilon 1 --hashes 17", "The number of hashes (h) must be"),
         ("map none.txt --params params.csv", "The values file 'none.txt' cannot be read"),
         ("map candidates.txt --params none.csv", "The parameter file 'none.csv' cannot be read"),
-        ("map candidates.txt --params extra.csv", "'extra.csv' has the unknown parameter 'z'"),
-        ("map candidates.txt --params missing.csv", "'missing.csv' does not have 'f'"),
+        ("map candidates.txt --params extra.csv", "'extra.csv' must name the parameters k, h, m, f"),
+        ("map candidates.txt --params missing.csv", "'missing.csv' must name the parameters k, h, m, f"),
         (
             "map candidates.txt --params many.csv",
             "The number of hashes (h) must be a whole number from 1 to 16, not 17.",
         ),
         (
             "decode first.csv --params k16.csv --map map.csv",
-            "have the parameters k = 32, h = 1, m = 8, and the parameter file has k = 16",
+            "made with the parameters k = 32, h = 1, m = 8, but the parameter file has k = 16",
         ),
         (
             "decode short.csv --params params.csv --map map.csv",
@@ -334,7 +334,10 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "decode letters.csv --params params.csv --map map.csv",
             "Row 1 of 'letters.csv': the report has other characters than 0 and 1.",
         ),
-        ("decode nobody.csv --params params.csv --map map.csv", "Row 2 of 'nobody.csv': the client is missing."),
+        (
+            "decode nobody.csv --params params.csv --map map.csv",
+            "Row 2 of 'nobody.csv': the id of the client is missing.",
+        ),
         (
             "decode where.csv --params params.csv --map map.csv",
             "Row 2 of 'where.csv': the cohort is missing or not a whole number.",
@@ -343,12 +346,12 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "decode ragged.csv --params params.csv --map map.csv",
             "Line 4 of 'ragged.csv' has 4 fields, and the header has 3.",
         ),
-        ("decode first.csv --params params.csv --map map16.csv", "The map was made for other parameters"),
+        ("decode first.csv --params params.csv --map map16.csv", "The candidate map was made for other parameters"),
         (
             "decode first.csv --params params.csv --map hashed.csv",
             "or by another hash function.",
         ),
-        ("decode first.csv --params params.csv", "The map of candidates is missing."),
+        ("decode first.csv --params params.csv", "The candidate words are missing."),
         (
             "decode first.csv --params params.csv --map map.csv --candidates candidates.txt",
             "--map and --candidates cannot be combined.",
@@ -359,9 +362,12 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
         (
             "decode clients.csv --params params.csv --map map.csv",
-            "'clients.csv' does not contain RAPPOR reports. It does not have the column",
+            "'clients.csv' does not contain RAPPOR reports: the column",
         ),
-        ("decode first.csv --params params.csv --map map.csv --rate 2", "The error rate must be between 0 and 1"),
+        (
+            "decode first.csv --params params.csv --map map.csv --rate 2",
+            "The error rate of detected words must be",
+        ),
         ("decode none.csv --params params.csv --map map.csv", "There is no file 'none.csv'."),
         ("decode first.csv first.csv --params params.csv --map map.csv", "'first.csv' is given twice"),
         ("encode clients.csv out.csv --params params.csv --epsilon 9", "This release needs 8, and 2 of 5 is left"),

@@ -20,7 +20,7 @@ from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.estimation.planning import find_margin
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.rappor.parameters import compute_word_error
+from relaxdp.rappor.parameters import compute_word_std_error
 from relaxdp.service.precision import Precision
 from relaxdp.service.wire import EncodingRequest, Target
 from relaxdp.theory.epsilon import as_epsilon
@@ -194,7 +194,7 @@ def test_the_categorical_width_is_the_planner_s() -> None:
 def test_the_width_of_words_is_the_planner_s() -> None:
     shape = BloomShape(bits=32, hashes=2, cohorts=8)
     precision = Precision(Bloom(shape), ["4", "8"], Target(0.1), candidates=20)
-    error = compute_word_error(shape, epsilon="8", devices=5000, candidates=20)
+    error = compute_word_std_error(shape, epsilon="8", n_devices=5000, n_candidates=20)
     assert precision.half_width([0, 5000]) == pytest.approx(1.959964 * error, rel=1e-6)
 
 

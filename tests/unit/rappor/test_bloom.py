@@ -37,7 +37,7 @@ from relaxdp.mechanisms.bloom import (
 )
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.report_arrays import bit_strings, unpack_bits
-from relaxdp.rappor.reports import Device
+from relaxdp.rappor.reports import RapporDevice
 from relaxdp.sampling.canonical_encoding import encode_canonical, prefix_length
 from relaxdp.sampling.keyed_path import accepted_draws, report_at
 from relaxdp.sampling.keyed_stream import PathId, PathName, block, path_key, tail, words
@@ -114,7 +114,7 @@ def test_params_and_stream_byte_by_byte() -> None:
     for symbol in range(16):
         drawn = accepted_draws(words(path_key(KEY, mine), prefix, symbol=symbol), 2)
         bits.append(report_at(drawn, bloom_threshold(SHAPE, 4), truth=int(symbol in truth)))
-    report = Device(SHAPE, "cheese", key=KEY, device_id="device-1", **WHERE).at(4)
+    report = RapporDevice(SHAPE, "cheese", key=KEY, device_id="device-1", **WHERE).get_report(4)
     assert (report.cohort, report.bits) == (cohort, "".join(map(str, reversed(bits))))
 
 
@@ -133,7 +133,7 @@ def test_arrays_are_like_single_devices() -> None:
         reports = release_bloom(SHAPE, WORDS, IDS, key=KEY, level=level_of(epsilon), path=PATH)
         texts = bit_strings(reports.packed, SHAPE.bits)
         for word, device_id, cohort, bits in zip(WORDS, IDS, reports.cohorts.tolist(), texts, strict=True):
-            report = Device(SHAPE, word, key=KEY, device_id=device_id, **WHERE).at(epsilon)
+            report = RapporDevice(SHAPE, word, key=KEY, device_id=device_id, **WHERE).get_report(epsilon)
             assert (report.cohort, report.bits, report.epsilon) == (cohort, bits, epsilon)
 
 
@@ -142,9 +142,11 @@ def test_ids_of_any_length_beside_words_of_any_length() -> None:
     ids = ["x" * (number % 40) + str(number) for number in range(len(WORDS) * 4)]
     some = BloomShape(bits=19, hashes=3, cohorts=2)
     found = release_bloom(some, WORDS * 4, ids, key=KEY, level=level_of(2, some), path=PATH)
-    devices = [Device(some, word, key=KEY, device_id=one, **WHERE) for word, one in zip(WORDS * 4, ids, strict=True)]
+    devices = [
+        RapporDevice(some, word, key=KEY, device_id=one, **WHERE) for word, one in zip(WORDS * 4, ids, strict=True)
+    ]
     assert found.cohorts.tolist() == [device.cohort for device in devices]
-    assert bit_strings(found.packed, 19) == [device.at(2).bits for device in devices]
+    assert bit_strings(found.packed, 19) == [device.get_report(2).bits for device in devices]
 
 
 @pytest.mark.parametrize("kind", ["list", "numpy", "arrow", "pandas", "polars"])
@@ -217,14 +219,14 @@ def test_levels_convert_both_ways_to_the_private_side() -> None:
 
 
 def test_a_device_keeps_its_own_pace_and_limit() -> None:
-    device = Device(SHAPE, "cheese", key=KEY, device_id=7, limit=3, **WHERE)
+    device = RapporDevice(SHAPE, "cheese", key=KEY, device_id=7, limit=3, **WHERE)
     steady = list(device.iterate_reports(Linear(1, 5, steps=5)))
     assert [str(report.epsilon) for report in steady] == ["1", "2", "3"]
-    assert device.at(2) == steady[1]
+    assert device.get_report(2) == steady[1]
     as_sampled = [whole_epsilon(SHAPE, level) for level in NoisySampling(1, "0.5", samples=10)]
     assert len(list(device.iterate_reports(as_sampled))) == sum(level <= 3 for level in as_sampled)
     with refused(LevelError, limit="3", epsilon="3.5"):
-        device.at("3.5")
+        device.get_report("3.5")
     assert "cheese" not in repr(device)
     with pytest.raises(TypeError):
         pickle.dumps(device)

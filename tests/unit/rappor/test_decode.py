@@ -16,7 +16,7 @@ from relaxdp.errors import EstimationError, RapporError
 from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
-from relaxdp.rappor.decoding import Decoded, decode, fit_words
+from relaxdp.rappor.decoding import DecodedWords, decode_words, fit_word_shares
 from relaxdp.theory.randomized_response import Support
 
 SHAPE = BloomShape(bits=32, hashes=2, cohorts=8)
@@ -30,9 +30,9 @@ def exact_counts(shape: BloomShape, words: list[str], shares: np.ndarray, *, lev
     counts = RapporCounts(shape)
     design = CandidateMap.from_words(words, shape)
     for support in levels:
-        truth = np.array([design.design(np.array([cohort])) @ shares for cohort in range(shape.cohorts)])
+        truth = np.array([design.make_design_matrix(np.array([cohort])) @ shares for cohort in range(shape.cohorts)])
         chance = float(support.noise) + float(support.gain) * truth
-        counts.add(np.full(shape.cohorts, devices), np.rint(devices * chance).astype(np.int64), support)
+        counts.add_counts(np.full(shape.cohorts, devices), np.rint(devices * chance).astype(np.int64), support)
     return counts
 
 
@@ -43,7 +43,7 @@ def test_exact_counts_give_exact_shares() -> None:
     supports = [bit_support(bloom_threshold(SHAPE, level)) for level in ("1", "3")]
     for method in ("average", "precision"):
         counts = exact_counts(SHAPE, words, shares, levels=supports)
-        decoded = decode(counts, CandidateMap.from_words(words, SHAPE), method=method)
+        decoded = decode_words(counts, CandidateMap.from_words(words, SHAPE), method=method)
         assert np.abs(decoded.value - shares).max() < 1e-6
         assert np.abs(decoded.consistent() - shares).max() < 1e-5
         assert decoded.unlisted is not None
@@ -56,10 +56,10 @@ def test_expected_words_that_are_not_listed_bias_nothing() -> None:
     counts, devices = RapporCounts(SHAPE), 10**12
     support = bit_support(bloom_threshold(SHAPE, 3))
     design = CandidateMap.from_words(words, SHAPE)
-    rows = [design.design(np.array([cohort])) @ shares + 0.6 * SHAPE.chances() for cohort in range(8)]
+    rows = [design.make_design_matrix(np.array([cohort])) @ shares + 0.6 * SHAPE.chances() for cohort in range(8)]
     ones = np.rint(devices * (float(support.noise) + float(support.gain) * np.array(rows))).astype(np.int64)
-    counts.add(np.full(8, devices), ones, support)
-    decoded = decode(counts, design)
+    counts.add_counts(np.full(8, devices), ones, support)
+    decoded = decode_words(counts, design)
     assert np.abs(decoded.value - shares).max() < 1e-6
     assert decoded.unlisted is not None
     assert abs(decoded.unlisted[0] - 0.6) < 1e-5
@@ -73,12 +73,12 @@ def test_least_squares_and_its_constrained_sister_have_oracles() -> None:
     _, devices, ones = draw_devices(SMALL, design, generator)
     support = bit_support(bloom_threshold(SHAPE, LEVEL))
     counts = RapporCounts(SHAPE)
-    counts.add(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
-    estimates = counts.estimates()
-    fit = fit_words(estimates, design)
+    counts.add_counts(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
+    estimates = counts.estimate_bits()
+    fit = fit_word_shares(estimates, design)
     background = np.tile(SHAPE.chances(), 8)
     roots = 1 / np.sqrt(estimates.variance.ravel())
-    matrix = (design.design(np.arange(8)).toarray() - background[:, None]) * roots[:, None]
+    matrix = (design.make_design_matrix(np.arange(8)).toarray() - background[:, None]) * roots[:, None]
     target = (estimates.share.ravel() - background) * roots
     dense, *_ = np.linalg.lstsq(matrix, target, rcond=None)
     assert np.abs(dense - fit.value).max() < 1e-9
@@ -105,9 +105,9 @@ def test_empty_cohorts_are_left_out() -> None:
     devices, ones = devices.copy(), ones.copy()
     devices[[1, 5]], ones[[1, 5]] = 0, 0
     fewer = RapporCounts(SHAPE)
-    fewer.add(devices, ones, support)
-    assert fewer.estimates().cohorts.tolist() == [0, 2, 3, 4, 6, 7]
-    decoded = decode(fewer, CandidateMap.from_words(["a", "b"], SHAPE))
+    fewer.add_counts(devices, ones, support)
+    assert fewer.estimate_bits().cohorts.tolist() == [0, 2, 3, 4, 6, 7]
+    decoded = decode_words(fewer, CandidateMap.from_words(["a", "b"], SHAPE))
     assert np.abs(decoded.value - [0.7, 0.3]).max() < 1e-6
 
 
@@ -123,18 +123,18 @@ def test_a_boolean_is_unbiased_near_zero_and_needs_no_cohorts() -> None:
         values = []
         for count in range(61):
             counts = RapporCounts(shape)
-            counts.add([devices], [[count]], support)
-            values.append(decode(counts).value[0])
+            counts.add_counts([devices], [[count]], support)
+            values.append(decode_words(counts).value[0])
         assert abs(float(chances @ values) - truths / 60) < 1e-12
     counts = RapporCounts(shape)
-    counts.add([100_000], [[round(100_000 * noise)]], support)
-    decoded = decode(counts)
+    counts.add_counts([100_000], [[round(100_000 * noise)]], support)
+    decoded = decode_words(counts)
     low, high = decoded.interval()
     assert list(decoded.labels) == ["true"]
     assert low[0] == 0 < high[0] < 0.01
-    assert not decoded.find_detected()[0]
-    with refused(RapporError, says="It is decoded without a map"):
-        decode(counts, CandidateMap.from_words(["a"], SHAPE))
+    assert not decoded.find_detected_words()[0]
+    with refused(RapporError, says="Booleans are decoded without a candidate map"):
+        decode_words(counts, CandidateMap.from_words(["a"], SHAPE))
 
 
 def test_booleans_at_two_levels_are_combined() -> None:
@@ -145,12 +145,12 @@ def test_booleans_at_two_levels_are_combined() -> None:
         counts = RapporCounts(shape)
         for support in supports:
             ones = round(devices * float(support.noise + support.gain * Fraction(str(share))))
-            counts.add([devices, devices], [[ones], [ones]], support)
+            counts.add_counts([devices, devices], [[ones], [ones]], support)
         for method in ("average", "precision"):
-            decoded = decode(counts, method=method)
+            decoded = decode_words(counts, method=method)
             assert abs(decoded.value[0] - share) < 1e-5
             assert abs(decoded.consistent()[0] - min(share, 1)) < 1e-5
-            assert bool(decoded.find_detected()[0]) == (share > 0)
+            assert bool(decoded.find_detected_words()[0]) == (share > 0)
 
 
 def test_a_map_that_was_hashed_otherwise_is_refused() -> None:
@@ -159,11 +159,11 @@ def test_a_map_that_was_hashed_otherwise_is_refused() -> None:
     other = CandidateMap(SHAPE, words, (bits + 1) % 32)
     counts = exact_counts(SHAPE, words, np.array([0.5, 0.3, 0.2]), levels=[bit_support(bloom_threshold(SHAPE, 3))])
     with refused(RapporError, shape="k = 32, h = 2, m = 8", says="by another hash function"):
-        decode(counts, other)
-    with refused(RapporError, says="The map was made for other parameters"):
-        decode(counts, CandidateMap.from_words(words, BloomShape(16, 2, 8)))
-    with refused(RapporError, says="The map of candidates is missing"):
-        decode(counts)
+        decode_words(counts, other)
+    with refused(RapporError, says="The candidate map was made for other parameters"):
+        decode_words(counts, CandidateMap.from_words(words, BloomShape(16, 2, 8)))
+    with refused(RapporError, says="The candidate words are missing"):
+        decode_words(counts)
 
 
 def test_words_that_cannot_be_told_apart_are_not_found() -> None:
@@ -173,9 +173,9 @@ def test_words_that_cannot_be_told_apart_are_not_found() -> None:
     twin = next(word for word in others if shape.compute_bits(word, 0) == shape.compute_bits("a", 0))
     third = next(word for word in others if shape.compute_bits(word, 0) != shape.compute_bits("a", 0))
     counts = exact_counts(shape, ["a", third], np.array([0.6, 0.4]), levels=[bit_support(bloom_threshold(shape, 3))])
-    decoded = decode(counts, CandidateMap.from_words(["a", twin, third], shape))
+    decoded = decode_words(counts, CandidateMap.from_words(["a", twin, third], shape))
     assert np.isinf(decoded.std_error[:2]).all()
-    assert decoded.find_detected().tolist() == [False, False, True]
+    assert decoded.find_detected_words().tolist() == [False, False, True]
     low, high = decoded.interval()
     assert (low[0], high[0]) == (0, 1)
     assert abs(decoded.consistent()[:2].sum() - 0.6) < 1e-4
@@ -184,7 +184,7 @@ def test_words_that_cannot_be_told_apart_are_not_found() -> None:
 def test_lasso_finds_what_is_there_among_too_many_candidates() -> None:
     setting = Setting(BloomShape(64, 2, 8), candidates=1500, present=10, scale=5, devices=50_000, noise="0.25")
     truth, decoded = relaxed(setting, compute_epsilon(setting.shape, "0.25"), run=1)
-    found = decoded.find_detected()
+    found = decoded.find_detected_words()
     assert found[truth > 0.05].all()
     assert not found[truth == 0].any()
     assert np.abs(decoded.value[:10] - truth[:10]).max() < 0.03
@@ -205,9 +205,9 @@ def test_devices_at_different_levels_are_combined() -> None:
         counts.add_level(devices, reported, epsilon=level)
         if level == "8":
             alone.add_level(devices, reported, epsilon=level)
-    average, precise, clear = (decode(each, design, method=method) for each, method in (  # type: ignore[arg-type]
+    average, precise, clear = (decode_words(each, design, method=method) for each, method in (  # type: ignore[arg-type]
         (counts, "average"), (counts, "precision"), (alone, "average")))  # fmt: skip
-    assert counts.devices == 10_000
+    assert counts.n_devices == 10_000
     assert np.median(precise.std_error) < np.median(clear.std_error) < np.median(average.std_error)
     for decoded in (average, precise):
         assert np.abs((decoded.value - SMALL.shares()) / decoded.compute_std_error("population")).max() < 5
@@ -216,15 +216,15 @@ def test_devices_at_different_levels_are_combined() -> None:
 def test_corrections_are_those_of_statsmodels() -> None:
     setting = Setting(SHAPE, candidates=60, present=20, scale=5, devices=20_000, noise="0.5")
     _, decoded = relaxed(setting, LEVEL, run=3)
-    assert isinstance(decoded, Decoded)
+    assert isinstance(decoded, DecodedWords)
     for rate in (0.01, 0.05, 0.3):
         for ours, theirs in (("holm", "holm"), ("benjamini-hochberg", "fdr_bh")):
             expected = multipletests(decoded.p_value, rate, method=theirs)[0]
-            assert decoded.find_detected(rate, ours).tolist() == expected.tolist()  # type: ignore[arg-type]
+            assert decoded.find_detected_words(rate, ours).tolist() == expected.tolist()  # type: ignore[arg-type]
     with pytest.raises(EstimationError):
-        decoded.find_detected(0)
+        decoded.find_detected_words(0)
     with pytest.raises(EstimationError):
-        decoded.find_detected(0.05, "none")  # type: ignore[arg-type]
+        decoded.find_detected_words(0.05, "none")  # type: ignore[arg-type]
 
 
 def test_rows_and_frames() -> None:
@@ -247,27 +247,27 @@ def test_rows_and_frames() -> None:
 @pytest.mark.parametrize(
     ("devices", "ones", "sentence"),
     [
-        ([5] * 7, np.zeros((7, 32), int), "There are counts of 7 cohorts, and the parameters have m = 8."),
-        ([5] * 8, np.zeros((8, 16), int), "There are counts of 16 bits, and the parameters have k = 32."),
-        ([5] * 8, np.full((8, 32), 6), "or larger than the number of reports in its cohort."),
-        ([5] * 8, np.full((8, 32), 0.5), "The counts must be whole numbers."),
+        ([5] * 7, np.zeros((7, 32), int), "There are counts of devices for 7 cohorts. The parameters have m = 8."),
+        ([5] * 8, np.zeros((8, 16), int), "There are counts of 16 bits. The parameters have k = 32."),
+        ([5] * 8, np.full((8, 32), 6), "or larger than the number of devices in its cohort."),
+        ([5] * 8, np.full((8, 32), 0.5), "The counts of devices and bits must be whole numbers."),
     ],
 )
 def test_counts_that_cannot_be(devices: object, ones: object, sentence: str) -> None:
     counts = RapporCounts(SHAPE)
     with pytest.raises(RapporError) as caught:
-        counts.add(devices, ones, bit_support(bloom_threshold(SHAPE, 1)))
+        counts.add_counts(devices, ones, bit_support(bloom_threshold(SHAPE, 1)))
     assert sentence in caught.value.message
     with refused(RapporError, says="There are no reports to decode"):
-        counts.estimates()
+        counts.estimate_bits()
 
 
 def test_maps_that_cannot_be() -> None:
     with refused(RapporError, word="a", says="is listed twice"):
         CandidateMap.from_words(["a", "a"], SHAPE)
-    with refused(RapporError, says="The map has no candidates"):
+    with refused(RapporError, says="The candidate map has no words"):
         CandidateMap.from_words([], SHAPE)
-    with refused(RapporError, says="The map was made for other parameters"):
+    with refused(RapporError, says="The candidate map was made for other parameters"):
         CandidateMap(SHAPE, ["a"], np.zeros((1, 2, 2), int))
-    with refused(RapporError, says="It is decoded without a map"):
+    with refused(RapporError, says="Booleans are decoded without a candidate map"):
         CandidateMap.from_words(["a"], BloomShape(1, 1, 1))

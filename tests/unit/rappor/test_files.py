@@ -11,11 +11,11 @@ import pytest
 
 from relaxdp.errors import RapporError
 from relaxdp.mechanisms.bloom import BloomShape
-from relaxdp.rappor.candidate_map import CandidateMap, map_rows, read_map
-from relaxdp.rappor.parameters import Parameters
+from relaxdp.rappor.candidate_map import CandidateMap, format_map_rows, read_candidate_map
+from relaxdp.rappor.parameters import RapporParameters
 
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=3)
-PARAMETERS = Parameters(SHAPE, Fraction(3, 10))
+PARAMETERS = RapporParameters(SHAPE, Fraction(3, 10))
 CSV = "k,h,m,f\n16,2,3,0.3\n"
 
 
@@ -33,9 +33,9 @@ def refusal(call: object, *arguments: object) -> str:
 
 
 def test_parameters_come_and_go_exactly(tmp_path: Path) -> None:
-    assert Parameters.read(written(tmp_path, CSV)) == PARAMETERS
-    assert Parameters.read(written(tmp_path, '"k","h","m","f"\r\n"16","2","3","0.3"\r\n')) == PARAMETERS
-    assert PARAMETERS.dumps() == CSV
+    assert RapporParameters.read(written(tmp_path, CSV)) == PARAMETERS
+    assert RapporParameters.read(written(tmp_path, '"k","h","m","f"\r\n"16","2","3","0.3"\r\n')) == PARAMETERS
+    assert PARAMETERS.to_csv() == CSV
 
 
 QUIRKS = {
@@ -55,9 +55,9 @@ def test_files_that_spreadsheets_wrote(tmp_path: Path, quirk: str) -> None:
     def changed(text: str) -> Path:
         return written(tmp_path, QUIRKS[quirk](text), "file.csv")
 
-    assert Parameters.read(changed(CSV)) == PARAMETERS
-    lines = "".join(map_rows(["v1", "v2"], SHAPE))
-    found = read_map(changed(lines), SHAPE)
+    assert RapporParameters.read(changed(CSV)) == PARAMETERS
+    lines = "".join(format_map_rows(["v1", "v2"], SHAPE))
+    found = read_candidate_map(changed(lines), SHAPE)
     assert (found.words, found.bits.tolist()) == (
         ["v1", "v2"],
         CandidateMap.from_words(["v1", "v2"], SHAPE).bits.tolist(),
@@ -67,12 +67,12 @@ def test_files_that_spreadsheets_wrote(tmp_path: Path, quirk: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("k,h,m\n16,2,3\n", "does not have 'f'. Expected: k, h, m, f."),
-        ("k,h,m,p,q,f\n16,2,3,0.5,0.75,0.3\n", "has the unknown parameter 'p'. Expected: k, h, m, f."),
-        ("k,h,m,f,f\n16,2,3,0.3,1\n", "has a parameter twice."),
-        (CSV + "16,2,3,0.3\n", "must have exactly two rows: k,h,m,f and their numbers."),
-        ("", "must have exactly two rows: k,h,m,f and their numbers."),
-        ("k,h,m,f\n16,2,3\n", "has 3 numbers for 4 columns."),
+        ("k,h,m\n16,2,3\n", "must name the parameters k, h, m, f, each of them once."),
+        ("k,h,m,p,q,f\n16,2,3,0.5,0.75,0.3\n", "must name the parameters k, h, m, f, each of them once."),
+        ("k,h,m,f,f\n16,2,3,0.3,1\n", "must name the parameters k, h, m, f, each of them once."),
+        (CSV + "16,2,3,0.3\n", "must have exactly two rows: k,h,m,f, then their values."),
+        ("", "must have exactly two rows: k,h,m,f, then their values."),
+        ("k,h,m,f\n16,2,3\n", "has 3 values for 4 parameters."),
         ("k,h,m,f\n16,2,x,0.3\n", " must be a whole number, not 'x'."),
         ("k,h,m,f\n16,2,3,1.3\n", " must be a probability from 0 to 1, not '1.3'."),
         ("k,h,m,f\n16,2,3,nan\n", " must be a probability from 0 to 1, not 'nan'."),
@@ -80,29 +80,29 @@ def test_files_that_spreadsheets_wrote(tmp_path: Path, quirk: str) -> None:
     ],
 )
 def test_parameter_files_that_are_none(tmp_path: Path, text: str, sentence: str) -> None:
-    assert refusal(Parameters.read, written(tmp_path, text)).endswith(sentence)
+    assert refusal(RapporParameters.read, written(tmp_path, text)).endswith(sentence)
 
 
 def test_a_parameter_file_that_is_missing(tmp_path: Path) -> None:
-    assert "cannot be read: No such file" in refusal(Parameters.read, tmp_path / "none.csv")
+    assert "cannot be read: No such file" in refusal(RapporParameters.read, tmp_path / "none.csv")
 
 
 def test_a_map_is_googles_line_by_line(tmp_path: Path) -> None:
     """Word, then for every cohort its bits: cohort * k + bit + 1; computed here with hashlib."""
-    lines = list(map_rows(["v1", "with, comma"], SHAPE))
+    lines = list(format_map_rows(["v1", "with, comma"], SHAPE))
     expected = []
     for cohort in range(3):
         digest = md5(cohort.to_bytes(4, "big") + b"v1", usedforsecurity=False).digest()
         expected += [cohort * 16 + digest[0] % 16 + 1, cohort * 16 + digest[1] % 16 + 1]
     assert lines[0] == ",".join(["v1", *map(str, expected)]) + "\n"
     assert lines[1].startswith('"with, comma",')
-    found = read_map(written(tmp_path, "".join(lines), "map.csv"), SHAPE)
+    found = read_candidate_map(written(tmp_path, "".join(lines), "map.csv"), SHAPE)
     assert list(found.words) == ["v1", "with, comma"]
-    assert found.is_hashed
-    assert refusal(list, map_rows(["a", "a"], SHAPE)) == "The candidate 'a' is listed twice."
+    assert found.has_expected_bits
+    assert refusal(list, format_map_rows(["a", "a"], SHAPE)) == "The candidate word 'a' is listed twice."
     assert (
-        refusal(list, map_rows(["a"], BloomShape(1, 1, 1)))
-        == "The parameters have one bit (k = 1), which is a boolean. It is decoded without a map."
+        refusal(list, format_map_rows(["a"], BloomShape(1, 1, 1)))
+        == "The parameters have one bit (k = 1), so reports are booleans. Booleans are decoded without a candidate map."
     )
 
 
@@ -117,36 +117,38 @@ def test_two_hashes_that_met_are_one_bit(tmp_path: Path) -> None:
         met += len(flat) < 6
         lines.append(f'"{word}",' + ",".join(flat) + "," * (6 - len(flat)) + "\r\n")
     assert met > 10
-    found = read_map(written(tmp_path, "".join(lines), "map.csv"), shape)
+    found = read_candidate_map(written(tmp_path, "".join(lines), "map.csv"), shape)
     assert list(found.words) == words
-    assert found.is_hashed
+    assert found.has_expected_bits
     everywhere = np.arange(3)
-    wanted = CandidateMap.from_words(words, shape).design(everywhere).toarray()
-    assert np.array_equal(found.design(everywhere).toarray(), wanted)
+    wanted = CandidateMap.from_words(words, shape).make_design_matrix(everywhere).toarray()
+    assert np.array_equal(found.make_design_matrix(everywhere).toarray(), wanted)
     # Rows may also just be shorter, if others say how long they are.
     shorter = "".join(lines).replace(",\r\n", "\r\n")
-    assert read_map(written(tmp_path, shorter, "map.csv"), shape).bits.tolist() == found.bits.tolist()
+    assert read_candidate_map(written(tmp_path, shorter, "map.csv"), shape).bits.tolist() == found.bits.tolist()
     # With the bit of another word somewhere, it is not the map of these words.
-    other = read_map(written(tmp_path, "".join([lines[0].replace("V_1", "W_1"), *lines[1:]]), "map.csv"), shape)
-    assert not other.is_hashed
+    other = read_candidate_map(
+        written(tmp_path, "".join([lines[0].replace("V_1", "W_1"), *lines[1:]]), "map.csv"), shape
+    )
+    assert not other.has_expected_bits
 
 
 def test_maps_for_other_parameters(tmp_path: Path) -> None:
     def message(text: str, shape: BloomShape = SHAPE) -> str:
-        return refusal(read_map, written(tmp_path, text, "map.csv"), shape)
+        return refusal(read_candidate_map, written(tmp_path, text, "map.csv"), shape)
 
-    other = "".join(map_rows(["a", "b"], BloomShape(32, 2, 3)))
+    other = "".join(format_map_rows(["a", "b"], BloomShape(32, 2, 3)))
     assert (
-        "a bit is outside of all cohorts. The map was made for other parameters than k = 16, h = 2, m = 3."
+        "a bit is outside of all cohorts. The candidate map was made for other parameters than k = 16, h = 2, m = 3."
         in message(other)
     )
-    fewer = "".join(map_rows(["a", "b"], BloomShape(16, 1, 3)))
+    fewer = "".join(format_map_rows(["a", "b"], BloomShape(16, 1, 3)))
     assert "the word has 3 bits, and the parameters (k = 16, h = 2, m = 3) need 6" in message(fewer)
-    assert "a bit is not a whole number." in message("a,1,2,x,4,5,6\n")
-    assert "The map has no candidates" in message("")
-    good = "".join(map_rows(["a"], SHAPE))
+    assert "a bit is not a whole number. Each field" in message("a,1,2,x,4,5,6\n")
+    assert "The candidate map has no words" in message("")
+    good = "".join(format_map_rows(["a"], SHAPE))
     assert message(good + good).startswith("Line 2 of ")
-    assert message(good + good).endswith("the candidate 'a' is listed twice.")
+    assert message(good + good).endswith("the candidate word 'a' is listed twice.")
     assert "the word has 3 bits in cohort 1, instead of 1 to 2" in message(f"{good}\nb,1,17,18,19,33,34\n")
     assert "the word has 0 bits in cohort 2, instead of 1 to 2" in message(f"{good}b,1,2,17,18,,\n")
     assert "the word has 7 bits, and" in message(f"{good}b,1,2,17,18,33,34,35\n")
