@@ -17,10 +17,10 @@ _KEY = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{48,}", re.IGNORECASE)
 _ROW = re.compile(r"\{row\b")
 
 
-def without_keys(text: str) -> str:
+def remove_keys(text: str) -> str:
     """Remove text that looks like a key: people pass a key where the path of its file belongs.
 
-    >>> without_keys("there is no file '" + "a1" * 32 + "'.")
+    >>> remove_keys("there is no file '" + "a1" * 32 + "'.")
     "there is no file '(a key was removed)'."
     """
     return _KEY.sub("(a key was removed)", text)
@@ -39,7 +39,7 @@ class RelaxdpError(Exception):
     def __init__(self, sentence: str, /, *, hint: str = "", **fields: Any) -> None:
         super().__init__(sentence)
         self.template, self.hint_template, self.consequence = sentence, hint, ""
-        self.fields = {name: _plain(value) for name, value in fields.items()}
+        self.fields = {name: _convert_field(value) for name, value in fields.items()}
 
     @property
     def code(self) -> str:
@@ -49,7 +49,7 @@ class RelaxdpError(Exception):
     @property
     def sentence(self) -> str:
         """The problem, without the hint. The field `row` makes it "Row 7 of 'age': the number is missing."."""
-        text = without_keys(self.template.format(**self.fields))
+        text = remove_keys(self.template.format(**self.fields))
         if self.fields.get("row") is None or _ROW.search(self.template):
             return text
         counted = " in the order of the ids" if self.fields.get("counted") == "by id" else ""
@@ -66,7 +66,7 @@ class RelaxdpError(Exception):
     @property
     def hint(self) -> str:
         """An instruction to solve the problem; empty where there is no solution."""
-        return without_keys(self.hint_template.format(**self.fields))
+        return remove_keys(self.hint_template.format(**self.fields))
 
     def __str__(self) -> str:
         return self.message
@@ -75,10 +75,10 @@ class RelaxdpError(Exception):
         return f"{type(self).__name__}({self.message!r})"
 
     def __reduce__(self) -> Any:
-        return _rebuild, (type(self), self.template, self.hint_template, self.fields, self.consequence)
+        return _rebuild_error, (type(self), self.template, self.hint_template, self.fields, self.consequence)
 
 
-def _rebuild(
+def _rebuild_error(
     kind: type[RelaxdpError], template: str, hint: str, fields: Mapping[str, Any], consequence: str
 ) -> RelaxdpError:
     made = kind(template, hint=hint, **fields)
@@ -86,17 +86,17 @@ def _rebuild(
     return made
 
 
-def _plain(value: Any) -> Any:
+def _convert_field(value: Any) -> Any:
     """Return a field as JSON knows it: numbers stay numbers, everything else is its text."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_convert_field(each) for each in value]
     if hasattr(value, "item") and not isinstance(value, str):  # NumPy's numbers
-        return _plain(value.item())
-    return without_keys(str(value))
+        return _convert_field(value.item())
+    return remove_keys(str(value))
 
 
 class on_error(ContextDecorator):  # noqa: N801 (used as a statement)
@@ -134,7 +134,7 @@ class IdError(RelaxdpError, ValueError):
 
 
 class ColumnError(RelaxdpError, ValueError):
-    """A column is not a list, array or series, has the wrong type or length, or hides values behind a mask."""
+    """A column is missing, is named twice, has the wrong type or length, or hides values behind a mask."""
 
 
 class KernelError(RelaxdpError):
@@ -175,10 +175,6 @@ class MetadataError(RelaxdpError, ValueError):
 
 class TableFileError(RelaxdpError, OSError):
     """A table cannot be read or written, or is damaged. The message shows nothing of its content."""
-
-
-class UnknownColumnError(RelaxdpError, KeyError):
-    """A table does not have a column of that name, or one column is asked for twice."""
 
 
 class LedgerError(RelaxdpError):

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.errors import UndeclaredValueError, ValuesError, without_keys
+from relaxdp.errors import UndeclaredValueError, ValuesError, remove_keys
 from relaxdp.mechanisms.base import Mechanism, Truths
 from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
 from relaxdp.sampling.canonical_encoding import encode_declared, get_value_kind, is_missing
@@ -196,7 +196,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def _show_values(values: Sequence[Any]) -> str:
     """Return the first declared values, which are public, so that blanks and quotation marks are seen."""
-    texts = [without_keys(repr(value)) for value in values[:_MAX_SHOWN]]  # before they are cut
+    texts = [remove_keys(repr(value)) for value in values[:_MAX_SHOWN]]  # before they are cut
     texts = [text if len(text) <= _LONGEST_SHOWN + 3 else f"{text[:_LONGEST_SHOWN]}...{text[-1]}" for text in texts]
     rest = len(values) - len(texts)
     return ", ".join(texts) + (f" and {rest:,} more" if rest else "")

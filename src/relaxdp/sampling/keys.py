@@ -16,7 +16,7 @@ from typing import NoReturn
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from relaxdp.errors import KeyFileError, on_error, without_keys
+from relaxdp.errors import KeyFileError, on_error, remove_keys
 from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.private_file import PrivateFileError, read_private, write_private
 
@@ -154,7 +154,7 @@ class Key:
         program = get_program_name(command)
         try:
             words = split_command(command)
-            if any(without_keys(word) != word for word in words):
+            if any(remove_keys(word) != word for word in words):
                 raise KeyFileError(
                     "The key command contains what looks like the key itself. With the key, anyone can check "
                     "guesses against reports.",
@@ -279,7 +279,7 @@ def check_key_path(path: object) -> Path:
         raise KeyFileError(
             "The path of the key file contains half of a character, so it is not a valid path.", hint=_GIVE_PATH
         )
-    if not os.path.exists(place) and without_keys(str(place)) != str(place):  # noqa: PTH110 (of any length)
+    if not os.path.exists(place) and remove_keys(str(place)) != str(place):  # noqa: PTH110 (of any length)
         raise KeyFileError(
             "This looks like the key itself, not like the path of a key file. With the key, anyone "
             "can check guesses against reports.",

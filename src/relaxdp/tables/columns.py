@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from relaxdp.errors import IdError, UnknownColumnError, ValuesError
+from relaxdp.errors import ColumnError, IdError, ValuesError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.declared import name_type
 from relaxdp.sampling.canonical_encoding import has_utf8
@@ -65,7 +65,7 @@ class ColumnNames:
         check_name(name)
         times = self.usable.count(name)
         if times > 1:
-            raise UnknownColumnError(
+            raise ColumnError(
                 "The table has {times} columns named {column!r}.",
                 hint="Give them different names.",
                 times=times,
@@ -74,7 +74,7 @@ class ColumnNames:
         if times:
             return
         if name in self.index:
-            raise UnknownColumnError(
+            raise ColumnError(
                 "{column!r} is the index of the data frame, not a column.",
                 hint="Pass frame.reset_index().",
                 column=name,
@@ -82,14 +82,14 @@ class ColumnNames:
         first = self.names[0] if len(self.names) == 1 else None
         mark = next((mark for mark in _SEPARATORS if isinstance(first, str) and mark in first), None)
         if mark is not None:
-            raise UnknownColumnError(
+            raise ColumnError(
                 "The table has no column {column!r}: its fields seem to be separated by {mark}.",
                 hint=suggest_read_csv(f"delim={mark!r}"),
                 mark=_SEPARATORS[mark],
                 column=name,
             )
         is_header = any(isinstance(other, str) and other in self.usable for other in others)
-        raise UnknownColumnError(
+        raise ColumnError(
             "The table has no column {column!r}.",
             hint="{suggestion}",
             suggestion=nearest(name, self.usable) if is_header else self.hint(name, self.usable),
@@ -110,7 +110,7 @@ class ColumnNames:
 def check_name(name: object) -> None:
     """Reject anything but text. It is not shown, because a whole column is passed by mistake, too."""
     if not isinstance(name, str):
-        raise UnknownColumnError(
+        raise ColumnError(
             "Expected the name of a column (str), got {type}.",
             hint='Pass a name such as "patient".',
             type=type(name).__name__,
@@ -133,7 +133,7 @@ def check_columns(names: ColumnNames, id_column: str, released: Sequence[str], p
         names.check(name, wanted)
     for name in wanted:
         if wanted.count(name) > 1:
-            raise UnknownColumnError(
+            raise ColumnError(
                 "The column {column!r} is named twice. A column is the id, released or passed through, and only one "
                 "of these.",
                 hint="Name it once.",

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.errors import EstimationError, MetadataError, TableFileError, UnknownColumnError
+from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.crosstab import Crosstab, JointCounts, pooled
 from relaxdp.estimation.result import Result
@@ -129,7 +129,7 @@ def count_opened_pairs(
     for place, wanted in enumerate((column, crosstab)):
         if not any(pair[place] for pair in names):
             what = f"column {wanted!r}" if wanted else f"other column than {crosstab!r}"
-            raise UnknownColumnError(
+            raise ColumnError(
                 "A crosstab needs two released columns, and there is no {what}.",
                 hint="Pass crosstab= with the name of another released column.",
                 what=what,

@@ -73,7 +73,7 @@ def estimate(
 
     Raises:
         MetadataError: The data does not state what it holds, or has other rows than were released.
-        UnknownColumnError: The data has no such column, or several and none was named.
+        ColumnError: The data has no such column, or several and none was named.
         EstimationError: The arguments exclude each other, or there is nothing to estimate from.
 
     Example:

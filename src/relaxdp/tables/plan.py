@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from relaxdp.errors import (
     ArgumentError,
+    ColumnError,
     LedgerBusyError,
     MetadataError,
     RelaxdpError,
     ReleaseChangedError,
-    UnknownColumnError,
     VaultError,
 )
 from relaxdp.estimation.mechanism_choice import NumberRange, choose_mechanism
@@ -259,7 +259,7 @@ def plan_relaxation(vault: VaultFolder, request: Request) -> Plan:
     names = list(state.columns) if request.columns is None else list(request.columns)
     for name in names:
         if name not in state.columns:
-            raise UnknownColumnError(
+            raise ColumnError(
                 "The release {name!r} has no column {column!r}.",
                 hint="Its columns are: {listed}.",
                 name=request.name,
@@ -360,7 +360,7 @@ def _with_costs(plan: Plan) -> Plan:
 def _reject_double_names(names: Sequence[str]) -> None:
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
-        raise UnknownColumnError(
+        raise ColumnError(
             "Two columns of the output would be called {column!r}.",
             hint="Rename a column of the table first. Reports of a number are called like the column, with _report.",
             column=double,

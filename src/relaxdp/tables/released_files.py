@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.errors import EstimationError, MetadataError, TableFileError, UnknownColumnError
+from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.columns import ColumnNames, get_id_type, nearest
 from relaxdp.tables.files import BATCH_ROWS, Format, Input, list_files, released
@@ -124,7 +124,7 @@ class ReleasedFile:
             return names[0]
         if wanted is None:
             listed = ", ".join(map(repr, names[:12]))
-            raise UnknownColumnError(
+            raise ColumnError(
                 "{path!r} has several released columns ({listed}).",
                 hint="Pass column= (--column NAME).",
                 path=str(self.path),
@@ -150,14 +150,14 @@ class ReleasedFile:
     def check_kept(self, name: str) -> None:
         """Refuse what cannot make groups: a column that is not there, a released one, the ids."""
         if name in self.description.columns:
-            raise UnknownColumnError(
+            raise ColumnError(
                 "{name!r} is a released column: a group of its reports is not a group of objects. Two "
                 "released columns make a two-way table.",
                 hint="Pass the second column as crosstab= (--crosstab NAME).",
                 name=name,
             )
         if name == self.description.id_column:
-            raise UnknownColumnError(
+            raise ColumnError(
                 "{name!r} is the id column, so each individual would be a separate group.",
                 hint="Group by a pass-through column.",
                 name=name,
@@ -165,7 +165,7 @@ class ReleasedFile:
         if name not in self.table.schema.names:
             kept = set(self.table.schema.names) - {self.description.id_column, *self.description.columns}
             hint = self.table.names.hint(name, sorted(kept))
-            raise UnknownColumnError(
+            raise ColumnError(
                 "{path!r} has no pass-through column {column!r}.",
                 hint="{suggestion}",
                 suggestion=hint.strip() or "Release it with passthrough=.",
@@ -173,9 +173,9 @@ class ReleasedFile:
                 column=name,
             )
 
-    def _no_released(self, name: str, names: list[str]) -> UnknownColumnError:
+    def _no_released(self, name: str, names: list[str]) -> ColumnError:
         """Return the refusal; the names of a description are what somebody released, and may be shown."""
-        return UnknownColumnError(
+        return ColumnError(
             "{path!r} has no released column {column!r}.",
             hint="{nearest}",
             path=str(self.path),
@@ -434,7 +434,7 @@ def _open_frame(name: str, native: Any, told: FileDescription | None, wanted: li
     needed = [each for each in frame.names if each in columns or each in wanted]
     has_ids = known.id_column in frame.names
     if ids and not has_ids:
-        raise UnknownColumnError(
+        raise ColumnError(
             "{name} has no id column {column!r}, which is needed to count each individual once.",
             hint="Keep the column {column!r} in the data frame.",
             name=name,

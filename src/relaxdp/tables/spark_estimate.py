@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from relaxdp.errors import EstimationError, MetadataError, UnknownColumnError
+from relaxdp.errors import ColumnError, EstimationError, MetadataError
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.groups import Groups
 from relaxdp.estimation.result import Result
@@ -47,7 +47,7 @@ class SparkReleased:
         if wanted is None and len(names) == 1:
             return names[0]
         if wanted is None:
-            raise UnknownColumnError(
+            raise ColumnError(
                 "{path} has {columns} released columns.",
                 hint="Pass column= (--column NAME).",
                 path=self.path,
@@ -56,7 +56,7 @@ class SparkReleased:
         found = self.description.find_column(wanted)
         if found not in names:
             hint = ColumnNames.of_frame(self.frame.columns).hint(wanted, names)
-            raise UnknownColumnError(
+            raise ColumnError(
                 "{path} has no released column {column!r}.",
                 hint="{suggestion}",
                 suggestion=hint.strip(),
@@ -126,7 +126,7 @@ def _reports(files: Sequence[SparkReleased], axis: Axis, by: str | None, *, ids:
     for file, name in zip(files, axis.names, strict=True):
         for needed in (by, file.description.id_column if ids else None):
             if needed is not None and (needed not in file.frame.columns or needed in file.description.columns):
-                raise UnknownColumnError(
+                raise ColumnError(
                     "{file} has no column {column!r}.",
                     hint="Release it with passthrough=, and pass the data frame as it was released.",
                     file=file.path,

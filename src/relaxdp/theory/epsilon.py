@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-from relaxdp.errors import EpsilonError, ValuesError, without_keys
+from relaxdp.errors import EpsilonError, ValuesError, remove_keys
 
 Epsilon = Decimal | int | str | float
 
@@ -103,7 +103,7 @@ def _describe_input(written: Any) -> str:
     """Return the input in a few characters, and only if it can be a number: it may be a key in the wrong place."""
     if isinstance(written, str):
         if len(written) > 20:
-            return "a long text" if without_keys(written) != written else repr(written[:8] + "...")
+            return "a long text" if remove_keys(written) != written else repr(written[:8] + "...")
         return repr(written)
     if isinstance(written, Decimal | float | complex):
         return str(written)[:40]

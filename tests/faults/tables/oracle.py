@@ -122,7 +122,7 @@ class Lineage:
         name, found = self.names[job.name], set[str]()
         columns = job.columns or tuple(name.columns)
         if not set(columns) <= set(name.columns):
-            return {"UnknownColumnError"}
+            return {"ColumnError"}
         rows = {name.columns[each].present for each in columns}
         rows |= set() if name.clear is None else {tuple(sorted(name.clear))}
         if len(rows) > 1:

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.tables.test_source import SECRET, read, rejected
 
 import relaxdp as rx
-from relaxdp.errors import IdError, RelaxdpError, TableFileError, UnknownColumnError, ValuesError
+from relaxdp.errors import ColumnError, IdError, RelaxdpError, TableFileError, ValuesError
 from relaxdp.tables.columns import as_declared_kind, declare_values, get_id_type, nearest
 from relaxdp.tables.source import open_source
 
@@ -80,7 +80,7 @@ def test_hints_of_names() -> None:
 
 @pytest.mark.parametrize(("content", "error", "expected"), [
     ('id,a\n1,"58,5"\n', ValuesError, 58.5),
-    ("id;a\n1;58.5\n", UnknownColumnError, 58.5), ("id|a\n1|58.5\n", UnknownColumnError, 58.5),
+    ("id;a\n1;58.5\n", ColumnError, 58.5), ("id|a\n1|58.5\n", ColumnError, 58.5),
     ("id,a\n1,Müller\n", TableFileError, "Müller"),
 ])  # fmt: skip
 def test_the_hint_is_a_query_that_works(tmp_path: Path, content: str, error: type[RelaxdpError], expected: Any) -> None:
