@@ -359,7 +359,7 @@ def _pools() -> Iterator[Mistake]:
         ("of no values", "mechanism", {"name": "categorical"}, FORMULA),
         ("of an unknown encoding", "mechanism", {"name": "magic", "values": ["a", "b"]}, FORMULA),
         ("of Bloom filters", "campaign", {"name": "bloom", "options": {"bits": 8, "hashes": 1, "cohorts": 1}}, FORMULA),
-        ("of an empty range", "range", {"name": "numeric", "range": [1, 1]}, FORMULA),
+        ("of an empty range", "values", {"name": "numeric", "range": [1, 1]}, FORMULA),
         ("with prices that fall", "price", two, {"formula": "0 - 1"}),
     ]:
         yield wrong(f"a pool {name}", str(code), "pool", "new", encoding, prices)

@@ -97,7 +97,7 @@ export interface Estimate {
   target_met: boolean;
   method: "average" | "precision";
   confidence_level: number;
-  about: "objects" | "population";
+  about: "population" | "sample";
   simultaneous: boolean;
   values: number;
   levels: LevelEstimate[];
@@ -481,7 +481,7 @@ export interface SurveyEstimate {
   survey: string;
   method: "average" | "precision";
   confidence_level: number;
-  about: "objects" | "population";
+  about: "population" | "sample";
   simultaneous: boolean;
   questions: SurveyQuestion[];
   tables: TwoWay[];
@@ -512,7 +512,7 @@ export interface Target {
   half_width: number;
   confidence_level?: number;
   simultaneous?: boolean;
-  about?: "objects" | "population";
+  about?: "population" | "sample";
   method?: "average" | "precision";
 }
 
