@@ -50,10 +50,9 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.mechanisms.keyed_reports": ("ReportPath",),
     },
     "Estimates": {
-        "relaxdp.estimation.result": ("Result",),
+        "relaxdp.estimation.result": ("Result", "Groups"),
         "relaxdp.estimation.frequency": ("Frequency",),
         "relaxdp.estimation.mean": ("Mean", "PresentMean", "Variance"),
-        "relaxdp.estimation.groups": ("Groups",),
         "relaxdp.estimation.crosstab": ("Crosstab",),
         "relaxdp.estimation.compare": ("Change",),
     },

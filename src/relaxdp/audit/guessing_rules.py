@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import Law
 from relaxdp.errors import ArgumentError
-from relaxdp.estimation import special
+from relaxdp.lazy_imports import scipy
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ def chance_low(right: Any, guessed: Any, error: float) -> Floats:
     """
     right, guessed = np.asarray(right, dtype=np.float64), np.asarray(guessed, dtype=np.float64)
     # Both parameters are kept positive: without a right guess the bound is 0 by definition.
-    bound = special.betaincinv(np.maximum(right, 0.5), guessed - right + 1, error)
+    bound = scipy.special.betaincinv(np.maximum(right, 0.5), guessed - right + 1, error)
     return np.asarray(np.where(right > 0, bound, 0.0))
 
 
@@ -49,7 +49,7 @@ def epsilon_low(right: Any, guessed: Any, error: float) -> Floats:
 def promised_low(right: Any, guessed: Any, error: float) -> Floats:
     """Return nearly the same (Wilson's bound), a hundred times faster: to choose among rules, never to judge one."""
     right, guessed = np.asarray(right, dtype=np.float64), np.maximum(np.asarray(guessed, dtype=np.float64), 1)
-    share, square = right / guessed, float(special.ndtri(error)) ** 2
+    share, square = right / guessed, float(scipy.special.ndtri(error)) ** 2
     middle, reach = (
         share + square / (2 * guessed),
         np.sqrt(square * (share * (1 - share) + square / (4 * guessed)) / guessed),

@@ -16,9 +16,9 @@ from relaxdp.errors import EstimationError, MetadataError
 from relaxdp.estimation.compare import Change, describe_rows
 from relaxdp.estimation.compare import compare as compare_results
 from relaxdp.estimation.counts import Method
+from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.mean import PresentMean
 from relaxdp.estimation.result import About, Chosen, EstimateRow, Result
-from relaxdp.estimation.wave import Distribution
 from relaxdp.tables.counting import PairTally, Tally
 from relaxdp.tables.estimate import count
 from relaxdp.tables.released_files import Axis

@@ -11,8 +11,8 @@ import numpy as np
 
 from relaxdp.cli.results import clean_text, format_label
 from relaxdp.errors import EstimationError, MissingDependencyError, TableFileError
+from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.plot import draw_rows, intervals_named, plain, plot_pairs, size_of_pairs
-from relaxdp.estimation.wave import Distribution
 
 if TYPE_CHECKING:
     from relaxdp.cli.estimate import EstimateGroup, EstimateSettings

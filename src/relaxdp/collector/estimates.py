@@ -18,8 +18,8 @@ from relaxdp.collector.pairs import Kept
 from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState
 from relaxdp.estimation.counts import Counts
+from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.result import Chosen, Places, Result
-from relaxdp.estimation.wave import Distribution
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import DecodedWords, decode_words

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from relaxdp.errors import EstimationError
 from relaxdp.estimation.display import draw_line, format_html
+from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, Derived, Floats, Result, label_text
-from relaxdp.estimation.wave import Distribution
 
 
 @dataclass(frozen=True, eq=False, repr=False)

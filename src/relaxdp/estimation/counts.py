@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -13,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, on_error
-from relaxdp.estimation.frequency import Frequency, check_counts, order_counts
-from relaxdp.estimation.mean import answer
+from relaxdp.estimation.consistency import likelihood_shares
+from relaxdp.estimation.distribution import Distribution
+from relaxdp.estimation.frequency import Combined, Frequency, check_counts, order_counts
+from relaxdp.estimation.mean import Mean, PresentMean
 from relaxdp.estimation.result import Result, get_library
-from relaxdp.estimation.simplex import likelihood_shares
 from relaxdp.mechanisms.base import Measure, Mechanism
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 from relaxdp.theory.level import Level
@@ -162,7 +164,7 @@ class Counts:
         Raises:
             EstimationError: Nothing was counted, or there is no such method.
         """
-        found = answer(self._mechanism.measure, *self.weighted(method))
+        found = combine_levels(self._mechanism.measure, *self.weighted(method))
         found.set_library(self._library)
         return found
 
@@ -258,6 +260,16 @@ class Counts:
         for counts, n, epsilon in levels:
             result.add_counts(counts, epsilon=epsilon, n=n)
         return result
+
+
+def combine_levels(measure: Measure | None, parts: Sequence[Frequency], weights: Sequence[float]) -> Result:
+    """Return one estimate from the shares at each level: shares of the values, or the mean of numbers."""
+    if measure is not None and measure.absent is not None:
+        return PresentMean(parts, weights, measure)
+    if measure is not None and measure.window is not None:
+        return Distribution(parts, weights, measure)
+    shares = parts[0] if len(parts) == 1 else Combined(parts, weights)
+    return shares if measure is None else Mean(shares, *measure.weights)
 
 
 def highest_only(object_ids: Any, epsilons: Any, reports: Any) -> tuple[list[Any], list[Any]]:

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation import special
+from relaxdp.estimation.consistency import expected_shares, likelihood_shares, nearest_shares
+from relaxdp.estimation.intervals import binomial_interval, truths_interval
 from relaxdp.estimation.result import UNKNOWN, About, Derived, Floats, Result, check_about, questions_of
-from relaxdp.estimation.shrinkage import expected_shares
-from relaxdp.estimation.simplex import likelihood_shares, nearest_shares
-from relaxdp.estimation.tails import binomial_interval, truths_interval
+from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Joint
 from relaxdp.theory.epsilon import epsilon_text
 from relaxdp.theory.randomized_response import Support
@@ -95,7 +94,7 @@ class Frequency(Result):
         value = self.support.debias(distinct / self.individuals)
         # No share lies below 0 or above 1: there the noise alone says how far the estimate may have fallen.
         reach = [
-            (0.5 + special.ndtri(1 - tail) * np.sqrt(self.individuals * chance * (1 - chance)))
+            (0.5 + scipy.special.ndtri(1 - tail) * np.sqrt(self.individuals * chance * (1 - chance)))
             / (self.individuals * self._gain)
             for chance in (self._noise, self._hit)
         ]

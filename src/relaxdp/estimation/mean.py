@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation import special
 from relaxdp.estimation.frequency import Combined, Frequency
 from relaxdp.estimation.result import About, Floats, Measured, Result, check_about
-from relaxdp.estimation.wave import Distribution
+from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Measure
 
 
@@ -104,7 +103,7 @@ class PresentMean(Measured):
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
         _, low, high = self.shares.value
-        quantile = -float(special.ndtri(tail))
+        quantile = -float(scipy.special.ndtri(tail))
         step = sum(0.5 * each / (part.n * float(part.support.gain)) for each, part in self._pairs)
         if low + high <= 0:  # as far as anybody can tell there is no number of which this could be the mean
             return self._number(0), self._number(1)
@@ -152,16 +151,6 @@ def present_variance(places: Floats, there: float, noise: float, gain: float) ->
     lower, upper = noise + gain * there * (1 - places), noise + gain * there * places
     second = places**2 * lower + (1 - places) ** 2 * upper
     return np.asarray((second - (noise * (1 - 2 * places)) ** 2) / gain**2)
-
-
-def answer(measure: Measure | None, parts: Sequence[Frequency], weights: Sequence[float]) -> Result:
-    """Return what the shares at some levels say together: they themselves, or the mean that they stand for."""
-    if measure is not None and measure.absent is not None:
-        return PresentMean(parts, weights, measure)
-    if measure is not None and measure.window is not None:
-        return Distribution(parts, weights, measure)
-    shares = parts[0] if len(parts) == 1 else Combined(parts, weights)
-    return shares if measure is None else Mean(shares, *measure.weights)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

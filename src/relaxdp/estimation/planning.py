@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 from relaxdp.errors import PlanError
-from relaxdp.estimation import special
 from relaxdp.estimation.display import describe_risk, describe_short_risk, format_html, format_table
 from relaxdp.estimation.mechanism_choice import VALUE_MECHANISMS, rank_mechanisms, rank_number_mechanisms
 from relaxdp.estimation.report_variance import Spread, categorical_support, pair_spread, spread_of
@@ -512,7 +511,7 @@ class _PlannedInterval:
         exclusive = self._side.encoding is None or self._side.encoding.joint == "exclusive"
         values = self._side.values * (1 if self._other is None else self._other.values)
         questions = questions_of(values, exclusive=exclusive) if simultaneous and self._measure is None else 1
-        self._quantile = -float(special.ndtri(tail_of(confidence_level, questions)))
+        self._quantile = -float(scipy.special.ndtri(tail_of(confidence_level, questions)))
         self._share, self._about = share, about
 
     def planned_for(self, last: Decimal | None) -> Self:

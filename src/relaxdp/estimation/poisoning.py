@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation import special
-from relaxdp.estimation.counts import Counts
+from relaxdp.estimation.counts import Counts, combine_levels
 from relaxdp.estimation.frequency import Frequency, report_variance
-from relaxdp.estimation.mean import answer
+from relaxdp.estimation.intervals import truths_interval
 from relaxdp.estimation.report_pairs import (
     CHANGED,
     KINDS,
@@ -31,7 +30,7 @@ from relaxdp.estimation.report_pairs import (
 )
 from relaxdp.estimation.report_pairs import Transitions as Transitions  # noqa: PLC0414 (a public name)
 from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, questions_of, tail_of
-from relaxdp.estimation.tails import truths_interval
+from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Joint, Measure, Mechanism
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
@@ -191,9 +190,8 @@ class Integrity:
         share = news / n
         away = (both - equal * share) * (1 if KINDS[kind] == REPEATED else -1)
         spread = equal * share * (1 - share) * (1 - equal / n)
-        return KINDS[kind] == OLDER or away > -float(special.ndtri(self.false_alarms / len(self.mechanism.labels))) * (
-            spread**0.5
-        )
+        quantile = -float(scipy.special.ndtri(self.false_alarms / len(self.mechanism.labels)))
+        return KINDS[kind] == OLDER or away > quantile * spread**0.5
 
     def _pushed(self, kind: int, place: int) -> Pushed:
         return Pushed(self.mechanism.labels[place], KINDS[kind], self._excess_of(KINDS[kind], place))
@@ -437,7 +435,7 @@ class Cleaned(Result):
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at what is possible."""
-        reach = -float(special.ndtri(tail)) * self.compute_std_error(about)
+        reach = -float(scipy.special.ndtri(tail)) * self.compute_std_error(about)
         return np.asarray(self.value - reach), np.asarray(self.value + reach)
 
     def _variance(self, part: Honest, about: About) -> Any:
@@ -500,7 +498,9 @@ def among(tables: Sequence[Pairs], mechanism: Mechanism, *, stayed: bool) -> Res
                 Frequency(mechanism.labels, counts, individuals, support, table.newer.epsilon, mechanism.joint)
             )
     individuals = sum(part.individuals for part in parts)
-    return answer(mechanism.measure, parts, [part.individuals / individuals for part in parts]) if parts else None
+    if not parts:
+        return None
+    return combine_levels(mechanism.measure, parts, [part.individuals / individuals for part in parts])
 
 
 def _debiased(part: Honest) -> Floats:

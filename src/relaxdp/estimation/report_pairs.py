@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError
-from relaxdp.estimation import special
+from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import BATCH, Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.report_arrays import Packed, code_dtype, count_packed, pack_reports, packed_width
@@ -258,7 +258,7 @@ def single_look(tables: Sequence[Pairs], mechanism: Mechanism) -> float:
         for table in tables:
             for more, terms in _squares(table, mechanism):
                 distance, freedom = distance + more, freedom + terms
-        return float(special.chdtrc(freedom, distance)) if freedom else 1.0
+        return float(scipy.special.chdtrc(freedom, distance)) if freedom else 1.0
     # Hashed values share their reports in unknown ways: the rarest of all that was seen, times their number.
     least = min(_rarest(table, mechanism) for table in tables)
     return min(1.0, len(tables) * least)
@@ -328,8 +328,8 @@ def _rarest(table: Pairs, mechanism: Mechanism) -> float:
 
 
 def _two_sided(trials: NDArray[np.int64], hits: NDArray[np.int64], chance: float) -> Floats:
-    lower = np.where(hits < trials, special.bdtr(hits, np.maximum(trials, 1), chance), 1.0)
-    upper = np.where(hits > 0, special.bdtrc(hits - 1, np.maximum(trials, 1), chance), 1.0)
+    lower = np.where(hits < trials, scipy.special.bdtr(hits, np.maximum(trials, 1), chance), 1.0)
+    upper = np.where(hits > 0, scipy.special.bdtrc(hits - 1, np.maximum(trials, 1), chance), 1.0)
     return np.where(trials > 0, np.minimum(1.0, 2 * np.minimum(lower, upper)), 1.0)
 
 
@@ -386,7 +386,7 @@ def every_look(tables: Sequence[Pairs], mechanism: Mechanism, levels: Sequence[L
             else np.empty((len(KINDS), 0))
         )  # fmt: skip
         shared = np.log(_OVER_ALL if table.labels else 1.0)
-        stakes.append(stake + float(special.logsumexp([*(sides + shared), *rows.reshape(-1)])))
+        stakes.append(stake + float(scipy.special.logsumexp([*(sides + shared), *rows.reshape(-1)])))
         if table.labels:
             best = np.maximum(best, rows + stake)
     return Evidence(tuple(stakes), best)
@@ -407,4 +407,4 @@ def _capital(trials: NDArray[np.int64], hits: NDArray[np.int64], chance: float, 
     else:
         win, lose = np.log1p(-_BETS), np.log1p(_BETS * (1 / (1 - chance) - 1))
     gains = hits[:, None] * win + (trials - hits)[:, None] * lose
-    return np.asarray(special.logsumexp(gains, axis=1) - np.log(len(_BETS)))
+    return np.asarray(scipy.special.logsumexp(gains, axis=1) - np.log(len(_BETS)))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaxdp.estimation.crosstab import ProductLaw
 from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.mean import present_variance
-from relaxdp.estimation.products import ProductLaw
 from relaxdp.estimation.result import About
 from relaxdp.mechanisms.base import Measure
 from relaxdp.theory.epsilon import Epsilon, release_threshold

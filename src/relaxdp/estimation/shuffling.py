@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import PlanError
-from relaxdp.estimation import special
 from relaxdp.estimation.planning import MAX_N, Planned, Side, made_for
 from relaxdp.lazy_imports import pandas as pd
+from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.local_hash import UNEVEN, LocalHash
@@ -234,7 +234,7 @@ def _tail(trials: Floats, least: Floats) -> Floats:
     """Return the chances that so many fair coins show at least so many heads."""
     inside = (least >= 1) & (least <= trials)
     heads, tails = np.where(inside, least, 1), np.where(inside, trials - least + 1, 1)
-    return np.where(inside, special.betainc(heads, tails, 0.5), least < 1)
+    return np.where(inside, scipy.special.betainc(heads, tails, 0.5), least < 1)
 
 
 def _of_two_values(n: int, keep: float, delta: float) -> float:

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, MissingDependencyError, RapporError
-from relaxdp.estimation import special
 from relaxdp.estimation.frequency import Combined, Frequency
 from relaxdp.estimation.result import UNKNOWN, About, Result, check_about
 from relaxdp.lazy_imports import scipy
@@ -85,7 +84,7 @@ class _WordRegression:
         self.variance = bit_estimates.variance.ravel()
         self.weights = 1 / self.variance
         self.target = self.share - self.background
-        self.penalty = -float(special.ndtri(1 / (2 * len(candidates.words))))
+        self.penalty = -float(scipy.special.ndtri(1 / (2 * len(candidates.words))))
         """The value that the largest of as many scores reaches by noise alone."""
 
     def fit(self, words: Indices) -> WordFit:
@@ -379,7 +378,7 @@ def decode_words(
             shape=counts.shape,
         )
     fit = fit_word_shares(counts.estimate_bits(method), candidates)
-    words, p_value = _WordEstimates(candidates.words, fit), np.asarray(special.ndtr(-fit.score))
+    words, p_value = _WordEstimates(candidates.words, fit), np.asarray(scipy.special.ndtr(-fit.score))
     return DecodedWords(words, fit.share, p_value, counts.n_devices, fit.unlisted)
 
 
@@ -399,7 +398,7 @@ class _WordEstimates(Result):
         return np.sqrt(self.fit.variance if about == "sample" else self.fit.population_variance)
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        reach = -float(special.ndtri(tail)) * self.compute_std_error(about)
+        reach = -float(scipy.special.ndtri(tail)) * self.compute_std_error(about)
         return self.value - reach, self.value + reach
 
 
@@ -415,12 +414,12 @@ def _decode_boolean(counts: RapporCounts, method: Method) -> DecodedWords:
         raise make_no_reports_error()
     part = parts[0]
     if len(parts) == 1:
-        p_value = special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.n, float(part.support.noise))
+        p_value = scipy.special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.n, float(part.support.noise))
         p_value = np.where(part.counts == 0, 1.0, p_value)
         return DecodedWords(part, np.clip(part.value, 0, 1), np.asarray(p_value), counts.n_devices)
     weights = [float(each.n) for each in parts] if method == "average" else precisions
     shares = [weight / sum(weights) for weight in weights]
     combined = Combined(parts, shares)
     spread = sum(share**2 / each for share, each in zip(shares, precisions, strict=True))
-    p_value = special.ndtr(-combined.value / np.sqrt(spread))
+    p_value = scipy.special.ndtr(-combined.value / np.sqrt(spread))
     return DecodedWords(combined, np.clip(combined.value, 0, 1), np.asarray(p_value), counts.n_devices)

@@ -17,7 +17,6 @@ from math import exp, log, sqrt
 from pathlib import Path
 
 from relaxdp.errors import PlanError, RapporError
-from relaxdp.estimation import special
 from relaxdp.estimation.planning import DIGITS, MAX_N
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.bloom import MAX_COHORTS, BloomShape, bit_support, bloom_threshold, compute_noise
@@ -79,7 +78,7 @@ def compute_word_std_error(shape: BloomShape, *, epsilon: Epsilon, n_devices: in
 
 def compute_smallest_detectable_share(std_error: float, n_candidates: int) -> float:
     """Return the share of a word that is found with a probability of 90 %, with Holm's correction at 5 %."""
-    return -float(special.ndtri(RATE / n_candidates) + special.ndtri(1 - POWER)) * std_error
+    return -float(scipy.special.ndtri(RATE / n_candidates) + scipy.special.ndtri(1 - POWER)) * std_error
 
 
 def plan_parameters(

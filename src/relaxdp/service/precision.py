@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import sqrt
 
-from relaxdp.estimation import special
 from relaxdp.estimation.report_variance import Spread, spread_of
 from relaxdp.estimation.result import questions_of, tail_of
+from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.rappor.parameters import compute_word_std_error
@@ -35,7 +35,7 @@ class Precision:
         exclusive = encoding.joint == "exclusive"
         together = target.simultaneous and measure is None
         questions = questions_of(labels, exclusive=exclusive) if together else 1
-        self._quantile = -float(special.ndtri(tail_of(target.confidence_level, questions)))
+        self._quantile = -float(scipy.special.ndtri(tail_of(target.confidence_level, questions)))
         self._method: Method = target.method
         self._width = 1.0 if measure is None else measure.most - measure.least
         levels = [encoding.level(each) for each in epsilons]

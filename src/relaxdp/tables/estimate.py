@@ -9,8 +9,7 @@ from typing import Any, overload
 
 from relaxdp.errors import EstimationError, MetadataError, on_error
 from relaxdp.estimation.counts import Method, check_mechanism
-from relaxdp.estimation.groups import Groups
-from relaxdp.estimation.result import Result, get_library
+from relaxdp.estimation.result import Groups, Result, get_library
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.columns import check_name

@@ -16,8 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from relaxdp.errors import ColumnError, EstimationError, MetadataError
 from relaxdp.estimation.counts import Counts, Method
-from relaxdp.estimation.groups import Groups
-from relaxdp.estimation.result import Result
+from relaxdp.estimation.result import Groups, Result
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.columns import ColumnNames
 from relaxdp.tables.counting import count_reports, split

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from relaxdp.estimation.consistency import nearest_shares
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.simplex import nearest_shares
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import retention

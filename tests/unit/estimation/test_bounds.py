@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relaxdp.estimation.bounds import Bounds
-from relaxdp.estimation.places import Places
+from relaxdp.estimation.distribution_fit import Bounds, Places
 from relaxdp.mechanisms.square_wave import SquareWave
 
 RNG = np.random.default_rng(29)

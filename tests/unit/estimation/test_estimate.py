@@ -27,11 +27,10 @@ from relaxdp.errors import (
     UndeclaredValueError,
     ValuesError,
 )
+from relaxdp.estimation.consistency import expected_shares, nearest_shares
 from relaxdp.estimation.counts import highest_only
 from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Combined, Frequency
-from relaxdp.estimation.shrinkage import expected_shares
-from relaxdp.estimation.simplex import nearest_shares
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import retention

@@ -10,8 +10,8 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import EstimationError
-from relaxdp.estimation.places import Places, likeliest, smoothed
-from relaxdp.estimation.wave import Distribution
+from relaxdp.estimation.distribution import Distribution
+from relaxdp.estimation.distribution_fit import Places, likeliest, smoothed
 from relaxdp.mechanisms.square_wave import SquareWave
 
 NEAR = 0.01

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation import special
-from relaxdp.estimation.bounds import Bounds
+from relaxdp.estimation.distribution_fit import Bounds, Places, likeliest, smoothed
 from relaxdp.estimation.frequency import Combined, Frequency
-from relaxdp.estimation.places import Places, likeliest, smoothed
 from relaxdp.estimation.result import About, Floats, Measured, Result, check_about
+from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Measure
 
 _HALVINGS = 40
@@ -55,7 +54,7 @@ class PlaceMean(Measured):
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
-        quantile = -float(special.stdtrit(_freedom(self.shares.n, self.shares.n * (1 - self._keep)), tail))
+        quantile = -float(scipy.special.stdtrit(_freedom(self.shares.n, self.shares.n * (1 - self._keep)), tail))
         jump = 0.5 / (self.shares.n * self._keep)
         sides = np.array([-1.0, 1.0])
         bound = 2 * (quantile * self._error(np.linspace(-self._reach, self._reach, 65), about).max() + jump)
@@ -228,7 +227,7 @@ class Distribution(Measured):
     @property
     def _window(self) -> int:
         window = self.measure.window
-        assert window is not None  # noqa: S101 (`answer` looked)
+        assert window is not None  # noqa: S101 (`combine_levels` checks it)
         return window
 
 
@@ -288,7 +287,7 @@ class Spread(Result):
 
     def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut."""
-        reach = -float(special.stdtrit(_freedom(*self._n), tail)) * self.compute_std_error(about)
+        reach = -float(scipy.special.stdtrit(_freedom(*self._n), tail)) * self.compute_std_error(about)
         middle = self._moments[1] * self._square
         return middle - self._square / 4 - reach, middle + reach
 

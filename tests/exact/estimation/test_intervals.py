@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, poisson_binom
 
-from relaxdp.estimation import tails
-from relaxdp.estimation.tails import binomial_interval, lower_tail, truths_interval, upper_tail
+from relaxdp.estimation import intervals
+from relaxdp.estimation.intervals import binomial_interval, lower_tail, truths_interval, upper_tail
 
 CASES = [
     (50, 0, 0.9, 0.1), (50, 5, 0.6, 0.4), (50, 25, 0.98, 0.0002), (200, 3, 0.35, 0.0065), (1000, 10, 0.35, 0.0065),
@@ -73,13 +73,13 @@ def test_ends_are_where_bisection_finds_them(objects: int, hit: float, noise: fl
 
 
 def test_few_steps_find_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    right, calls = tails._tail, []
+    right, calls = intervals._tail, []
 
     def counted(*numbers: Any, at_most: bool) -> Any:
         calls.append(numbers)
         return right(*numbers, at_most=at_most)
 
-    monkeypatch.setattr(tails, "_tail", counted)
+    monkeypatch.setattr(intervals, "_tail", counted)
     truths_interval(np.arange(40_000, 60_000, 500), 100_000, 0.6, 0.4, 0.025)
     assert len(calls) <= 20  # bisection needs 122
 

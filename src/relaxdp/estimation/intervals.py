@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimation import special
+from relaxdp.lazy_imports import scipy
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ def _tail(cut: Floats, truths: Floats, n: float, hit: float, noise: float, *, at
     inside = np.clip(cut, 0.25, n - 0.25)
     x = _saddlepoint(inside, truths, others, hit, noise)
     t = np.log(x)
-    cumulant = special.xlog1py(truths, hit * (x - 1)) + special.xlog1py(others, noise * (x - 1))
+    cumulant = scipy.special.xlog1py(truths, hit * (x - 1)) + scipy.special.xlog1py(others, noise * (x - 1))
     tilted_hit, tilted_noise = hit * x / (1 - hit + hit * x), noise * x / (1 - noise + noise * x)
     curvature = truths * tilted_hit * (1 - tilted_hit) + others * tilted_noise * (1 - tilted_noise)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -51,9 +51,9 @@ def _tail(cut: Floats, truths: Floats, n: float, hit: float, noise: float, *, at
     near = np.abs(inside - mean) < 1e-4 * np.sqrt(variance)  # there 1/w - 1/u cancels; the normal tail is enough
     w = np.where(near, (inside - mean) / np.sqrt(np.maximum(variance, 1e-300)), w)
     correction = np.where(near, 0.0, correction)
-    tail = special.ndtr(w) + correction if at_most else special.ndtr(-w) - correction
+    tail = scipy.special.ndtr(w) + correction if at_most else scipy.special.ndtr(-w) - correction
     # No report supports the value, or all do: closed forms, and nothing beyond the ends.
-    none = np.exp(truths * special.log1p(-hit) + others * special.log1p(-noise))
+    none = np.exp(truths * scipy.special.log1p(-hit) + others * scipy.special.log1p(-noise))
     every = np.exp(truths * np.log(hit) + others * np.log(noise))
     if at_most:
         tail = np.where(cut < 1, none, np.where(cut > n - 1, 1 - every, tail))
@@ -83,7 +83,7 @@ def truths_interval(count: Any, n: int, hit: float, noise: float, tail: float) -
     Both tails are monotone in the number of truths, so the ends are where they cross `tail` (as real numbers, in
     0 .. objects).
 
-    Claim: the same ends as by bisection; tests/exact/estimation/test_tails.py.
+    Claim: the same ends as by bisection; tests/exact/estimation/test_intervals.py.
     """
     counts = np.asarray(count, float)
     hit = min(hit, _ALMOST)  # at a very large epsilon the number that is nearest to it is 1, and has no logarithm
@@ -104,7 +104,7 @@ def _normal_end(cut: Floats, n: int, hit: float, noise: float, tail: float) -> t
 
     It is the smaller root of (away - gain k)^2 = quantile^2 variance, with a variance that is linear in k.
     """
-    quantile, gain, silent = special.ndtri(tail), hit - noise, noise * (1 - noise)
+    quantile, gain, silent = scipy.special.ndtri(tail), hit - noise, noise * (1 - noise)
     growth, away = hit * (1 - hit) - silent, cut - n * noise
     half = gain * away + quantile**2 * growth / 2
     spread = np.maximum(half**2 - gain**2 * (away**2 - quantile**2 * n * silent), 0)
@@ -123,7 +123,9 @@ def _least_truths(
     """
 
     def missing(k: Floats) -> Floats:
-        return np.asarray(special.ndtri(tail) - special.ndtri(np.clip(chance(counts, k), 1e-300, 1 - 1e-16)))
+        return np.asarray(
+            scipy.special.ndtri(tail) - scipy.special.ndtri(np.clip(chance(counts, k), 1e-300, 1 - 1e-16))
+        )
 
     near, place, left = _NEAR * n, start, missing(start)
     step = left * deviation / gain
@@ -160,6 +162,6 @@ def binomial_interval(count: Any, n: int, tail: float) -> tuple[Floats, Floats]:
     """Return the exact (Clopper-Pearson) interval of a binomial probability."""
     counts = np.asarray(count, float)
     with np.errstate(invalid="ignore"):
-        low = np.where(counts > 0, special.betaincinv(np.maximum(counts, 1), n - counts + 1, tail), 0.0)
-        high = np.where(counts < n, special.betaincinv(counts + 1, np.maximum(n - counts, 1), 1 - tail), 1.0)
+        low = np.where(counts > 0, scipy.special.betaincinv(np.maximum(counts, 1), n - counts + 1, tail), 0.0)
+        high = np.where(counts < n, scipy.special.betaincinv(counts + 1, np.maximum(n - counts, 1), 1 - tail), 1.0)
     return low, high

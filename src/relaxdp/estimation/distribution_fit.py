@@ -1,0 +1,315 @@
+"""The distribution behind the reports of a square wave, and lower and upper bounds for shares of its bins.
+
+A number lies in a bin, and its report lies with the same probability in each place of a window, or anywhere.
+
+The likelihood of a mixture is concave, and at its maximum few bins have a share. Newton's method on those bins, each
+step a least-squares problem without negative shares, needs few steps and always knows how far the maximum is.
+
+For the bounds every place of every level gets a weight, such that a report of a number in the chosen bins weighs at
+most one on average, and any other at most nothing. Then the mean weight of all reports is an estimate that lies below
+the share of these bins, whatever the distribution is, and the interval is that of a mean (a score test). By duality,
+the best weights are those that distinguish a guess of the distribution from the nearest one with a smaller share, which
+is a least-squares problem without negative shares.
+
+The guess is a beta distribution with the estimated mean and variance. Its two numbers are all that the weights take
+from the reports. Weights that were chosen with more freedom would find chance excesses: this is what is wrong with a
+ratio of likelihoods here, whose intervals covered too rarely where all numbers were one number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaxdp.lazy_imports import scipy
+
+Floats = NDArray[np.float64]
+Bins = NDArray[np.bool_]
+
+_NEAR = 0.01
+"""How far from the maximum the logarithm of the likelihood may be: what chance does to it is a hundred times that."""
+_STEPS, _SMOOTHED = 100, 2_000
+_SAME = 1e-7
+_SMALL = 1e-9
+"""A share that is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Counts of places at some levels, and what a report of a level is: its number's window, or anything."""
+
+    counts: Floats
+    """Of shape (levels, places)."""
+    keeps: Floats
+    """The retention of each level."""
+    window: int
+
+    @property
+    def bins(self) -> int:
+        """How many bins there are."""
+        return int(self.counts.shape[1]) - self.window + 1
+
+    def chances(self, shares: Floats) -> Floats:
+        """Return the chance of each place at each level."""
+        spread = np.convolve(shares, np.ones(self.window)) / self.window
+        noise = (1 - self.keeps) * shares.sum() / self.counts.shape[1]
+        return np.asarray(self.keeps[:, None] * spread + noise[:, None])
+
+    def likelihood(self, shares: Floats) -> float:
+        """Return the logarithm of the likelihood."""
+        return float((self.counts * np.log(self.chances(shares))).sum())
+
+    def slope(self, shares: Floats) -> Floats:
+        """Return how much likelier the counts become with each share."""
+        return self.means(self.counts / self.chances(shares))
+
+    def means(self, weights: Floats) -> Floats:
+        """Return what the weights of all places at all levels come to on average, for a number in each bin."""
+        weights = weights.reshape(self.counts.shape)
+        spread = np.convolve(self.keeps @ weights, np.ones(self.window), "valid") / self.window
+        return np.asarray(spread + ((1 - self.keeps) / self.counts.shape[1]) @ weights.sum(axis=1))
+
+    def moments(self, expected: Floats | None = None) -> tuple[float, float, float]:
+        """Return the estimated mean of the bins, from the middle of all, their variance, and its standard error.
+
+        Both estimates are linear in what each report says of its bin and of the square of that, so they are unbiased
+        whatever the distribution is; the variance may come out negative. Its error is that of the reports' own spread,
+        or of the chances of all places that are `expected`.
+        """
+        places = self.counts.shape[1]
+        distances = np.arange(places) - (places - 1) / 2
+        totals = self.counts.sum(axis=1)
+        used = totals > 0
+        keeps, totals = self.keeps[used, None], totals[used, None]
+        chances = self.counts[used] / totals
+        parts = totals * keeps**2 / (totals * keeps**2).sum()
+        bins = distances / keeps
+        squares = (distances**2 - (1 - keeps) * (places**2 - 1) / 12) / keeps - (self.window**2 - 1) / 12
+        mean, second = (float((parts * chances * each).sum()) for each in (bins, squares))
+
+        def error(each: Floats) -> float:
+            """Return the squared standard error of the mean of what each place counts for."""
+            likely = chances if expected is None else expected[used]
+            spread = (likely * each**2).sum(axis=1) - (likely * each).sum(axis=1) ** 2
+            return float((parts[:, 0] ** 2 * spread / totals[:, 0]).sum())
+
+        return mean, second - mean**2 + error(bins), float(np.sqrt(error(squares - 2 * mean * bins)))
+
+    def columns(self, chosen: NDArray[np.intp]) -> Floats:
+        """Return the chances of all places at all levels, given each of some bins: (levels * places, bins)."""
+        places = np.arange(self.counts.shape[1])[:, None]
+        inside = (places >= chosen) & (places < chosen + self.window)
+        noise = (1 - self.keeps) / self.counts.shape[1]
+        whole = inside * (self.keeps / self.window)[:, None, None] + noise[:, None, None]
+        return np.asarray(whole.reshape(-1, len(chosen)))
+
+
+def likeliest(places: Places) -> tuple[Floats, float]:
+    """Return the shares of the bins that make the counts likeliest, and the logarithm of that likelihood.
+
+    Claim: no other shares are likelier by more than a hundredth in the logarithm; tests/unit/estimation/test_places.py.
+    """
+    shares = np.full(places.bins, 1 / places.bins)
+    found = places.likelihood(shares)
+    for _ in range(_STEPS):
+        slope = places.slope(shares)
+        if slope.max() - slope @ shares < _NEAR:  # it is concave: nothing is likelier by more than its slope promises
+            break
+        aim = _least_squares(places, shares, slope)
+        step, better = 1.0, -np.inf
+        while step > _SAME:
+            better = places.likelihood(shares + step * (aim - shares))
+            if better >= found:
+                break
+            step /= 2
+        if better - found < _SAME:  # expectation-maximisation never goes down, and moves where Newton's method is stuck
+            aim, step = shares * slope / (shares @ slope), 1.0
+            better = places.likelihood(aim)
+        shares, found = shares + step * (aim - shares), better
+    return shares, found
+
+
+def _least_squares(places: Places, shares: Floats, slope: Floats) -> Floats:
+    """Return where the likelihood's second-order form is largest, among bins with a share and peaks of the slope."""
+    padded = np.pad(slope, 1, constant_values=-np.inf)
+    where = np.flatnonzero((shares > _SMALL) | ((slope >= padded[:-2]) & (slope >= padded[2:])))
+    seen = places.counts.reshape(-1) > 0
+    chances = places.chances(shares).reshape(-1)[seen]
+    roots = np.sqrt(places.counts.reshape(-1)[seen])
+    matrix = roots[:, None] * places.columns(where)[seen] / chances[:, None]
+    heavy = 1e3 * np.sqrt(places.counts.sum())
+    rows, ends = np.vstack([matrix, np.full(len(where), heavy)]), np.append(2 * roots, heavy)
+    found, _ = scipy.optimize.nnls(rows, ends, maxiter=50 * len(where))
+    result = np.zeros(len(shares))
+    result[where] = found / found.sum()
+    return result
+
+
+def smoothed(places: Places) -> Floats:
+    """Return a smooth distribution (EMS): steps of expectation-maximisation, each averaged with its neighbours.
+
+    The likeliest one stands on a few bins. This one has less error where numbers are spread, and some bias.
+    """
+    shares, found = np.full(places.bins, 1 / places.bins), -np.inf
+    widths = np.ones(places.bins)
+    widths[[0, -1]] = 0.5  # a bin at an end has numbers on one side only, so it is the density that is smooth
+    for _ in range(_SMOOTHED):
+        edged = np.pad(shares * places.slope(shares) / widths, 1, mode="edge")
+        shares = widths * (edged[:-2] / 4 + edged[1:-1] / 2 + edged[2:] / 4)
+        shares /= shares.sum()
+        better = places.likelihood(shares)
+        if abs(better - found) < _NEAR:
+            break
+        found = better
+    return np.asarray(shares)
+
+
+_UNIFORM = 0.02
+"""How much of the guess is spread over all bins: a place that it holds impossible would weigh too much."""
+_COLUMNS = 128
+"""Among about so many bins the nearest distribution is looked for; weights are checked with all of them."""
+_TRIES = 7
+_FITTED = 0.9
+"""By how much the error on each side is less than what is asked for, since the guess is made from the same reports."""
+_ROUNDS, _CLOSE, _TINY = 60, 1e-6, 1e-12
+_HEAVY = 1e3
+"""The weight of what has to hold, among squares that sum to about one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """The bounds of shares of bins, by the counts of places at some levels.
+
+    Claim: each holds as often as it says, whatever the distribution is; tests/statistical/estimation/test_wave.py.
+    """
+
+    places: Places
+
+    def least(self, within: Bins, tail: float) -> float:
+        """Return what these bins have at least, apart from an error of this probability."""
+        if within.all() or not within.any():
+            return float(within.all())
+        quantile = -float(scipy.special.ndtri(_FITTED * tail)) / math.sqrt(self._n)
+        nearest = self._nearest(within, quantile)
+        weights = self.weights(within, nearest, quantile)
+        mean, square = float(self._seen @ weights), float(self._seen @ weights**2)
+        variance = max(square - mean**2, float(nearest @ weights**2 - (nearest @ weights) ** 2), 0.0)
+        low = mean - quantile * math.sqrt(variance)
+        # Few reports may show nothing of what is outside. So the variance is also that of the reports with so much
+        # moved to one bin outside, the worst, that the bound is their mean; it is found where both agree.
+        means, squares = (self.places.means(each * self._parts)[~within] for each in (weights, weights**2))
+        for _ in range(_ROUNDS):
+            moved = np.clip((mean - low) / np.maximum(mean - means, _TINY), 0, 1)
+            spread = (1 - moved) * square + moved * squares - ((1 - moved) * mean + moved * means) ** 2
+            lower = mean - quantile * math.sqrt(max(variance, float(spread.max())))
+            if lower > low - _CLOSE:
+                break
+            low = lower
+        return max(0.0, low)
+
+    def most(self, within: Bins, tail: float) -> float:
+        """Return what these bins have at most, apart from an error of this probability."""
+        return 1.0 - self.least(~within, tail)
+
+    def _nearest(self, within: Bins, far: float) -> Floats:
+        """Return the chances of all places with a smaller share of these bins, about so far from those of the guess."""
+        columns = self._columns(within)
+        whole = less = float(self.guess @ within)
+        found, distance = self._with_share(within, columns, 0.0)
+        power = 1.0
+        for _ in range(_TRIES):
+            if 0.9 * far < distance < 1.1 * far or (less == whole and distance < far):
+                break
+            # How far it is grows about like a power of how much less the share is.
+            before, nearer = (less, distance), less * (far / distance) ** (1 / power)
+            less = min(whole, nearer)
+            found, distance = self._with_share(within, columns, whole - less)
+            if less != before[0] and distance != before[1]:
+                power = float(np.clip(np.log(distance / before[1]) / np.log(less / before[0]), 1, 4))
+        return found
+
+    def _with_share(self, within: Bins, columns: Floats, share: float) -> tuple[Floats, float]:
+        """Return the chances nearest to the guess where these bins have this share, and how far away they are."""
+        roots = np.sqrt(self._guessed)
+        chosen = within[self._chosen(within)]
+        rows = [columns / roots[:, None], np.full(len(chosen), _HEAVY), _HEAVY * chosen]
+        ends = np.concatenate([roots, [_HEAVY, _HEAVY * share]])
+        shares, _ = scipy.optimize.nnls(np.vstack(rows), ends, maxiter=50 * len(chosen))
+        chances = columns @ shares
+        return chances, float(np.sqrt((((chances - self._guessed) / roots) ** 2).sum()))
+
+    def weights(self, within: Bins, nearest: Floats, quantile: float) -> Floats:
+        """Return weights of all places, by what tells two distributions apart: the best ones if the guess is right.
+
+        Claim: on average at most one for a number in these bins, and nothing for others, whatever is told apart;
+        tests/unit/estimation/test_bounds.py.
+        """
+        tells = (self._guessed - nearest) / self._guessed
+        means = self.places.means(tells * self._parts)
+        centre = float(self._guessed @ tells)
+        error = quantile * np.sqrt(max(0.0, float(self._guessed @ tells**2) - centre**2))
+        spread = float(np.ptp(means))
+        if spread == 0:
+            return np.zeros(len(tells))
+        scales = np.linspace(0.2, 1.5, 53) / spread
+        rest = (within - scales[:, None] * means).min(axis=1)
+        best = int(np.argmax(scales * (centre - error) + rest))
+        return np.asarray(scales[best] * tells + rest[best])
+
+    @cached_property
+    def _grid(self) -> NDArray[np.intp]:
+        """Bins close enough to one another to stand for all."""
+        window, bins = self.places.window, self.places.bins
+        step = max(1, min(window // 4, bins // _COLUMNS))
+        step = 1 << (step.bit_length() - 1)  # as the window is, so that windows of these bins end at those of others
+        return np.append(np.arange(0, bins - 1, step), bins - 1)
+
+    def _chosen(self, within: Bins) -> NDArray[np.intp]:
+        """Return these bins, and those at the ends of a part."""
+        ends = np.flatnonzero(np.diff(within))
+        return np.unique(np.concatenate([self._grid, ends, ends + 1]))
+
+    def _columns(self, within: Bins) -> Floats:
+        return self.places.columns(self._chosen(within)) * self._parts[:, None]
+
+    @cached_property
+    def _n(self) -> float:
+        return float(self.places.counts.sum())
+
+    @cached_property
+    def _parts(self) -> Floats:
+        """The part of its level in all reports, for each place of each level."""
+        levels = self.places.counts.sum(axis=1) / self._n
+        return np.repeat(levels, self.places.counts.shape[1])
+
+    @cached_property
+    def _seen(self) -> Floats:
+        return self.places.counts.reshape(-1) / self._n
+
+    @cached_property
+    def _guessed(self) -> Floats:
+        """The chances of all places by the guess."""
+        return np.asarray(self.places.chances(self.guess).reshape(-1) * self._parts)
+
+    @cached_property
+    def guess(self) -> Floats:
+        """The shares of the bins in a beta distribution with the estimated mean and variance."""
+        bins = self.places.bins
+        mean, variance, _ = self.places.moments()
+        within = float(np.clip((mean + (bins - 1) / 2) / (bins - 1), 0.5 / bins, 1 - 0.5 / bins))
+        most = within * (1 - within)
+        size = most / float(np.clip(variance / (bins - 1) ** 2, (0.5 / bins) ** 2, 0.95 * most)) - 1
+        edges = np.clip((np.arange(bins + 1) - 0.5) / (bins - 1), 0, 1)
+        shares = np.diff(scipy.special.betainc(within * size, (1 - within) * size, edges))
+        shares = (1 - _UNIFORM) * shares + _UNIFORM / bins
+        # Each share goes to the bins of the grid on its two sides, or else nothing on the grid would be near the guess.
+        grid, guess = self._grid, np.zeros(bins)
+        after = np.clip(np.searchsorted(grid, np.arange(bins), side="right"), 1, len(grid) - 1)
+        parts = (np.arange(bins) - grid[after - 1]) / (grid[after] - grid[after - 1])
+        np.add.at(guess, grid[after - 1], (1 - parts) * shares)
+        np.add.at(guess, grid[after], parts * shares)
+        return guess
