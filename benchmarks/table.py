@@ -30,7 +30,7 @@ os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads]))
 import pyarrow as pa, pyarrow.parquet as pq, duckdb
 pa.set_cpu_count(threads)
 import relaxdp as rx
-from relaxdp.tables import release as transaction
+from relaxdp.tables import transaction
 from relaxdp.tables.counting import count
 os.environ["XDG_STATE_HOME"] = str(Path(target).with_name("state"))
 def release(**more):

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "versions.md"
 FRAMES = (
     "tests/unit/tables/test_frames.py",
-    "tests/unit/tables/test_source.py",
+    "tests/unit/tables/test_table_source.py",
     "tests/unit/tables/test_wrong_calls.py",
 )
 SPARK = ("tests/spark/test_spark.py",)

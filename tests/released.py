@@ -13,12 +13,11 @@ import pyarrow as pa
 import relaxdp as rx
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.columns import get_id_type
 from relaxdp.tables.files import get_kind
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
-from relaxdp.tables.output import Output
-from relaxdp.tables.plain import plain
-from relaxdp.tables.plan import PlannedColumn
+from relaxdp.tables.release_output import Output
+from relaxdp.tables.release_plan import PlannedColumn
+from relaxdp.tables.table_columns import get_id_type, plain
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 

@@ -41,8 +41,8 @@ HEADS = {
 """Links from a group to the idea, the task and the proof."""
 GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
     "Vaults and tables": {
-        "relaxdp.tables.released": ("ReleasedColumn",),
-        "relaxdp.tables.check": ("Check",),
+        "relaxdp.tables.release_result": ("ReleasedColumn",),
+        "relaxdp.tables.vault_check": ("Check",),
         "relaxdp.tables.metadata": ("FileDescription",),
         "relaxdp.tables.counting": ("Tally", "PairTally"),
     },

@@ -23,7 +23,7 @@ from relaxdp.sampling.keys import Key as Key
 from relaxdp.tables.estimate import count as count
 from relaxdp.tables.estimate import description as description
 from relaxdp.tables.estimate import estimate as estimate
-from relaxdp.tables.released import Release as Release
+from relaxdp.tables.release_result import Release as Release
 from relaxdp.tables.vault import Vault as Vault
 
 __all__: list[str]

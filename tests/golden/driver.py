@@ -38,7 +38,7 @@ from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.kernel.c_library import kernel
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.folder import VaultFolder
+from relaxdp.tables.vault_folder import VaultFolder
 
 ENCODINGS = {
     "k-ary": "categorical",

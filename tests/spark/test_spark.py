@@ -23,7 +23,7 @@ from relaxdp.errors import (
     UndeclaredValueError,
 )
 from relaxdp.sampling.keys import Key
-from relaxdp.tables import spark as spark_module
+from relaxdp.tables import spark_release as spark_module
 from relaxdp.tables.snapshot import Kind, Snapshot
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")]

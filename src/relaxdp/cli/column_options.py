@@ -16,8 +16,8 @@ from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keys import is_key_text
-from relaxdp.tables.columns import declare_values
-from relaxdp.tables.source import Source
+from relaxdp.tables.table_columns import declare_values
+from relaxdp.tables.table_source import Source
 from relaxdp.theory.epsilon import Epsilon
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"

@@ -17,7 +17,7 @@ from relaxdp.cli.market_tables import credits_text, is_enough, purchases_table, 
 from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import TableFileError, on_error
 from relaxdp.market.client import MarketClient, understood
-from relaxdp.tables.staging import refuse_existing
+from relaxdp.tables.atomic_files import refuse_existing
 
 EpsilonOption = Annotated[str, typer.Option("--epsilon", help="The level to buy.", show_default=False)]
 Most = Annotated[int | None, typer.Option("--most", help="Refuse to pay more credits than these.", min=0)]

@@ -16,7 +16,7 @@ from relaxdp.cli.market_tables import receipt_table
 from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import ArgumentError, TableFileError, on_error
 from relaxdp.market.receipts import MOST_LETTERS, Receipt, SignedReceipt, check_data, read_signed, verify
-from relaxdp.tables.staging import aside, put_in_place
+from relaxdp.tables.atomic_files import aside, put_in_place
 
 _HEX = re.compile("[0-9a-fA-F]{64}")
 

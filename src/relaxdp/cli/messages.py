@@ -18,7 +18,7 @@ from relaxdp.errors import ArgumentError, RelaxdpError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from relaxdp.tables.release import Progress
+    from relaxdp.tables.transaction import Progress
 
 
 _is_quiet: ContextVar[bool] = ContextVar("relaxdp.is_quiet", default=False)

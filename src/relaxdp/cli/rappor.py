@@ -33,11 +33,11 @@ from relaxdp.rappor.parameters import (
     plan_parameters,
     plan_parameters_for_share,
 )
-from relaxdp.tables.folder import VaultFolder
 from relaxdp.tables.metadata import ColumnDescription
-from relaxdp.tables.plan import Request
-from relaxdp.tables.source import open_source
+from relaxdp.tables.release_plan import Request
+from relaxdp.tables.table_source import open_source
 from relaxdp.tables.vault import Vault
+from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import as_epsilon, epsilon_text
 
 MAX_PLOTTED = 60

@@ -14,8 +14,8 @@ from relaxdp.cli.options import DryRun, JsonOption, VaultOption
 from relaxdp.cli.results import print_json
 from relaxdp.cli.vault import locate_vault
 from relaxdp.errors import ArgumentError
-from relaxdp.tables.plan import Request
-from relaxdp.tables.source import open_source
+from relaxdp.tables.release_plan import Request
+from relaxdp.tables.table_source import open_source
 from relaxdp.tables.vault import Release, Vault
 from relaxdp.theory.epsilon import as_epsilon
 

@@ -13,9 +13,9 @@ from relaxdp.cli.messages import add_verbosity, print_done
 from relaxdp.cli.options import CsvOption, JsonOption, VaultOption
 from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_json, print_result
 from relaxdp.errors import ArgumentError
-from relaxdp.tables.folder import VaultFolder, find_vault
-from relaxdp.tables.outlook import get_mechanism_name
+from relaxdp.tables.release_plan import get_mechanism_name
 from relaxdp.tables.vault import Vault
+from relaxdp.tables.vault_folder import VaultFolder, find_vault
 from relaxdp.theory.epsilon import epsilon_text
 
 

@@ -14,7 +14,7 @@ from relaxdp.device.address import Server, check_campaign_id
 from relaxdp.device.client import Client
 from relaxdp.errors import ServerAnswerError, TableFileError, TokenError, on_error
 from relaxdp.sampling.private_file import PrivateFileError, read_private
-from relaxdp.tables.staging import aside, put_in_place
+from relaxdp.tables.atomic_files import aside, put_in_place
 
 VARIABLE = "RELAXDP_TOKEN"
 _CAMPAIGNS, _SURVEYS = "/v1/campaigns", "/v1/surveys"

@@ -19,11 +19,11 @@ from typing import NoReturn
 import pyarrow as pa
 
 from relaxdp.errors import DeliveryError, ServerAnswerError, TableFileError, on_error
+from relaxdp.tables.atomic_files import aside, put_in_place, temporary_folder
 from relaxdp.tables.files import Format, Kind
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.output import Output
+from relaxdp.tables.release_output import Output
 from relaxdp.tables.released_files import ReleasedFile, open_all
-from relaxdp.tables.staging import aside, put_in_place, temporary_folder
 
 
 @contextmanager

@@ -33,10 +33,10 @@ from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import CHUNK
-from relaxdp.tables.columns import get_id_type
 from relaxdp.tables.files import Format, Input
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
-from relaxdp.tables.sorting import IdOrder, NotAscendingError
+from relaxdp.tables.table_columns import get_id_type
+from relaxdp.tables.table_source import IdOrder, NotAscendingError
 from relaxdp.theory.epsilon import Epsilon, epsilon_text
 from relaxdp.theory.level import Level
 

@@ -25,7 +25,7 @@ from relaxdp.sampling.keyed_stream import CHUNK, PathName
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.files import BATCH_ROWS, Input
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, parquet_metadata, parquet_writer
-from relaxdp.tables.plain import plain
+from relaxdp.tables.table_columns import plain
 from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import NOISE
 

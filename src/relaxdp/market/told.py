@@ -14,7 +14,7 @@ from relaxdp.market.goods import read_file
 from relaxdp.market.purchases import Purchase
 from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.metadata import typed
-from relaxdp.tables.plain import plain
+from relaxdp.tables.table_columns import plain
 
 MOST_READ = 5_000_000
 """A file of more objects is counted where it was downloaded to, not while others wait for the service."""

@@ -24,7 +24,7 @@ from relaxdp.errors import (
 )
 from relaxdp.service.limits import MOST_DRAINED, announced, broken_off, too_large
 from relaxdp.storage.database import unacknowledged
-from relaxdp.tables.staging import temporary_folder
+from relaxdp.tables.atomic_files import temporary_folder
 
 
 @contextmanager

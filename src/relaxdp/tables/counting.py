@@ -26,9 +26,9 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.report_arrays import Codes, code_dtype
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import Words
+from relaxdp.tables.duckdb_queries import open_database
 from relaxdp.tables.files import BATCH_ROWS, Format
 from relaxdp.tables.released_files import Axis, ReleasedFile, axis_of, check_pair, check_rows, comparable_type, open_all
-from relaxdp.tables.sorting import open_database
 from relaxdp.theory.epsilon import epsilon_text
 from relaxdp.theory.level import retention
 

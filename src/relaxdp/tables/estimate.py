@@ -12,13 +12,13 @@ from relaxdp.estimation.counts import Method, check_mechanism
 from relaxdp.estimation.result import Groups, Result, get_library
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.columns import check_name
 from relaxdp.tables.counting import PairTally, Tally, count_opened, count_opened_pairs, count_pairs
 from relaxdp.tables.counting import count as count_files
+from relaxdp.tables.data_frames import as_text, by_text
 from relaxdp.tables.files import fetch_file
-from relaxdp.tables.frames import as_text, by_text
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, description_of, vouched
 from relaxdp.tables.released_files import open_frames
+from relaxdp.tables.table_columns import check_name
 from relaxdp.theory.epsilon import Epsilon
 
 FileName = str | os.PathLike[str]
@@ -236,7 +236,7 @@ def description(source: Any) -> FileDescription:
 
 def _unwrap(source: Any) -> Any:
     """Return the file or frame of a `Release`."""
-    from relaxdp.tables.released import Release  # noqa: PLC0415 (only what releases something needs it)
+    from relaxdp.tables.release_result import Release  # noqa: PLC0415 (only what releases something needs it)
 
     if not isinstance(source, Release):
         return source

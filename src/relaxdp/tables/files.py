@@ -25,9 +25,9 @@ import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import MetadataError, RelaxdpError, TableFileError
 from relaxdp.lazy_imports import LazyModule
-from relaxdp.tables.columns import ColumnNames, suggest_read_csv
+from relaxdp.tables.atomic_files import temporary_folder
 from relaxdp.tables.metadata import FileDescription, description_in
-from relaxdp.tables.staging import temporary_folder
+from relaxdp.tables.table_columns import ColumnNames, suggest_read_csv
 
 BATCH_ROWS = 1 << 18
 _FETCHED_BYTES = 1 << 20

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.tables.columns import ColumnNames, get_id_type, nearest
+from relaxdp.tables.data_frames import Frame
 from relaxdp.tables.files import BATCH_ROWS, Format, Input, list_files, released
-from relaxdp.tables.frames import Frame
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, check_given, description_of, said_by
+from relaxdp.tables.table_columns import ColumnNames, get_id_type, nearest
 from relaxdp.theory.epsilon import epsilon_text
 
 Parts = Sequence[tuple[FileDescription, int]]

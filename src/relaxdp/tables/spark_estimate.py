@@ -18,11 +18,11 @@ from relaxdp.errors import ColumnError, EstimationError, MetadataError
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.result import Groups, Result
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.tables.columns import ColumnNames
 from relaxdp.tables.counting import count_reports, split
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, check_given, described_columns
 from relaxdp.tables.released_files import Axis, axis_of, rows_changed
-from relaxdp.tables.spark_types import quoted, spark_errors
+from relaxdp.tables.spark_release import quoted, spark_errors
+from relaxdp.tables.table_columns import ColumnNames
 
 MOST_GROUPS = 1_000
 # What a worker says of one group at one level: how many objects, how many support each value, and why not.

@@ -16,16 +16,14 @@ from relaxdp.estimation.display import describe_risk, describe_short_risk, forma
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Adopted, Created, Event, as_budget
-from relaxdp.tables.backup import back_up
-from relaxdp.tables.check import Check, check_vault
-from relaxdp.tables.folder import VaultFolder, adopt_stamp, find_vault
-from relaxdp.tables.frames import as_text
-from relaxdp.tables.outlook import get_mechanism_name
-from relaxdp.tables.output import FileSink, MemorySink
-from relaxdp.tables.plan import Request, plan_relaxation, plan_release
-from relaxdp.tables.release import LocalStager, Progress, run_plan
-from relaxdp.tables.released import Release, make_frame
-from relaxdp.tables.source import Source, open_source
+from relaxdp.tables.data_frames import as_text
+from relaxdp.tables.release_output import FileSink, MemorySink
+from relaxdp.tables.release_plan import Request, get_mechanism_name, plan_relaxation, plan_release
+from relaxdp.tables.release_result import Release, make_frame
+from relaxdp.tables.table_source import Source, open_source
+from relaxdp.tables.transaction import LocalStager, Progress, run_plan
+from relaxdp.tables.vault_check import Check, check_vault
+from relaxdp.tables.vault_folder import VaultFolder, adopt_stamp, back_up, find_vault
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
 
 __all__ = ["Check", "Release", "Vault", "find_vault"]
@@ -180,7 +178,7 @@ class Vault:
         return self._report(Release.from_outcome(done, sink, source))
 
     def _release_spark(self, data: Any, request: Request, output: Any) -> Release:
-        from relaxdp.tables.spark import SparkSource, SparkStager  # noqa: PLC0415 (Spark may be missing)
+        from relaxdp.tables.spark_release import SparkSource, SparkStager  # noqa: PLC0415 (Spark may be missing)
 
         if output is not None:
             raise ArgumentError(

@@ -21,7 +21,7 @@ from relaxdp.estimation.planning import compute_max_margin
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ColumnDescription
-from relaxdp.tables.outlook import NEXT_TO_NOTHING, compute_margin
+from relaxdp.tables.release_plan import NEXT_TO_NOTHING, compute_margin
 
 KEY = Key.from_bytes(bytes(range(32)))
 EVENTS = count(1)

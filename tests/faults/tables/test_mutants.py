@@ -16,10 +16,10 @@ from tests.faults.tables.test_histories import Histories, explore
 from tests.faults.tables.world import World
 
 from relaxdp.ledger import ledger_rules
-from relaxdp.tables import release, vault
-from relaxdp.tables.folder import VaultFolder, list_snapshots
-from relaxdp.tables.plan import SealedColumn, Staged
+from relaxdp.tables import transaction, vault
+from relaxdp.tables.release_plan import SealedColumn, Staged
 from relaxdp.tables.snapshot import snapshot_path
+from relaxdp.tables.vault_folder import VaultFolder, list_snapshots
 
 ROWS = tuple(make_person(each) for each in range(40))
 FIRST = Job("release", "n1", "2", ("a", "b"), ROWS[:38], ("g",), accept=True)
@@ -30,19 +30,19 @@ OTHER = tuple(replace(row, a="x" if row.a == "y" else "y") if row.person in (0, 
 def charge_before_stage(plan: Any, open_stager: Any) -> Any:
     with plan.vault.staging(plan.account), open_stager() as stager:
         unknown = Staged(0, tuple(SealedColumn("", 0, 0, 0, 0) for _ in plan.columns), None)
-        account = release._charge(plan, unknown, stager)
-        staged = release._stage(plan, stager)
+        account = transaction._charge(plan, unknown, stager)
+        staged = transaction._stage(plan, stager)
         stager.publish()
-    return release.Outcome(plan, staged, account)
+    return transaction.Outcome(plan, staged, account)
 
 
 def publish_before_charge(plan: Any, open_stager: Any) -> Any:
     with plan.vault.staging(plan.account), open_stager() as stager:
-        staged = release._stage(plan, stager)
+        staged = transaction._stage(plan, stager)
         stager.publish()
-        account = release._charge(plan, staged, stager)
+        account = transaction._charge(plan, staged, stager)
         plan.vault.remove_snapshots(plan.account, account)
-    return release.Outcome(plan, staged, account)
+    return transaction.Outcome(plan, staged, account)
 
 
 def forget_rows(seal: Any, rows: Any, *, is_last: bool = False) -> None:
@@ -52,7 +52,7 @@ def forget_rows(seal: Any, rows: Any, *, is_last: bool = False) -> None:
 def compare_if_paid(seal: Any, rows: Any, chunk: bytes) -> None:
     seal._keep_left(seal.comparison.add(rows))
     if seal.comparison.changes.changed and seal._column.cost:
-        release.reject_changed(seal._plan.request.name, seal._column.column)
+        transaction.reject_changed(seal._plan.request.name, seal._column.column)
     seal.part.write(chunk)
     seal._rows += len(rows)
 
@@ -95,7 +95,7 @@ def race_slowly(step: str, jobs: list[Job]) -> Callable[[World], None]:
     """Two operations, of which the first waits after a step until the second has ended."""
 
     def run(world: World) -> None:
-        owner: Any = release if step == "_stage" else vault
+        owner: Any = transaction if step == "_stage" else vault
         real = getattr(owner, step)
 
         def wait(*arguments: Any) -> Any:
@@ -125,10 +125,10 @@ class Mutant:
 MUTANTS = [
     Mutant(vault, "run_plan", charge_before_stage, release_changed_table, "a rejected operation was charged"),
     Mutant(vault, "run_plan", publish_before_charge, crash_everywhere, "reports left that were never paid for"),
-    Mutant(release._ColumnSeal, "_keep_left", forget_rows, return_changed, "RowsChangedError"),
-    Mutant(release._ColumnSeal, "add", compare_if_paid, release_changed_table, "RowsChangedError"),
+    Mutant(transaction._ColumnSeal, "_keep_left", forget_rows, return_changed, "RowsChangedError"),
+    Mutant(transaction._ColumnSeal, "add", compare_if_paid, release_changed_table, "RowsChangedError"),
     Mutant(
-        release, "charge_release", swap_without_compare,
+        transaction, "charge_release", swap_without_compare,
         race_slowly("_stage", [replace(FIRST, epsilon="4", rows=ROWS), replace(FIRST, epsilon="3", rows=OTHER[1:])]),
         "carried out that must be rejected",
     ),

@@ -23,8 +23,8 @@ from tests.faults.tables.steps import Child, Steps, crash
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.events import BudgetRaised, Created, Released, Retired
 from relaxdp.sampling.keys import Key
-from relaxdp.tables.folder import VaultFolder
 from relaxdp.tables.vault import Vault
+from relaxdp.tables.vault_folder import VaultFolder
 
 NO_FAULT = Steps(0, crash)
 

@@ -30,7 +30,7 @@ from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.counting import count, count_pairs
 from relaxdp.tables.files import get_kind, get_sidecar
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
-from relaxdp.tables.output import Output
+from relaxdp.tables.release_output import Output
 from relaxdp.theory.epsilon import as_epsilon
 
 KEY = Key.from_bytes(bytes(range(32)))

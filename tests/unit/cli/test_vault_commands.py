@@ -21,7 +21,7 @@ import relaxdp as rx
 from relaxdp.cli import release as release_command
 from relaxdp.cli.column_options import declare_columns
 from relaxdp.errors import OldVaultError, RelaxdpError, VaultError
-from relaxdp.tables.folder import VaultFolder
+from relaxdp.tables.vault_folder import VaultFolder
 
 ROWS = 3000
 VALUES = ["flu", "covid", "none"]

@@ -158,7 +158,7 @@ def test_a_full_disk_is_one_error(place: Path, name: str) -> None:
     script = (
         "import resource, sys\n"
         "import relaxdp as rx\n"
-        "import relaxdp.tables.output as output\n"
+        "import relaxdp.tables.release_output as output\n"
         "start = output.Output.__init__\n"
         "def limited(*arguments):\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))\n"

@@ -25,7 +25,7 @@ from relaxdp.tables.counting import PairTally, count, count_pairs
 from relaxdp.tables.estimate import estimate_frames
 from relaxdp.tables.files import get_kind, get_sidecar
 from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription
-from relaxdp.tables.output import Output
+from relaxdp.tables.release_output import Output
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 LISTS: dict[str, list[Any]] = {

@@ -22,7 +22,7 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import OldVaultError, VaultError
 from relaxdp.mechanisms.base import Truths
-from relaxdp.tables import release as transaction
+from relaxdp.tables import transaction
 from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.snapshot import Comparison, Kind, Rows
 
@@ -111,7 +111,7 @@ def test_retiring_removes_what_a_kill_left(vault: rx.Vault) -> None:
     pa_parquet.write_table(table, "in.parquet")
     release(vault, table)
     program = (
-        "import os, relaxdp as rx; from relaxdp.tables import release as transaction\n"
+        "import os, relaxdp as rx; from relaxdp.tables import transaction\n"
         "transaction._charge = lambda *_: os._exit(9)\n"
         f"rx.Vault('study.vault').release('in.parquet', {{'answer': {VALUES!r}}}, id='id', epsilon=2, name='answers')\n"
     )

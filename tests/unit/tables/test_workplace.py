@@ -15,8 +15,8 @@ from tests.patience import PATIENCE
 
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.service.transfer import workplace
-from relaxdp.tables import staging as temporary
-from relaxdp.tables.staging import aside, passing_folder
+from relaxdp.tables import atomic_files as temporary
+from relaxdp.tables.atomic_files import aside, passing_folder
 
 DIGEST = "0123456789abcdef" * 4
 

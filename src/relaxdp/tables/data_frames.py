@@ -17,9 +17,9 @@ from relaxdp.errors import ColumnError, RelaxdpError
 from relaxdp.lazy_imports import duckdb, pandas, polars
 from relaxdp.lazy_imports import narwhals as nw
 from relaxdp.sampling.canonical_encoding import get_value_kind, is_missing
-from relaxdp.tables.columns import ColumnNames
 from relaxdp.tables.interrupts import is_interrupt
 from relaxdp.tables.metadata import FileDescription, description_in, said_by
+from relaxdp.tables.table_columns import ColumnNames
 
 _HINT = "Pass a pandas, polars or pyarrow frame, a DuckDB relation, or an object with __arrow_c_stream__."
 

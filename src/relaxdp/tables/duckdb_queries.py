@@ -5,7 +5,7 @@ The result is kept in a private file and read like any other table: a query that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from relaxdp.errors import QueryError
+from relaxdp.errors import QueryError, RelaxdpError, TableFileError
 from relaxdp.lazy_imports import duckdb
-from relaxdp.tables.columns import suggest_read_csv
-from relaxdp.tables.files import BATCH_ROWS, Format, get_kind, list_files
-from relaxdp.tables.frames import select_column, write_uuids
+from relaxdp.tables.atomic_files import temporary_folder
+from relaxdp.tables.data_frames import select_column, write_uuids
+from relaxdp.tables.files import BATCH_ROWS, Format, Input, get_kind, list_files
 from relaxdp.tables.interrupts import interruptible, is_interrupt
-from relaxdp.tables.sorting import MEMORY, quote_text
-from relaxdp.tables.staging import temporary_folder
+from relaxdp.tables.table_columns import get_storage, plain, plain_type, suggest_read_csv
 
+MEMORY = "600MB"
 _EXAMPLE = "SELECT patient, diagnosis FROM input"
 _KINDS = (
     "Parser",
@@ -173,3 +173,116 @@ def _replace_error(error: Exception) -> QueryError:
         "columns of a CSV file as text, write FROM read_csv(getvariable('input'), all_varchar=true).",
         kind=kind,
     )
+
+
+@contextmanager
+def open_database(
+    memory: str, failed: RelaxdpError, *, full: RelaxdpError | None = None, threads: int | None = None
+) -> Iterator[Any]:
+    """Open DuckDB in memory, with a private folder for rows that do not fit there.
+
+    Its messages may quote a row: `failed` is raised in their place, or `full` where memory or disk did not suffice.
+    """
+    problem = None
+    with temporary_folder() as folder:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": memory,
+            "temp_directory": str(folder),
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "python_enable_replacements": False,
+        }
+        if threads is not None:
+            settings["threads"] = threads
+        with duckdb.connect(":memory:", config=settings) as connection, interruptible(connection):
+            try:
+                # A bar would be drawn into what a program reads. A notebook without ipywidgets rejects the setting.
+                with suppress(duckdb.InvalidInputException):
+                    connection.execute("SET enable_progress_bar = false")
+                yield connection
+            except duckdb.InterruptException:
+                raise
+            except duckdb.Error as error:
+                problem = full if full is not None and isinstance(error, duckdb.OutOfMemoryException) else failed
+    if problem is not None:
+        try:
+            raise problem from None
+        finally:
+            problem.__context__ = None  # DuckDB's own error, which the caller's block is still handling
+
+
+def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads: int | None = None) -> Generator[Any]:
+    """Return the rows of some columns in id order, sorted by DuckDB."""
+    wanted = list(dict.fromkeys(columns))
+    table.check_files(wanted)
+    failed = TableFileError(
+        "{table!r} could not be sorted by its ids.",
+        hint="Check that the file is complete, and that the disk has room for another copy of it.",
+        table=str(table.path),
+    )
+    with open_database(MEMORY, failed, threads=threads) as connection:
+        relation = _relation(connection, table, wanted)
+        query = f"SELECT * FROM {relation} ORDER BY c{wanted.index(id_column)}"  # noqa: S608 (quoted names)
+        reader = connection.sql(query).to_arrow_reader(BATCH_ROWS)
+        while (batch := _read_next(reader, failed)) is not None:
+            yield _restore_types(batch.rename_columns(wanted), table.schema)
+
+
+def _read_next(reader: Any, failed: RelaxdpError) -> Any | None:
+    """Return the next batch, None after the last. Arrow passes an error of DuckDB on as its own, with a row in it."""
+    try:
+        return next(reader, None)
+    except (OSError, pa.ArrowException) as problem:
+        if is_interrupt(problem):
+            raise
+    raise failed
+
+
+def _relation(connection: Any, table: Input, columns: list[str]) -> str:
+    """Return SQL for these columns under the names c0, c1, ...: DuckDB does not tell names by case.
+
+    It also reads some characters of a path as a pattern, and folders like `diagnosis=flu` as a column.
+    """
+    files = [str(file) for file in list_files(table.path)]
+    folded = [name.casefold() for name in table.schema.names]
+    kinds = [table.schema.field(name).type for name in columns]
+    extended = any(isinstance(kind, pa.BaseExtensionType) for kind in kinds)
+    readable = not extended and len(set(folded)) == len(folded) and not set("*?[{") & set("".join(files))
+    if table.format is Format.PARQUET and readable:
+        names = ", ".join(f"{_quote_name(name)} AS c{place}" for place, name in enumerate(columns))
+        listed = ", ".join(map(quote_text, files))
+        return f"(SELECT {names} FROM read_parquet([{listed}], hive_partitioning = false))"  # noqa: S608
+    # Plain, because DuckDB takes the numbers of some dictionaries for the values.
+    kinds = [plain_type(kind) for kind in kinds]
+    schema = pa.schema([(f"c{place}", getattr(kind, "storage_type", kind)) for place, kind in enumerate(kinds)])
+    batches = (
+        pa.RecordBatch.from_arrays([get_storage(plain(column)) for column in each.columns], schema=schema)
+        for each in _select(table, columns)
+    )
+    connection.register("relaxdp_input", pa.RecordBatchReader.from_batches(schema, batches))
+    return "relaxdp_input"
+
+
+def _restore_types(batch: Any, schema: Any) -> Any:
+    """Return columns of extended types as what they were: DuckDB would make text of a UUID, which is another id."""
+    for place, name in enumerate(batch.schema.names):
+        kind = plain_type(schema.field(name).type)
+        if isinstance(kind, pa.BaseExtensionType):
+            storage = batch.column(place).cast(kind.storage_type)
+            batch = batch.set_column(place, name, pa.ExtensionArray.from_storage(kind, storage))
+    return batch
+
+
+def _select(table: Input, columns: list[str]) -> Generator[Any]:
+    for batch in table.batches(columns):
+        yield batch.select(columns)
+
+
+def _quote_name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Return text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"

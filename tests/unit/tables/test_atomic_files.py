@@ -13,8 +13,8 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import TableFileError
-from relaxdp.tables import output
-from relaxdp.tables.staging import aside, put_in_place
+from relaxdp.tables import release_output
+from relaxdp.tables.atomic_files import aside, put_in_place
 
 EXCHANGED = "while it was written"
 
@@ -140,7 +140,7 @@ def test_a_release_states_that_it_is_charged(tmp_path: Path, ours: Path, monkeyp
         put_in_place(place, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(output, "put_in_place", exchanged)
+        patch.setattr(release_output, "put_in_place", exchanged)
         with refused(TableFileError, says=EXCHANGED) as caught:
             release()
     assert caught.value.consequence == "It is charged, and was not handed over. The same call again costs nothing."

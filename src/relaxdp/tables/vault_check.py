@@ -13,13 +13,12 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.account import Account, ColumnState
-from relaxdp.tables.folder import VaultFolder
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
-from relaxdp.tables.output import spell_reports
-from relaxdp.tables.plan import PlannedColumn
+from relaxdp.tables.release_output import spell_reports
+from relaxdp.tables.release_plan import PlannedColumn
 from relaxdp.tables.snapshot import Kind, Snapshot, join_ids, normalize_ids, read_id_type, restore_ids, same_type
-from relaxdp.tables.sorting import NotAscendingError
-from relaxdp.tables.source import open_source
+from relaxdp.tables.table_source import NotAscendingError, open_source
+from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import epsilon_text
 
 

@@ -12,7 +12,7 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import ColumnError
-from relaxdp.tables.plain import plain, plain_type
+from relaxdp.tables.table_columns import plain, plain_type
 
 NOTE = "secret-note"
 IDS = {"in order": [1, 2, 3], "in another order": [3, 1, 2]}

@@ -16,10 +16,10 @@ from relaxdp.estimation.display import describe_risk, describe_short_risk, forma
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import add_amounts, subtract_amounts
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.tables.frames import convert_table, make_template
+from relaxdp.tables.data_frames import convert_table, make_template
 from relaxdp.tables.metadata import FileDescription, describe
-from relaxdp.tables.outlook import compute_margin, get_mechanism_name
-from relaxdp.tables.release import Outcome
+from relaxdp.tables.release_plan import compute_margin, get_mechanism_name
+from relaxdp.tables.transaction import Outcome
 from relaxdp.theory.epsilon import epsilon_text
 
 _WHOLE = 100

@@ -31,9 +31,7 @@ from relaxdp.errors import (
 from relaxdp.ledger.account import Account, ColumnState
 from relaxdp.ledger.ledger_rules import charge_release
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.outlook import reject_worthless
-from relaxdp.tables.plain import plain, plain_batch
-from relaxdp.tables.plan import Plan, PlannedColumn, SealedColumn, Staged, noticing_changes
+from relaxdp.tables.release_plan import Plan, PlannedColumn, SealedColumn, Staged, noticing_changes, reject_worthless
 from relaxdp.tables.snapshot import (
     Comparison,
     Kind,
@@ -47,8 +45,8 @@ from relaxdp.tables.snapshot import (
     restore_ids,
     same_type,
 )
-from relaxdp.tables.sorting import NotAscendingError, cut_batches
-from relaxdp.tables.source import Source
+from relaxdp.tables.table_columns import plain, plain_batch
+from relaxdp.tables.table_source import NotAscendingError, Source, cut_batches
 
 Progress = Callable[[int, int | None], None]
 

@@ -6,8 +6,11 @@ others are sorted, a data frame in memory and a file by DuckDB with a limit on m
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError, ColumnError, IdError, MetadataError
-from relaxdp.tables.columns import ColumnNames
+from relaxdp.tables.data_frames import Frame
+from relaxdp.tables.duckdb_queries import run_query, sorted_batches
 from relaxdp.tables.files import (
     BATCH_ROWS,
     Format,
@@ -31,11 +35,8 @@ from relaxdp.tables.files import (
     is_file,
     read_description,
 )
-from relaxdp.tables.frames import Frame
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.plain import plain
-from relaxdp.tables.query import run_query
-from relaxdp.tables.sorting import IdOrder, NotAscendingError, get_storage, read_ahead, sorted_batches
+from relaxdp.tables.table_columns import ColumnNames, get_storage, plain
 
 
 class Source(ABC):
@@ -283,3 +284,104 @@ def _split(table: pa.Table, order: NDArray[np.int64] | None) -> Iterator[Any]:
     table = table.combine_chunks()
     for first in range(0, len(order), BATCH_ROWS):
         yield from table.take(order[first : first + BATCH_ROWS]).combine_chunks().to_batches()
+
+
+_AHEAD = 3
+
+
+class NotAscendingError(Exception):
+    """The input is not sorted by id; it has to be read again through a sort."""
+
+
+def repeated_id() -> IdError:
+    """Return the error about rows that do not ascend even after a sort."""
+    return IdError(
+        "An id occurs in two rows. Two people under one id would show whether their answers are equal.",
+        hint="Release one row per individual. If this is not the column of the ids, name that one.",
+    )
+
+
+class IdOrder:
+    """Checks, batch after batch, that ids ascend; in a sorted table they do, unless one is repeated."""
+
+    def __init__(self, is_sorted: bool = False) -> None:
+        self._last: Any = None
+        self._is_sorted = is_sorted
+        self._rows = 0
+
+    def check(self, ids: Any) -> None:
+        """Raise `NotAscendingError`, or in a sorted table `repeated_id`, for an id not larger than the one before."""
+        if not len(ids):
+            return
+        if ids.null_count:
+            row = self._rows + pc.index(pc.is_null(ids), True).as_py() + 1
+            raise IdError("The id is missing.", hint="Remove the row, or fill in the id.", row=row)
+        ids = get_storage(ids)  # UUIDs are ordered by their bytes
+        first = ids[0]
+        try:
+            rises = self._last is None or pc.less(self._last, first).as_py()
+            ascending = rises and pc.all(pc.less(ids[:-1], ids[1:]), min_count=0).as_py()
+        except pa.ArrowException:
+            raise IdError("The ids cannot be ordered.", hint="Use whole numbers, text or UUIDs.") from None
+        if not ascending:
+            raise repeated_id() if self._is_sorted else NotAscendingError
+        self._last, self._rows = ids[len(ids) - 1], self._rows + len(ids)
+
+    def find_repeated(self, ids: Any) -> Any:
+        """Return the first of sorted ids that is equal to the one before."""
+        before = (
+            ids[:-1] if self._last is None else pa.concat_arrays([pa.array([self._last.as_py()], ids.type), ids[:-1]])
+        )
+        return ids[len(ids) - len(before) + pc.index(pc.equal(before, ids[-len(before) :]), True).as_py()]
+
+
+def cut_batches(batches: Iterable[Any], rows: int = BATCH_ROWS) -> Iterator[Any]:
+    """Return the same rows in batches of a fixed number of rows; only the last one is smaller.
+
+    Batches of a text file end where a block of text ends, so that their lengths depend on true values. Row groups of
+    released files and chunks of snapshots must not.
+    """
+    waiting: list[Any] = []
+    count = 0
+    for batch in batches:
+        while batch.num_rows:
+            part = batch.slice(0, rows - count)
+            batch, count = batch.slice(part.num_rows), count + part.num_rows  # noqa: PLW2901 (the rest of it)
+            waiting.append(part)
+            if count == rows:
+                yield _join_batches(waiting)
+                waiting, count = [], 0
+    if waiting:
+        yield _join_batches(waiting)
+
+
+def _join_batches(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    columns = [
+        pa.concat_arrays([_decode(part.column(place)) for part in parts]) for place in range(parts[0].num_columns)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=parts[0].schema.names)
+
+
+def _decode(column: Any) -> Any:
+    """Return a column without a dictionary: two parts may have different ones."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def read_ahead(batches: Generator[Any]) -> Generator[Any]:
+    """Return the batches, read by a separate thread where there is more than one core, a few ahead.
+
+    Otherwise the thread that writes would read in between, and a second core would wait for it.
+    """
+    if os.cpu_count() == 1:
+        yield from batches
+        return
+    with ThreadPoolExecutor(1) as reader, closing(batches):
+        try:
+            read = deque(reader.submit(next, batches, None) for _ in range(_AHEAD))
+            while (batch := read.popleft().result()) is not None:
+                read.append(reader.submit(next, batches, None))
+                yield batch
+        finally:
+            reader.shutdown(cancel_futures=True)  # so that nothing reads while it is closed

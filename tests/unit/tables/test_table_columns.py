@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.tables.test_source import SECRET, read, rejected
+from tests.unit.tables.test_table_source import SECRET, read, rejected
 
 import relaxdp as rx
 from relaxdp.errors import ColumnError, IdError, RelaxdpError, TableFileError, ValuesError
-from relaxdp.tables.columns import as_declared_kind, declare_values, get_id_type, nearest
-from relaxdp.tables.source import open_source
+from relaxdp.tables.table_columns import as_declared_kind, declare_values, get_id_type, nearest
+from relaxdp.tables.table_source import open_source
 
 DAY = datetime.date(2026, 1, 31)
 

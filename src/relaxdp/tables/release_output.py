@@ -16,9 +16,9 @@ import pyarrow.ipc as pa_ipc
 
 from relaxdp.errors import RelaxdpError, TableFileError
 from relaxdp.mechanisms.report_arrays import bit_strings, packed_matrix
+from relaxdp.tables.atomic_files import aside, put_in_place
 from relaxdp.tables.files import Format, Kind, get_kind, get_sidecar
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, parquet_metadata, parquet_writer
-from relaxdp.tables.staging import aside, put_in_place
 
 
 class Output:

@@ -32,13 +32,12 @@ from relaxdp.errors import (
     TableFileError,
 )
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables import sorting
-from relaxdp.tables.columns import ColumnNames, check_columns
+from relaxdp.tables import duckdb_queries
+from relaxdp.tables.data_frames import convert_table
 from relaxdp.tables.files import BATCH_ROWS, SIDECAR
-from relaxdp.tables.frames import convert_table
 from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription, describe
-from relaxdp.tables.sorting import NotAscendingError
-from relaxdp.tables.source import Source, open_source
+from relaxdp.tables.table_columns import ColumnNames, check_columns
+from relaxdp.tables.table_source import NotAscendingError, Source, open_source
 
 SECRET = "secret-illness"
 TABLE = pa.table({"id": [30, 10, 20], "illness": ["flu", SECRET, None], "age": [1.5, 2.5, 3.5]})
@@ -292,7 +291,7 @@ def test_files_and_folders_that_are_not_there(tmp_path: Path) -> None:
 def test_a_sort_that_fails_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_csv(tmp_path / "t.csv")
     cells = f"(SELECT CAST(CASE WHEN range > 300000 THEN '{SECRET}' ELSE '1' END AS INT) AS c0 FROM range(400000))"
-    monkeypatch.setattr(sorting, "_relation", lambda *_: cells)
+    monkeypatch.setattr(duckdb_queries, "_relation", lambda *_: cells)
     with open_source(tmp_path / "t.csv") as source, rejected(TableFileError, "could not be sorted"):
         read(source, ["id"])
 
@@ -301,7 +300,7 @@ def test_spilled_rows_are_private_and_removed(tmp_path: Path, monkeypatch: pytes
     spills = tmp_path / "spills"
     spills.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(spills))
-    monkeypatch.setattr(sorting, "MEMORY", "100MB")
+    monkeypatch.setattr(duckdb_queries, "MEMORY", "100MB")
     ids = np.random.default_rng(1).permutation(4_000_000)
     pa_parquet.write_table(pa.table({"id": ids, "a": pa.array(ids).cast(pa.string())}), tmp_path / "t.parquet")
     with open_source(tmp_path / "t.parquet") as source:
@@ -319,9 +318,9 @@ _SORTING = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
 from relaxdp.cli.stdio import handle_signals
-from relaxdp.tables import sorting
-from relaxdp.tables.source import open_source
-sorting._relation = lambda *_: print(flush=True) or "(SELECT sum(range) AS c0 FROM range(300000000000))"
+from relaxdp.tables import duckdb_queries
+from relaxdp.tables.table_source import open_source
+duckdb_queries._relation = lambda *_: print(flush=True) or "(SELECT sum(range) AS c0 FROM range(300000000000))"
 with handle_signals(), open_source("t.csv") as source:
     source.sort()
     with source.batches(["id"], "id") as batches:

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.patience import PATIENCE, until
-from tests.unit.tables.test_source import SECRET, read, rejected
+from tests.unit.tables.test_table_source import SECRET, read, rejected
 
 from relaxdp.errors import QueryError
-from relaxdp.tables.source import open_source
+from relaxdp.tables.table_source import open_source
 
 VISITS = """patient,time,weight
 017,2026-01-31 10:30:00,"58,5"
@@ -126,7 +126,7 @@ _WAIT = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
 from relaxdp.cli.stdio import handle_signals
-from relaxdp.tables.source import open_source
+from relaxdp.tables.table_source import open_source
 with handle_signals():
     with open_source("t.csv", sql=sys.argv[2]) as source:
         print("open", flush=True)
