@@ -16,7 +16,7 @@ from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.mechanisms.bridged_columns import fresh_column, truth_column
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import retention
+from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import NOISE, TRUTH
 
 BITS = 128
@@ -65,7 +65,7 @@ def unary_race(settings: Settings, note: Callable[[str], None], leave_out: Calla
     ids, key, answers = np.arange(objects), rx.Key.generate(), rx.Unary(range(VALUES))
     encoding = answers
     kept = truth_column(encoding, truths, entropy=SystemEntropy())
-    level = retention(encoding.threshold(as_epsilon(1)))
+    level = compute_retention(encoding.threshold(as_epsilon(1)))
 
     def fresh() -> object:
         return fresh_column(encoding, NOISE, level, TRUTH, lower=None, upper=kept, entropy=SystemEntropy())

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from relaxdp.hazmat import relax_once
-from relaxdp.theory.epsilon import threshold
-from relaxdp.theory.level import retention
+from relaxdp.theory.epsilon import compute_threshold
+from relaxdp.theory.level import compute_retention
 
 Call = Callable[[int], NDArray[np.unsignedinteger]]
 
@@ -58,7 +58,7 @@ def _path(values: int, objects: int) -> Call:
 def _step(values: int, objects: int) -> Call:
     generator = np.random.default_rng(1)
     truths, last = (generator.integers(0, values, objects, dtype=np.uint8) for _ in range(2))
-    old, new = (retention(threshold(epsilon, values)) for epsilon in ("0.5", "1"))
+    old, new = (compute_retention(compute_threshold(epsilon, values)) for epsilon in ("0.5", "1"))
     return lambda count: relax_once(values, old, new, truth=truths[:count], last=last[:count])
 
 

@@ -14,8 +14,8 @@ from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 from relaxdp.hazmat import relax_once
 from relaxdp.sampling.entropy import Keystream
-from relaxdp.theory.epsilon import threshold
-from relaxdp.theory.level import retention
+from relaxdp.theory.epsilon import compute_threshold
+from relaxdp.theory.level import compute_retention
 
 OLD, NEW = "0.5", "1"
 OWN = f"relaxdp, epsilon {OLD} to {NEW}"
@@ -31,8 +31,8 @@ def step_race(values: int, settings: Settings, note: Callable[[str], None]) -> R
     objects = settings.step_objects
     generator = np.random.default_rng(1)
     truths = generator.integers(0, values, objects, dtype=np.uint8)
-    old, new = (retention(threshold(epsilon, values)) for epsilon in (OLD, NEW))
-    last = relax_once(values, retention(0), old, truth=truths, last=None)
+    old, new = (compute_retention(compute_threshold(epsilon, values)) for epsilon in (OLD, NEW))
+    last = relax_once(values, compute_retention(0), old, truth=truths, last=None)
     # The limits write into memory that is mapped already, while the step and the line allocate what they return:
     # the comparison with the limit is strict.
     room, stream = np.ones(objects, dtype=np.uint8), Keystream(os.urandom(48))

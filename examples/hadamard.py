@@ -25,8 +25,8 @@ from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.registry import MechanismKind, register_mechanism
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.keyed_stream import Words
-from relaxdp.theory.epsilon import release_threshold
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import compute_nonzero_threshold
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 
 class Hadamard(DeclaredMechanism):
@@ -46,7 +46,7 @@ class Hadamard(DeclaredMechanism):
 
     def threshold(self, epsilon: Decimal) -> int:
         """Return the threshold of the bit: given the row, it is all that a report tells."""
-        return release_threshold(epsilon, 2)
+        return compute_nonzero_threshold(epsilon, 2)
 
     def seeds(self, permanent: Permanent) -> Words:
         """Return the public row of each object."""
@@ -62,9 +62,9 @@ class Hadamard(DeclaredMechanism):
         columns = np.arange(len(self.values), dtype=np.uint64)
         return np.asarray(parity(seeds[:, None] & columns) == codes[:, :1])
 
-    def support(self, keep: Fraction) -> Support:
+    def support(self, keep: Fraction) -> SupportProbabilities:
         """Return the chances over all rows: one half for another value."""
-        return Support(noise=Fraction(1, 2), gain=keep / 2)
+        return SupportProbabilities(noise=Fraction(1, 2), gain=keep / 2)
 
     def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
         """Return how many reports support each value, by the fast Walsh-Hadamard transform."""

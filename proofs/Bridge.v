@@ -1,7 +1,7 @@
 (* The bridge, Algorithm 1 and the market's rule, on the chain of Path.v.
 
-   The law is that of src/relaxdp/theory/randomized_response.py: `mixture` is its `Mixture.probability`, with retentions divided as
-   `bridge_mixture` divides them. *)
+   The law is that of src/relaxdp/theory/randomized_response.py: `mixture` is its `BridgeMixture.probability`, with retentions divided as
+   `compute_bridge_mixture` divides them. *)
 
 From Coq Require Import Arith Lia List Bool QArith Qcanon Permutation.
 From Relaxdp Require Import Numbers Path Privacy.

@@ -247,7 +247,7 @@ Proof.
     assert (E : blur 2 (num T / num N) 0 o' = blur 2 (num T / num N) (if (o' =? 0)%nat then o else S o) o).
     { unfold blur. destruct (o' =? 0)%nat; [rewrite Nat.eqb_refl; reflexivity|].
       replace (o =? S o)%nat with false by (symmetry; apply Nat.eqb_neq; lia). reflexivity. }
-    rewrite E. apply blur_ratio; lia.
+    rewrite E. apply compute_blur_retention; lia.
   - repeat apply mult_not_negative; try assumption. apply inverse_not_negative. lia.
 Qed.
 

@@ -111,7 +111,7 @@ Qed.
 
 (* One report at T <= top: its chances under two truths differ by no more than the odds of top. *)
 
-Lemma blur_ratio T top x y o : (0 < T <= top)%nat -> (top <= N)%nat ->
+Lemma compute_blur_retention T top x y o : (0 < T <= top)%nat -> (top <= N)%nat ->
   blur (num T / num N) x o * num (N - top) <= blur (num T / num N) y o * num (N - top + m * top).
 Proof.
   intros HT Htop. assert (NN : num N <> 0) by (apply num_nonzero; lia).
@@ -152,7 +152,7 @@ Proof.
       with (blur (num T / num N) x o * num (N - top) * chain T o t') by ring.
     replace (blur (num T / num N) y o * chain T o t' * num (N - top + m * top))
       with (blur (num T / num N) y o * num (N - top + m * top) * chain T o t') by ring.
-    apply Qcmult_le_compat_r; [apply blur_ratio; lia | apply chain_not_negative; [lia | exact F]].
+    apply Qcmult_le_compat_r; [apply compute_blur_retention; lia | apply chain_not_negative; [lia | exact F]].
 Qed.
 
 (* The bound is reached by a single report of the truth. *)

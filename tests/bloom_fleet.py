@@ -11,8 +11,8 @@ from relaxdp.errors import ColumnError, LevelError, RapporError
 from relaxdp.mechanisms.bloom import BloomShape, bloom_threshold
 from relaxdp.sampling.bridge import fresh_bridges
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.theory.level import retention
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
+from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import NOISE, TRUTH
 
 Bits = NDArray[np.uint8]
@@ -54,10 +54,10 @@ class Fleet:
             raise LevelError(
                 "epsilon may only grow: the fleet is at {epsilon} and {exact} was asked for. A report cannot "
                 "be taken back.",
-                epsilon=epsilon_text(self.epsilon),
-                exact=epsilon_text(exact),
+                epsilon=format_epsilon(self.epsilon),
+                exact=format_epsilon(exact),
             )
-        level = retention(bloom_threshold(self.shape, exact))
+        level = compute_retention(bloom_threshold(self.shape, exact))
         flat = None if self._last is None else self._last.reshape(-1)
         drawn = fresh_bridges(
             2, self._level, level, TRUTH,

@@ -77,7 +77,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.mechanisms.declared": ("DeclaredMechanism",),
         "relaxdp.mechanisms.numeric": ("RangeMechanism",),
         "relaxdp.mechanisms.base": ("Truths", "Permanent", "Measure"),
-        "relaxdp.theory.randomized_response": ("Support",),
+        "relaxdp.theory.randomized_response": ("SupportProbabilities",),
         "relaxdp.mechanisms.registry": ("create_mechanism", "register_mechanism", "MechanismKind", "Option"),
         "relaxdp.audit.exact_check": ("Conformance",),
     },

@@ -18,7 +18,7 @@ from tests.exact.enumeration import Law, chain_law, path_law
 from relaxdp.audit.exact_check import _symbol_law
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.sampling.keyed_path import accept
-from relaxdp.theory.randomized_response import bridge_law
+from relaxdp.theory.randomized_response import compute_bridge_distribution
 
 Row = list[int]
 
@@ -87,7 +87,7 @@ def test_the_models_bridge_is_the_codes() -> None:
     assert len(BRIDGES) == 3**3 + 2**3
     for values, low, middle, high, lower, upper, report, above, below in BRIDGES:
         levels = [Fraction(each, 16) for each in (low, middle, high)]
-        law = bridge_law(values, *levels, lower_report=lower, upper_report=upper)
+        law = compute_bridge_distribution(values, *levels, lower_report=lower, upper_report=upper)
         assert law[report] == Fraction(above, below)
 
 

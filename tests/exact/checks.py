@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from tests.exact.enumeration import Law
 
-from relaxdp.theory.level import odds
-from relaxdp.theory.randomized_response import report_law
+from relaxdp.theory.level import compute_odds
+from relaxdp.theory.randomized_response import compute_report_distribution
 
 
 def check_sums(laws: Sequence[Law]) -> None:
@@ -23,12 +23,12 @@ def check_marginals(laws: Sequence[Law], values: int, levels: Sequence[Fraction]
             marginal = [Fraction(0)] * values
             for reports, chance in law.items():
                 marginal[reports[place]] += chance
-            assert marginal == report_law(values, level, truth=truth)
+            assert marginal == compute_report_distribution(values, level, truth=truth)
 
 
 def check_guarantee(laws: Sequence[Law], values: int | Fraction, last: Fraction) -> None:
     """No transcript is likelier by more than the last odds under another truth, and one reaches them."""
-    most = odds(last, values)
+    most = compute_odds(last, values)
     reached = False
     for reports in {reports for law in laws for reports in law}:
         chances = [law.get(reports, Fraction(0)) for law in laws]
@@ -41,7 +41,7 @@ def check_posterior(laws: Sequence[Law], values: int, last: Fraction) -> None:
     """All reports together say no more about the truth than the last one alone (collusion-proof)."""
     for reports in {reports for law in laws for reports in law}:
         joint = [law.get(reports, Fraction(0)) for law in laws]
-        alone = [report_law(values, last, truth=truth)[reports[-1]] for truth in range(values)]
+        alone = [compute_report_distribution(values, last, truth=truth)[reports[-1]] for truth in range(values)]
         total = sum(joint)
         assert [chance / total for chance in joint] == [chance / sum(alone) for chance in alone]
 

@@ -99,8 +99,8 @@ print(*trials.run(codes), sep=", ")
 """
     (tmp_path / "test_it.py").write_text(
         "from fractions import Fraction as F\n"
-        "from relaxdp.theory.randomized_response import blur_ratio\n"
-        "def test_it():\n    assert blur_ratio(F(1, 3), F(1, 2)) == F(2, 3)\n"
+        "from relaxdp.theory.randomized_response import compute_blur_retention\n"
+        "def test_it():\n    assert compute_blur_retention(F(1, 3), F(1, 2)) == F(2, 3)\n"
     )
     done = subprocess.run([sys.executable, "-c", work], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stderr == ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relaxdp.device.offer import encoding_of
-from relaxdp.theory.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 JSON = "application/json"
 
@@ -83,12 +83,12 @@ class FakeCollector:
             "encoding": encoding,
             "release": name,
             "attribute": "answer",
-            "levels": [{"epsilon": epsilon_text(e), "threshold": str(mechanism.threshold(e))} for e in exact],
+            "levels": [{"epsilon": format_epsilon(e), "threshold": str(mechanism.threshold(e))} for e in exact],
             "open_level": 0,
             "state": "open",
             "opens": None,
             "closes": None,
-            "largest_epsilon": epsilon_text(exact[-1]),
+            "largest_epsilon": format_epsilon(exact[-1]),
             "needs_invitation": False,
             **changes,
         }

@@ -13,7 +13,7 @@ from typing import Any
 
 from relaxdp import Categorical, Key
 from relaxdp.sampling.canonical_encoding import get_value_kind
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 FILE = Path(__file__).with_name("stream-1.json")
 WORDS = ["", "a", "flu", "covid", "none", "yes", "no", "Straße", "漢字", "🙂", "x" * 24, "y" * 100, "a\u0000b", " "]
@@ -90,7 +90,7 @@ def cases(rng: random.Random) -> list[dict[str, Any]]:
             "values": [typed(value) for value in values],
             "object": typed(object_id),
             "truth": rng.randrange(len(values)),
-            "levels": [{"epsilon": epsilon_text(level)} for level in levels],
+            "levels": [{"epsilon": format_epsilon(level)} for level in levels],
         }
         made.append({**case, "levels": reports(case)})
     return made

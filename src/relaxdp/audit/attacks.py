@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_values, release_threshold
-from relaxdp.theory.level import retention
-from relaxdp.theory.randomized_response import NOISE, TRUTH, bridge_mixture
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_value_count, compute_nonzero_threshold
+from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_bridge_mixture
 
 Floats = NDArray[np.float64]
 Transcripts = NDArray[Any]
@@ -49,7 +49,7 @@ class Law(Protocol):
 
 def retentions(epsilons: Sequence[Epsilon], values: int) -> tuple[Fraction, ...]:
     """Return the retentions that are really used at some levels."""
-    return tuple(retention(release_threshold(epsilon, values)) for epsilon in epsilons)
+    return tuple(compute_retention(compute_nonzero_threshold(epsilon, values)) for epsilon in epsilons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class Relaxed:
     def log_likelihoods(self, transcripts: Transcripts) -> Floats:
         """Return the sum of the logarithms of the steps of Algorithm 1.
 
-        Claim: equals `transcript_probability`; tests/exact/audit/test_attacks.py.
+        Claim: equals `compute_transcript_probability`; tests/exact/audit/test_attacks.py.
         """
         codes = check_transcripts(transcripts, self.values, len(self.levels))
         truth = np.arange(self.values)
         last, likelihoods = np.zeros(len(codes), codes.dtype), np.zeros((len(codes), self.values))
         for (old, new), report in zip(pairwise((NOISE, *self.levels)), codes.T, strict=True):
-            agree = bridge_mixture(self.values, old, new, TRUTH, agree=True)
-            differ = bridge_mixture(self.values, old, new, TRUTH, agree=False)
+            agree = compute_bridge_mixture(self.values, old, new, TRUTH, agree=True)
+            differ = compute_bridge_mixture(self.values, old, new, TRUTH, agree=False)
             # Row: whether the last report is the truth. Column: the next report is another value, the last one, the
             # truth, or (where these are one) both.
             chances = [
@@ -255,7 +255,7 @@ def minimum_error_rate(values: int, epsilon: Epsilon) -> float:
     >>> round(minimum_error_rate(2, "0.98433"), 4)
     0.272
     """
-    check_values(values)
+    check_value_count(values)
     noise = (values - 1) * np.exp(-float(as_epsilon(epsilon, zero=True)))
     return float(noise / (1 + noise))
 

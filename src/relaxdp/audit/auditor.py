@@ -29,7 +29,7 @@ from relaxdp.audit.guessing_rules import (
 )
 from relaxdp.audit.transcript_sources import Function, FunctionSource, Source
 from relaxdp.errors import ArgumentError
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 if TYPE_CHECKING:
     from relaxdp.audit.audit_cases import Case
@@ -78,7 +78,7 @@ class Audit:
     def __str__(self) -> str:
         verdict = "VIOLATED" if self.violated else "not refuted"
         return (
-            f"claimed epsilon {epsilon_text(self.claimed)}: {verdict}. Measured at least {self.epsilon_low:.4f} "
+            f"claimed epsilon {format_epsilon(self.claimed)}: {verdict}. Measured at least {self.epsilon_low:.4f} "
             f"({self.share:.1%} of it) at confidence {self.confidence:.6g}: {self.right:,} of {self.guessed:,} guesses "
             f"between two true values were right, in {self.trials:,} trials, from {self.looked_at}."
         )
@@ -311,7 +311,7 @@ class Finding:
             "right": found.right, "confidence": found.confidence, "violated": found.violated,
             "looked_at": found.looked_at,
         }  # fmt: skip
-        claimed = epsilon_text(as_epsilon(self.case.claimed))
+        claimed = format_epsilon(as_epsilon(self.case.claimed))
         return {
             "group": self.case.group, "mechanism": self.case.name, "claimed": claimed, **numbers,
             "verdict": self.verdict, "as_expected": self.as_expected,

@@ -23,9 +23,9 @@ from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import PUBLIC, Mechanism
 from relaxdp.mechanisms.report_arrays import code_dtype
 from relaxdp.sampling.keyed_stream import Purpose, Words
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.theory.level import log_up
-from relaxdp.theory.randomized_response import NOISE, next_report_law
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
+from relaxdp.theory.level import compute_log_rounded_up
+from relaxdp.theory.randomized_response import NOISE, compute_next_report_distribution
 
 _FIX_THRESHOLD = "Correct `threshold` of the mechanism."
 _SAME_WORDS = "Draw the same permanent words for every individual."
@@ -97,21 +97,21 @@ def check_exactly(
     for last in range(1, len(keeps) + 1):
         laws = [_transcript_law(mechanism, law, tuple(keeps[:last])) for law in symbol_laws]
         ratio = _largest_ratio(laws)
-        realised = Decimal("Infinity") if ratio is None else log_up(ratio, digits=60)
+        realised = Decimal("Infinity") if ratio is None else compute_log_rounded_up(ratio, digits=60)
         if realised > exact[last - 1]:
             raise MechanismError(
                 "The mechanism {mechanism!r} reveals more than it claims. At epsilon {epsilon}, the "
                 "privacy loss of its reports is {realised}.",
                 hint=_FIX_THRESHOLD,
                 mechanism=mechanism.name,
-                epsilon=epsilon_text(exact[last - 1]),
+                epsilon=format_epsilon(exact[last - 1]),
                 realised="everything" if ratio is None else f"{realised:.6f}",
             )
         _check_unbiased(mechanism, values, symbol_laws, keeps[last - 1])
     return Conformance(exact[-1], realised, size)
 
 
-def chain_law(values: int, levels: Sequence[Fraction], truth: int, step: Any = next_report_law) -> Law:
+def chain_law(values: int, levels: Sequence[Fraction], truth: int, step: Any = compute_next_report_distribution) -> Law:
     """Return the distribution of all reports of one symbol, by Algorithm 1, at retentions `levels`."""
     laws: Law = {(): Fraction(1)}
     old = NOISE

@@ -22,7 +22,7 @@ from rich.table import Table
 from relaxdp import Categorical, Counts, Key, Vault
 from relaxdp.errors import RelaxdpError, TableFileError
 from relaxdp.paper.baselines import split_budget
-from relaxdp.theory.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 LEVELS = tuple(as_epsilon(level) for level in ("0.1", "0.5", "1", "2"))
 VALUES = ["no", "yes"]
@@ -100,7 +100,7 @@ def _people() -> Any:
 
 def _release_all(console: Console, folder: Path, vault: Vault) -> list[Path]:
     """Release the column at the first level, and relax it to the others: the table is not needed for that."""
-    files = [folder / f"veteran-{epsilon_text(level)}.parquet" for level in LEVELS]
+    files = [folder / f"veteran-{format_epsilon(level)}.parquet" for level in LEVELS]
     for level, file in zip(LEVELS, files, strict=True):
         if level == LEVELS[0]:
             table = folder / PEOPLE
@@ -110,8 +110,8 @@ def _release_all(console: Console, folder: Path, vault: Vault) -> list[Path]:
         else:
             release = vault.relax(NAME, level, output=file)
         console.print(
-            f"epsilon {epsilon_text(level):<3}: cost {epsilon_text(release.cost):<3}, privacy loss so far "
-            f"{epsilon_text(release.spent):<3} of a budget of {epsilon_text(release.budget)}"
+            f"epsilon {format_epsilon(level):<3}: cost {format_epsilon(release.cost):<3}, privacy loss so far "
+            f"{format_epsilon(release.spent):<3} of a budget of {format_epsilon(release.budget)}"
         )
     return files
 
@@ -141,11 +141,11 @@ def _show(console: Console, truth: float, relaxed: list[Any], split: list[Any], 
         table.add_column(heading, justify="right")
     for level, ours, theirs in zip(LEVELS, relaxed, split, strict=True):
         last = _said(fresh) if level == LEVELS[-1] else ""
-        table.add_row(epsilon_text(level), f"{truth:.2%}", _said(ours), _said(theirs), last)
+        table.add_row(format_epsilon(level), f"{truth:.2%}", _said(ours), _said(theirs), last)
     console.print(table)
     ratio = (split[-1].std_error[1] / relaxed[-1].std_error[1]) ** 2
     console.print(
-        f"Relaxed, the last answer is as good as a fresh one at epsilon {epsilon_text(LEVELS[-1])}.\n"
+        f"Relaxed, the last answer is as good as a fresh one at epsilon {format_epsilon(LEVELS[-1])}.\n"
         f"With the budget split among four answers, its variance is {ratio:.1f} times larger.\n"
     )
 
@@ -177,7 +177,7 @@ def _draw(place: Path, truth: float, relaxed: list[Any], split: list[Any]) -> bo
             color=colour,
             label=f"{name}, 95 % confidence interval",
         )
-    axes.set_xticks(range(len(LEVELS)), [epsilon_text(level) for level in LEVELS])
+    axes.set_xticks(range(len(LEVELS)), [format_epsilon(level) for level in LEVELS])
     axes.set_xlabel("privacy loss so far (epsilon)")
     axes.set_ylabel("estimated share of yes")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))

@@ -20,7 +20,7 @@ from relaxdp.device.address import Server
 from relaxdp.device.operator import VARIABLE, operator_token
 from relaxdp.errors import ArgumentError, EpsilonError, RefusedByServerError, RelaxdpError, TokenError, on_error
 from relaxdp.market.client import MarketClient, understood
-from relaxdp.theory.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 Listing = Annotated[str, typer.Argument(metavar="LISTING", help="Name of the listing.", show_default=False)]
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the purchase.", min=1, show_default=False)]
@@ -92,7 +92,7 @@ def details_of(**said: str | None) -> dict[str, str] | None:
 
 def level(epsilon: str) -> str:
     """Return the one spelling of an epsilon."""
-    return epsilon_text(as_epsilon(epsilon))
+    return format_epsilon(as_epsilon(epsilon))
 
 
 @contextmanager

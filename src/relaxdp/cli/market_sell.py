@@ -37,7 +37,7 @@ from relaxdp.market.client_files import sendable
 from relaxdp.market.client_pool import Pool, remember
 from relaxdp.market.prices import prices_from_json
 from relaxdp.sampling.private_file import PrivateFileError, read_private
-from relaxdp.theory.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def put_up(
 @on_error("Nothing was sent.")
 def _check_terms(terms: Terms, epsilon: Decimal) -> None:
     """Refuse what the market would refuse after the listing was made, and leave a draft behind."""
-    shown, budget = epsilon_text(epsilon), terms.budget
+    shown, budget = format_epsilon(epsilon), terms.budget
     if not prices_from_json(terms.prices).reaches(epsilon):
         raise PriceError("the file is at epsilon {epsilon}, and the prices do not reach it.", epsilon=shown)
     if budget is not None and epsilon > as_epsilon(budget):

@@ -14,7 +14,7 @@ from relaxdp.estimation.mechanism_choice import NUMBER_ENCODINGS, rank_mechanism
 from relaxdp.estimation.planning import Numbers, Plan, Planned, PlanOptions, find_epsilon
 from relaxdp.estimation.planning import plan as plan_release
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 
 def plan(
@@ -105,21 +105,21 @@ def _view_plan(
     names = {each: f"{each} (found)" if each == made.found else each for each in ("n", "epsilon", "margin")}
     has_target, has_encoding = any(step.is_precise is not None for step in steps), any(step.mechanism for step in steps)
     records = [
-        {"n": made.n, "epsilon": epsilon_text(step.epsilon), "margin": step.margin, "met": step.is_precise}
+        {"n": made.n, "epsilon": format_epsilon(step.epsilon), "margin": step.margin, "met": step.is_precise}
         | ({"encoding": step.mechanism} if has_encoding else {})
         for step in steps
     ]
     rows = [
         results.TableRow(
-            (epsilon_text(step.epsilon), *([step.mechanism or ""] if has_encoding else [])),
+            (format_epsilon(step.epsilon), *([step.mechanism or ""] if has_encoding else [])),
             (f"{made.n:,}", f"{step.margin:.4g}", *(["yes" if step.is_precise else "no"] if has_target else [])),
         )
         for step in steps
     ]
     if made.epsilon is not None:
-        found: dict[str, Any] = {"found": made.found, "epsilon": epsilon_text(made.epsilon), "margin": made.margin}
+        found: dict[str, Any] = {"found": made.found, "epsilon": format_epsilon(made.epsilon), "margin": made.margin}
     else:
-        stop = None if made.first_precise is None else epsilon_text(made.first_precise.epsilon)
+        stop = None if made.first_precise is None else format_epsilon(made.first_precise.epsilon)
         found = {"steps": [{k: v for k, v in each.items() if k != "n"} for each in records], "stop_at": stop}
     return results.ResultView(
         heading,
@@ -135,9 +135,9 @@ def _view_plan(
 def _describe_stop(made: Plan, margin: float, values: Planned, settings: PlanOptions) -> list[str]:
     stop = made.first_precise
     if stop is not None:
-        return [f"Stop at epsilon {epsilon_text(stop.epsilon)}: the margin of error is {stop.margin:.4g}."]
+        return [f"Stop at epsilon {format_epsilon(stop.epsilon)}: the margin of error is {stop.margin:.4g}."]
     try:
-        needed = f"it takes epsilon {epsilon_text(find_epsilon(margin, n=made.n, values=values, **settings))}."
+        needed = f"it takes epsilon {format_epsilon(find_epsilon(margin, n=made.n, values=values, **settings))}."
     except PlanError as problem:
         needed = problem.message
     return [f"No level of this schedule is precise enough: {needed}"]

@@ -38,7 +38,7 @@ from relaxdp.tables.release_plan import Request
 from relaxdp.tables.table_source import open_source
 from relaxdp.tables.vault import Vault
 from relaxdp.tables.vault_folder import VaultFolder
-from relaxdp.theory.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 MAX_PLOTTED = 60
 
@@ -313,8 +313,8 @@ def _find_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
             "The release {name!r} is at epsilon {last}, and the schedule ends at {end}.",
             hint="Pass a longer schedule, or --epsilon.",
             name=name,
-            last=epsilon_text(last),
-            end=epsilon_text(levels[-1]),
+            last=format_epsilon(last),
+            end=format_epsilon(levels[-1]),
         )
     return found
 
@@ -338,7 +338,7 @@ def _write_parameters(target: Path, plan: RapporPlan) -> None:
 
 def _format_plan(plan: RapporPlan) -> list[str]:
     shape, bit = plan.shape, float(bit_epsilon(plan.shape, plan.epsilon))
-    levels = [epsilon_text(plan.epsilon), f"{bit:.4g}", f"{float(plan.noise):.4g}", f"{plan.smallest_share:.3%}"]
+    levels = [format_epsilon(plan.epsilon), f"{bit:.4g}", f"{float(plan.noise):.4g}", f"{plan.smallest_share:.3%}"]
     return [str(shape.bits), str(shape.hashes), str(shape.cohorts), *levels]
 
 
@@ -347,7 +347,7 @@ def _convert_plan(plan: RapporPlan) -> dict[str, Any]:
         "k": plan.shape.bits,
         "h": plan.shape.hashes,
         "cohorts": plan.shape.cohorts,
-        "epsilon": epsilon_text(plan.epsilon),
+        "epsilon": format_epsilon(plan.epsilon),
         "f": f"{plan.noise:f}",
         "std_error": plan.std_error,
         "smallest_share": plan.smallest_share,

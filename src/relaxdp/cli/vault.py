@@ -16,7 +16,7 @@ from relaxdp.errors import ArgumentError
 from relaxdp.tables.release_plan import get_mechanism_name
 from relaxdp.tables.vault import Vault
 from relaxdp.tables.vault_folder import VaultFolder, find_vault
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 
 def locate_vault(given: str | None) -> Path:
@@ -58,7 +58,7 @@ def init(
     made = Vault.create(path, budget=budget, ledger=ledger, reason=reason, **places)
     place = "in the vault" if key_file is None else f"in {key_file}"
     print_done(
-        f"created the vault {str(path)!r} with a budget of {epsilon_text(made.budget)}; its key {made.key_fingerprint} "
+        f"created the vault {str(path)!r} with a budget of {format_epsilon(made.budget)}; its key {made.key_fingerprint} "
         + ("comes from the command" if key_command is not None else f"is {place}")
     )
     print_done(
@@ -90,11 +90,11 @@ def show_budget(
         return
     folder = VaultFolder(locate_vault(vault))
     account = folder.read_account()
-    totals = {name: epsilon_text(getattr(account, name)) for name in ("budget", "spent", "remaining")}
+    totals = {name: format_epsilon(getattr(account, name)) for name in ("budget", "spent", "remaining")}
     records: list[dict[str, Any]] = [
         {
             "name": release.name, "column": column.column, "mechanism": get_mechanism_name(column.mechanism),
-            "epsilon": epsilon_text(column.largest), "retired": release.retired,
+            "epsilon": format_epsilon(column.largest), "retired": release.retired,
         }
         for release in account.releases.values()
         for column in release.columns.values()
@@ -126,7 +126,7 @@ def raise_budget(
     """Raise the budget. It can never be lowered again."""
     opened = Vault(locate_vault(vault))
     opened.raise_budget(budget, reason=reason)
-    now, left = epsilon_text(opened.budget), epsilon_text(opened.remaining)
+    now, left = format_epsilon(opened.budget), format_epsilon(opened.remaining)
     print_done(f"the budget of {opened.path.name!r} is now {now}, {left} of it remaining")
 
 

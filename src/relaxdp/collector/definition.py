@@ -12,7 +12,7 @@ from relaxdp.collector.introduction import completed as introduced
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignError
 from relaxdp.service.wire import encoding_of, resolved
-from relaxdp.theory.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 
 def complete(request: CampaignRequest) -> CampaignRequest:
@@ -24,28 +24,28 @@ def complete(request: CampaignRequest) -> CampaignRequest:
         if new <= old:
             raise CampaignError(
                 "the levels must grow: {new_epsilon} follows {old_epsilon}.",
-                old_epsilon=epsilon_text(old),
-                new_epsilon=epsilon_text(new),
+                old_epsilon=format_epsilon(old),
+                new_epsilon=format_epsilon(new),
             )
     largest = epsilons[-1] if request.largest_epsilon is None else as_epsilon(request.largest_epsilon)
     if epsilons[-1] > largest:
         raise CampaignError(
             "the last level, {last}, is larger than the largest epsilon that the campaign promises, {largest}.",
-            last=epsilon_text(epsilons[-1]),
-            largest=epsilon_text(largest),
+            last=format_epsilon(epsilons[-1]),
+            largest=format_epsilon(largest),
         )
     levels = [
-        LevelRequest(epsilon_text(epsilon), _time_text(level.opens))
+        LevelRequest(format_epsilon(epsilon), _time_text(level.opens))
         for epsilon, level in zip(epsilons, request.levels, strict=True)
     ]
     completed = replace(
         request,
         id=request.id or secrets.token_hex(8),
-        encoding=resolved(request.encoding, epsilon_text(epsilons[-1])),
+        encoding=resolved(request.encoding, format_epsilon(epsilons[-1])),
         levels=levels,
         opens=_time_text(request.opens),
         closes=_time_text(request.closes),
-        largest_epsilon=epsilon_text(largest),
+        largest_epsilon=format_epsilon(largest),
         **introduced(request, [*epsilons, *([largest] if largest > epsilons[-1] else [])]),
     )
     _check_times(completed)

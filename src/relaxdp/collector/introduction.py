@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 
 from relaxdp.errors import CampaignError
 from relaxdp.service.wire import WHOLE_TEXT, EpsilonText
-from relaxdp.theory.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 MOST_LOGO = 16_384
 """Bytes of a picture: it travels with the campaign's description."""
@@ -189,7 +189,7 @@ def _suggested(text: str | None, choices: Sequence[Decimal]) -> str | None:
     if epsilon not in choices:
         raise CampaignError(
             "the suggested limit, {suggested}, is none that the campaign offers: {choices}.",
-            suggested=epsilon_text(epsilon),
-            choices=", ".join(map(epsilon_text, choices)),
+            suggested=format_epsilon(epsilon),
+            choices=", ".join(map(format_epsilon, choices)),
         )
-    return epsilon_text(epsilon)
+    return format_epsilon(epsilon)

@@ -26,7 +26,7 @@ from relaxdp.errors import CampaignError, NotPublishedError
 from relaxdp.estimation.shuffling import Shuffled, default_delta, shuffled
 from relaxdp.service.codecs import Counted
 from relaxdp.service.wire import WireLevel
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 Stage = Literal["never", "later", "soon", "done"]
 
@@ -165,7 +165,7 @@ def published(campaign: Campaign, levels: Levels) -> Publication:
         Group(
             campaign.levels[place],
             size,
-            epsilon_text(bounds[place].epsilon),
+            format_epsilon(bounds[place].epsilon),
             level_rows(campaign, levels, place, _OPTIONS),
             [
                 Counts(part if campaign.encoding.domain == "words" else None, int(numbers[0]), numbers[1:].tolist())
@@ -180,7 +180,7 @@ def published(campaign: Campaign, levels: Levels) -> Publication:
         encoding=campaign.public_encoding,
         devices=sum(sizes.values()),
         least=asked.least,
-        public_epsilon=epsilon_text(worst.epsilon),
+        public_epsilon=format_epsilon(worst.epsilon),
         delta=delta,
         report_epsilon=campaign.levels[max(sizes)].epsilon,
         assumes=[*worst.assumes, _BY_ITSELF],

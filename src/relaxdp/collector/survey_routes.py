@@ -47,7 +47,7 @@ from relaxdp.estimation.result import Chosen
 from relaxdp.service.codecs import Integers
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, read_queries
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 _SURVEY, _INVITATION = decoder_of(SurveyRequest), decoder_of(InvitationRequest)
 _JSON = "application/json"
@@ -260,6 +260,6 @@ def two_way(
     return TwoWay(rows.id, columns.id, sum(part.n for part in parts), cells)
 
 
-def _support(campaign: Campaign, level: int) -> Support:
+def _support(campaign: Campaign, level: int) -> SupportProbabilities:
     encoding = campaign.encoding
     return encoding.support(encoding.level(campaign.levels[level].epsilon).retention)

@@ -18,7 +18,7 @@ from relaxdp.device.store import DeviceFile, DeviceStore
 from relaxdp.device.survey import Division, Survey, SurveyOffer, ask_survey, check_some, divided
 from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, on_error
 from relaxdp.ledger.events import as_budget
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 _INVITATION = 200
 _unless_changed = on_error("Nothing was changed.")
@@ -65,8 +65,8 @@ class Device:
             raise BudgetError(
                 "this device has a limit of {limit} already, and {given} was given. Opening it does not "
                 "change it; change_limit does.",
-                limit=epsilon_text(kept.limit),
-                given=epsilon_text(wanted),
+                limit=format_epsilon(kept.limit),
+                given=format_epsilon(wanted),
             )
         return cls(file, client or Client())
 
@@ -94,8 +94,8 @@ class Device:
             if wanted < state.spent:
                 raise BudgetError(
                     "{spent} was spent already and cannot be taken back, so the limit cannot be {limit}.",
-                    spent=epsilon_text(state.spent),
-                    limit=epsilon_text(wanted),
+                    spent=format_epsilon(state.spent),
+                    limit=format_epsilon(wanted),
                 )
             return replace(state, limit=wanted, revision=state.revision + 1)
 
@@ -156,7 +156,7 @@ class Device:
                         state = state.with_record(replace(record, invitation=invitation))
                 return state
             check_some(state, division)
-            joined = Joined(str(offer.address), epsilon_text(division.limit))
+            joined = Joined(str(offer.address), format_epsilon(division.limit))
             pseudonyms = {group: new_pseudonym() for group in offer.groups}
             for each in division.asked:
                 own = state.records.get(str(each.address))
@@ -230,7 +230,7 @@ def _record(offer: Offer, device: str, consent: Decimal, invitation: str | None)
         offer.encoding.params.hex(),
         device,
         secrets.token_hex(32),
-        epsilon_text(consent),
+        format_epsilon(consent),
         now(),
         invitation=invitation,
     )

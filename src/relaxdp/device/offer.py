@@ -14,7 +14,7 @@ from relaxdp.errors import EpsilonError, LevelError, OfferError, RelaxdpError, o
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_kind
 from relaxdp.tables.metadata import untyped
-from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 from relaxdp.theory.level import Level
 
 ATTRIBUTE = "answer"
@@ -129,7 +129,7 @@ def _level(content: Any, encoding: Mechanism) -> Level:
         epsilon = as_epsilon(written) if isinstance(written, str) else None
     except (TypeError, KeyError, EpsilonError):
         epsilon = None
-    if epsilon is None or epsilon_text(epsilon) != written:
+    if epsilon is None or format_epsilon(epsilon) != written:
         raise OfferError("a level of the campaign is not written as a plain epsilon.")
     if not isinstance(whole, str) or not _WHOLE.fullmatch(whole) or int(whole) >= ONE:
         raise OfferError("a level of the campaign has a threshold that is none.")

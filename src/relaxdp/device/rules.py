@@ -20,7 +20,7 @@ from relaxdp.errors import (
     ValuesChangedError,
 )
 from relaxdp.ledger.events import add_amounts, parse_amount, subtract_amounts
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import Level
 
 
@@ -56,10 +56,10 @@ def _too_much(state: State, record: Record, lowest: Level) -> RelaxdpError:
         return ConsentError(
             "you agreed to an epsilon of at most {consent} in this campaign, and {epsilon} was asked for.",
             consent=record.consent,
-            epsilon=epsilon_text(lowest.epsilon),
+            epsilon=format_epsilon(lowest.epsilon),
         )
-    left, limit = epsilon_text(state.left), epsilon_text(state.limit)
-    needed = epsilon_text(subtract_amounts(max(lowest.epsilon, record.spent), record.spent))
+    left, limit = format_epsilon(state.left), format_epsilon(state.limit)
+    needed = format_epsilon(subtract_amounts(max(lowest.epsilon, record.spent), record.spent))
     return BudgetExceededError(
         "limit exceeded: {left} left of {limit}, this report needs {needed}.",
         left=left,
@@ -123,12 +123,12 @@ def _check_growth(record: Record, level: Level) -> None:
             "epsilon may only grow: this device is at {last_epsilon} and {epsilon} was asked for. A report "
             "cannot be taken back.",
             last_epsilon=last.epsilon,
-            epsilon=epsilon_text(level.epsilon),
+            epsilon=format_epsilon(level.epsilon),
         )
     same = level.epsilon == last_epsilon
     if level.threshold < last_threshold or (same and level.threshold != last_threshold):
         raise LevelError(
             "the threshold of epsilon {epsilon} does not fit what was sent at {last_epsilon}.",
             last_epsilon=last.epsilon,
-            epsilon=epsilon_text(level.epsilon),
+            epsilon=format_epsilon(level.epsilon),
         )

@@ -32,7 +32,7 @@ from relaxdp.estimation.schedules import Explicit, UntilPrecise
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import Level
 
 Progress = Callable[[int], None]
@@ -194,7 +194,7 @@ class Simulation:
         request: dict[str, Any] = {
             "question": f"A simulation of {self.devices} devices: which value?",
             "encoding": {"name": "categorical", "values": self.labels},
-            "levels": [{"epsilon": epsilon_text(level)} for level in self.levels],
+            "levels": [{"epsilon": format_epsilon(level)} for level in self.levels],
             "devices": self.devices,
             "target": {"half_width": self.half_width},
         }

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from relaxdp.ledger.events import ZERO, add_amounts, parse_amount, subtract_amounts
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 _FORMAT = "relaxdp device 1"
 _HEX_32, _HEX_64 = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{64}")
@@ -125,7 +125,7 @@ class State:
         """Return the content of a device's file."""
         content = {
             "format": _FORMAT,
-            "limit": epsilon_text(self.limit),
+            "limit": format_epsilon(self.limit),
             "revision": self.revision,
             "campaigns": [asdict(record) for record in self.records.values()],
         }

@@ -15,7 +15,7 @@ from relaxdp.device.state import State
 from relaxdp.device.store import DeviceFile
 from relaxdp.errors import BudgetExceededError, ConsentError, OfferError, on_error
 from relaxdp.ledger.events import ZERO, add_amounts, parse_amount, subtract_amounts
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 MOST_QUESTIONS = 100
 
@@ -118,7 +118,7 @@ def divided(state: State, offer: SurveyOffer, agreed: Decimal | None) -> Divisio
     told = taken if joined is None else joined
     if joined is None or (agreed is not None and limit != joined):
         raise ConsentError("questions of this survey were joined up to an epsilon of {consent} already.",
-                           consent=epsilon_text(told))  # fmt: skip
+                           consent=format_epsilon(told))  # fmt: skip
     return Division(offer, joined, {name: record.most for name, record in known.items()}, False)
 
 
@@ -147,9 +147,9 @@ def check_some(state: State, division: Division) -> None:
     if not division.asked:
         raise BudgetExceededError(
             "limit exceeded: {left} left of {limit}, this report needs {needed}.",
-            left=epsilon_text(min(division.limit, state.left)),
-            limit=epsilon_text(state.limit),
-            needed=epsilon_text(min(each.levels[0].epsilon for each in division.left_out)),
+            left=format_epsilon(min(division.limit, state.left)),
+            limit=format_epsilon(state.limit),
+            needed=format_epsilon(min(each.levels[0].epsilon for each in division.left_out)),
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.lazy_imports import scipy
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def nearest_shares(shares: Floats) -> Floats:
 
 def likelihood_shares(
     counts: Sequence[NDArray[np.int64]],
-    supports: Sequence[Support],
+    supports: Sequence[SupportProbabilities],
     silent: Sequence[NDArray[np.int64]] | None = None,
 ) -> Floats:
     """Return the shares that make the counts of all levels likeliest.

@@ -24,8 +24,8 @@ from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import BATCH, Mechanism
 from relaxdp.mechanisms.report_arrays import Codes, histogram, slice_reports
 from relaxdp.sampling.keyed_stream import Words
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 # Nearer to symmetry than this the gamma law is the normal one, and its shape too large to compute with.
 _SYMMETRIC = 1e-5
@@ -41,8 +41,8 @@ class ProductLaw:
 
     rows: Floats
     columns: Floats
-    row_support: Support
-    column_support: Support
+    row_support: SupportProbabilities
+    column_support: SupportProbabilities
     n: int
     about: About
 
@@ -141,7 +141,7 @@ def _root(function: Callable[[Floats], Floats], size: int) -> Floats:
     return found
 
 
-def _raw(support: Support, order: int) -> tuple[float, float]:
+def _raw(support: SupportProbabilities, order: int) -> tuple[float, float]:
     """Return the mean of a power of a debiased indicator, for objects that have the value and for others."""
     noise, gain = float(support.noise), float(support.gain)
     hit, miss = ((1 - noise) / gain) ** order, (-noise / gain) ** order
@@ -165,8 +165,8 @@ class Crosstab(Result):
     rows: Sequence[Any]
     columns: Sequence[Any]
     counts: NDArray[np.int64]
-    row_support: Support
-    column_support: Support
+    row_support: SupportProbabilities
+    column_support: SupportProbabilities
     row_counts: NDArray[np.int64] | None = None
     column_counts: NDArray[np.int64] | None = None
     total: int | None = None
@@ -195,7 +195,7 @@ class Crosstab(Result):
     @property
     def levels(self) -> dict[str, int]:
         """The levels of the two sides, with all individuals."""
-        return {UNKNOWN if self.epsilons is None else " and ".join(map(epsilon_text, self.epsilons)): self.n}
+        return {UNKNOWN if self.epsilons is None else " and ".join(map(format_epsilon, self.epsilons)): self.n}
 
     @property
     def table(self) -> Floats:
@@ -343,8 +343,8 @@ class JointCounts:
 
     def table(
         self,
-        row_support: Support,
-        column_support: Support,
+        row_support: SupportProbabilities,
+        column_support: SupportProbabilities,
         names: tuple[str, str] = ("row", "column"),
         epsilons: tuple[Decimal, Decimal] | None = None,
     ) -> Crosstab:
@@ -370,6 +370,6 @@ def _noise(table: Crosstab) -> float:
     return float(rows * columns)
 
 
-def _support(mechanism: Any, epsilon: Epsilon) -> Support:
-    support: Support = mechanism.support(mechanism.level(epsilon).retention)
+def _support(mechanism: Any, epsilon: Epsilon) -> SupportProbabilities:
+    support: SupportProbabilities = mechanism.support(mechanism.level(epsilon).retention)
     return support

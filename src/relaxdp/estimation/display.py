@@ -7,7 +7,7 @@ from decimal import Decimal
 from html import escape
 from math import ceil, exp
 
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 _WIDTH, _HEIGHT = 160, 14
 _NEARLY_ALWAYS = 99.95
@@ -25,7 +25,7 @@ def describe_risk(epsilon: Decimal, values: int = 2, what: str = "") -> str:
     """
     answers = "between two answers" if values == 2 else f"among {values:,} answers"
     rate = f"{_describe_rate(epsilon, values)} of the time, instead of {100 / values:.3g} %"
-    return f"Risk at epsilon {epsilon_text(epsilon)}{what}: a guess {answers} is right {rate}."
+    return f"Risk at epsilon {format_epsilon(epsilon)}{what}: a guess {answers} is right {rate}."
 
 
 def describe_short_risk(epsilon: Decimal, values: int = 2) -> str:

@@ -17,8 +17,8 @@ from relaxdp.estimation.intervals import binomial_interval, truths_interval
 from relaxdp.estimation.result import UNKNOWN, About, Derived, Floats, Result, check_about, questions_of
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Joint
-from relaxdp.theory.epsilon import epsilon_text
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import format_epsilon
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 _ROUNDING = 1e-12
 """How near to 0 or 1 bisection leaves an end that lies there."""
@@ -35,7 +35,7 @@ class Frequency(Result):
     labels: Sequence[Any]
     counts: NDArray[np.int64]
     individuals: int
-    support: Support
+    support: SupportProbabilities
     epsilon: Decimal | None = None
     joint: Joint = "exclusive"
     """How the supports of two values go together, given the truths: a matter of the encoding."""
@@ -43,7 +43,7 @@ class Frequency(Result):
     @property
     def levels(self) -> dict[str, int]:
         """The one level, with all individuals."""
-        return {UNKNOWN if self.epsilon is None else epsilon_text(self.epsilon): self.individuals}
+        return {UNKNOWN if self.epsilon is None else format_epsilon(self.epsilon): self.individuals}
 
     @property
     def questions(self) -> int:
@@ -207,7 +207,7 @@ def report_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
     return share * hit * (1 - hit) + (1 - share) * noise * (1 - noise)
 
 
-def categorical_covariance(truths: Floats, individuals: int, support: Support) -> Floats:
+def categorical_covariance(truths: Floats, individuals: int, support: SupportProbabilities) -> Floats:
     """Return the covariance of categorical estimates, given how many objects have each of the chosen values."""
     hit, noise, gain = float(support.hit), float(support.noise), float(support.gain)
     own = truths[:, None] + truths[None, :]

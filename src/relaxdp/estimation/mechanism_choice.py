@@ -24,9 +24,9 @@ from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.report_arrays import packed_width, whole_bytes
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
-from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, epsilon_text, release_threshold
-from relaxdp.theory.level import retention
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, compute_nonzero_threshold, format_epsilon
+from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 MAX_LEVEL = Decimal(4)
 """Levels above it are planned for only where the first release is there already, or where it is the planned one."""
@@ -130,7 +130,7 @@ def _levels(epsilon: Decimal, remaining_share: Decimal, planned_epsilon: Decimal
 
 
 def _reason(levels: list[Decimal], planned_epsilon: Decimal | None) -> str:
-    first, last = epsilon_text(levels[0]), epsilon_text(levels[-1])
+    first, last = format_epsilon(levels[0]), format_epsilon(levels[-1])
     if len(levels) > 1:
         return f"best from epsilon {first} to {last}"
     return f"best at epsilon {first}" if planned_epsilon is None else f"best at the planned epsilon {first}"
@@ -177,7 +177,7 @@ def _share_errors_at(mechanism: LocalHash, level: Decimal) -> list[float]:
     return _share_errors(mechanism.support(mechanism.level(level).retention))
 
 
-def _share_errors(support: Support) -> list[float]:
+def _share_errors(support: SupportProbabilities) -> list[float]:
     return [sqrt(share_variance(support, share)) for share in _SHARES]
 
 
@@ -295,14 +295,14 @@ def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
 VALUE_MECHANISMS = ("categorical", "unary-optimised", "unary-symmetric", "local-hash")
 
 
-def planned_support(name: str, values: int, epsilon: Decimal) -> tuple[Support, int]:
+def planned_support(name: str, values: int, epsilon: Decimal) -> tuple[SupportProbabilities, int]:
     """Return the support of a mechanism for so many values at a level, and the bytes of a report.
 
     No list of values is needed for it, so that it is fast for millions of them.
     """
     if name == "categorical":
-        keep = retention(release_threshold(epsilon, values))
-        return Support.from_one_symbol(keep, values), whole_bytes(values)
+        keep = compute_retention(compute_nonzero_threshold(epsilon, values))
+        return SupportProbabilities.from_one_symbol(keep, values), whole_bytes(values)
     # Bits and hashes support a value with the same probability, however many other values there are.
     mechanism = create_mechanism(name, values=range(2), epsilon=None if name.startswith("unary") else epsilon)
     support = mechanism.support(mechanism.level(epsilon).retention)
@@ -321,4 +321,4 @@ def _ranked(values: int | None, epsilon: Decimal, choices: list[RankedMechanism]
     choices = sorted(choices, key=lambda each: each.std_error)
     alike = [each for each in choices if each.std_error <= ALIKE * choices[0].std_error]
     best = min(alike, key=lambda each: each.bytes_per_report)
-    return MechanismRanking(values, epsilon_text(epsilon), [best, *(each for each in choices if each is not best)])
+    return MechanismRanking(values, format_epsilon(epsilon), [best, *(each for each in choices if each is not best)])

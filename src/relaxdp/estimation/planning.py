@@ -19,8 +19,8 @@ from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Measure, Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.square_wave import BINS, SquareWave
-from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, epsilon_text
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, format_epsilon
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Plan:
         rows = [
             [
                 f"{self.n:,}",
-                epsilon_text(level.epsilon),
+                format_epsilon(level.epsilon),
                 f"\N{PLUS-MINUS SIGN}{level.margin:.3g}",
                 describe_short_risk(self.columns * level.epsilon, self.answers),
                 level.mechanism or "",
@@ -313,7 +313,7 @@ class Side:
         """Return the encoding for a last epsilon; None for a number of values."""
         return self.encoding if self.numbers is None else self.numbers.encoded(self.named_at(last) or self.name, last)
 
-    def support(self, level: Decimal, last: Decimal) -> Support:
+    def support(self, level: Decimal, last: Decimal) -> SupportProbabilities:
         """Return the chances of a report at a level, where the encoding is that of the last epsilon."""
         fixed = self.encoded(last)
         if fixed is not None:
@@ -444,7 +444,7 @@ def find_n(margin: float, *, epsilon: Epsilon, values: Planned, **options: Unpac
             "No number of individuals up to 10^15 gives a margin of error of {margin:g} at epsilon {epsilon}.",
             hint="Plan for a larger epsilon, or a larger margin.",
             margin=margin,
-            epsilon=epsilon_text(exact),
+            epsilon=format_epsilon(exact),
         )
     n = max(1, ceil(inverse_root**-2) - 1)
     while plan.compute_margin(n, exact) > margin:

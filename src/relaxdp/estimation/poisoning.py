@@ -34,7 +34,7 @@ from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Joint, Measure, Mechanism
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 FALSE_ALARMS = 0.01
 """At most this share of honest campaigns ever raises an alarm, however often somebody looks."""
@@ -337,7 +337,7 @@ def _numbers(found: MadeUp) -> str:
 class Honest:
     """How many honest reports of one level support each value, and the variances that come from leaving others out."""
 
-    support: Support
+    support: SupportProbabilities
     counts: Floats
     individuals: float
     spread: Floats

@@ -22,7 +22,7 @@ from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.report_arrays import Packed, code_dtype, count_packed, pack_reports, packed_width
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import blur_ratio
+from relaxdp.theory.randomized_response import compute_blur_retention
 
 Integers = NDArray[np.int64]
 
@@ -116,7 +116,7 @@ class Pairs:
     @property
     def kept(self) -> float:
         """With which probability the older report was kept and not drawn anew."""
-        return float(blur_ratio(self.older.retention, self.newer.retention))
+        return float(compute_blur_retention(self.older.retention, self.newer.retention))
 
     def _row(self, place: int) -> Integers:
         return self.numbers[2 + place * self.labels : 2 + (place + 1) * self.labels]

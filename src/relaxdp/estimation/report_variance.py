@@ -11,9 +11,9 @@ from relaxdp.estimation.frequency import report_variance
 from relaxdp.estimation.mean import present_variance
 from relaxdp.estimation.result import About
 from relaxdp.mechanisms.base import Measure
-from relaxdp.theory.epsilon import Epsilon, release_threshold
-from relaxdp.theory.level import retention
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import Epsilon, compute_nonzero_threshold
+from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,9 @@ class Spread:
     """How little noise there is, whatever the answer is: what levels are weighted by."""
 
 
-def spread_of(support: Support, about: About, share: float | None = None, measure: Measure | None = None) -> Spread:
+def spread_of(
+    support: SupportProbabilities, about: About, share: float | None = None, measure: Measure | None = None
+) -> Spread:
     """Return the spread of a value that a `share` of objects have, by default at worst, or of a mean at worst.
 
     A mean's interval covers what is random between truth and report. Where numbers are rounded to an end that is all,
@@ -55,12 +57,12 @@ def spread_of(support: Support, about: About, share: float | None = None, measur
     return Spread(max(share_variance(support, each, about) for each in shares), 0.5 / gain, precision)
 
 
-def categorical_support(epsilon: Epsilon, values: int) -> Support:
+def categorical_support(epsilon: Epsilon, values: int) -> SupportProbabilities:
     """Return the chances of a categorical report at the retention that is really used."""
-    return Support.from_one_symbol(retention(release_threshold(epsilon, values)), values)
+    return SupportProbabilities.from_one_symbol(compute_retention(compute_nonzero_threshold(epsilon, values)), values)
 
 
-def share_variance(support: Support, share: float, about: About = "sample") -> float:
+def share_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:
     """Return the variance of one object's debiased report of a value that a `share` of objects have."""
     return float(report_variance(share, float(support.hit), float(support.noise), about)) / float(support.gain) ** 2
 
@@ -83,7 +85,7 @@ def place_variance(measure: Measure, keep: float, about: About = "sample", at: f
     return spread / (keep * reach) ** 2
 
 
-def pair_spread(rows: Support, columns: Support, about: About, share: float | None) -> Spread:
+def pair_spread(rows: SupportProbabilities, columns: SupportProbabilities, about: About, share: float | None) -> Spread:
     """Return what one object adds to the share of a pair, at worst over how frequent the two values are."""
     grid = np.linspace(0, 1, 5)
     ends = grid if share is None else np.array([share])

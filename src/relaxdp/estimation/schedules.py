@@ -17,7 +17,7 @@ from itertools import pairwise
 from relaxdp.errors import PlanError
 from relaxdp.estimation.planning import Step, compute_steps
 from relaxdp.estimation.result import About
-from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, format_epsilon
 
 DIGITS = 6
 """How many significant digits a computed level has."""
@@ -226,8 +226,8 @@ def _not_falling(levels: Iterable[Epsilon]) -> list[Decimal]:
             raise PlanError(
                 "The schedule falls from {old_epsilon} to {new_epsilon}. A report cannot be taken back.",
                 hint="Sort the levels: the lowest first.",
-                old_epsilon=epsilon_text(old),
-                new_epsilon=epsilon_text(new),
+                old_epsilon=format_epsilon(old),
+                new_epsilon=format_epsilon(new),
             )
     return exact
 

@@ -35,9 +35,9 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.local_hash import UNEVEN, LocalHash
 from relaxdp.mechanisms.unary import Unary
-from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, epsilon_text, release_threshold
-from relaxdp.theory.level import retention
-from relaxdp.theory.randomized_response import Cover
+from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, compute_nonzero_threshold, format_epsilon
+from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import CloneProbabilities
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ class Report:
     epsilon: float
     distance: Fraction = Fraction(1)
     """How far the laws of two truths are apart at most."""
-    cover: Cover | None = None
+    cover: CloneProbabilities | None = None
     bit: Fraction | None = None
     """The retention of a report that is one of two values."""
 
@@ -107,7 +107,7 @@ class Hidden:
     neither: float
 
     @classmethod
-    def of(cls, cover: Cover) -> Hidden:
+    def of(cls, cover: CloneProbabilities) -> Hidden:
         """Return a cover, rounded so that it hides less."""
         told = cover.own + cover.clone
         return cls(
@@ -347,10 +347,10 @@ class Shuffled:
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON, with the assumptions."""
         return {
-            "epsilon": epsilon_text(self.epsilon),
+            "epsilon": format_epsilon(self.epsilon),
             "delta": self.delta,
             "n": self.n,
-            "report_epsilon": epsilon_text(self.reports),
+            "report_epsilon": format_epsilon(self.reports),
             "law": self.law,
             "publications": self.publications,
             "assumes": list(self.assumes),
@@ -367,8 +367,8 @@ class Shuffled:
         verb, each = ("cost", " each time") if several else ("costs", "")
         return (
             f"Towards the public, {many} of a closed group of {self.n:,} {verb} each of them at most epsilon "
-            f"{epsilon_text(self.epsilon)} at delta {self.delta:g}; the reports themselves cost epsilon "
-            f"{epsilon_text(self.reports)}{each} ({self.law})."
+            f"{format_epsilon(self.epsilon)} at delta {self.delta:g}; the reports themselves cost epsilon "
+            f"{format_epsilon(self.reports)}{each} ({self.law})."
         )
 
 
@@ -446,9 +446,9 @@ def _report_of(values: Planned | None, encoding: str | None, last: Decimal) -> t
     if used is not None:
         return many + used.name, _describe_report(used, last)
     assert isinstance(values, int)  # noqa: S101
-    keep = retention(release_threshold(last, values))
+    keep = compute_retention(compute_nonzero_threshold(last, values))
     bit = keep if values == 2 else None
-    return f"{many}categorical", Report(float(last), keep, Cover.from_one_symbol(keep, values), bit)
+    return f"{many}categorical", Report(float(last), keep, CloneProbabilities.from_one_symbol(keep, values), bit)
 
 
 def encoding_for(values: Planned, encoding: str | None, last: Decimal) -> Mechanism | None:
@@ -481,16 +481,22 @@ def distance(mechanism: Mechanism, keep: Fraction) -> Fraction:
     return keep if mechanism.symbols == 1 else Fraction(1)
 
 
-def cover(mechanism: Mechanism, keep: Fraction) -> Cover | None:
+def cover(mechanism: Mechanism, keep: Fraction) -> CloneProbabilities | None:
     """Return what hides a report among others, where that is known. A true value may be a mixture of symbols."""
     if isinstance(mechanism, Unary):  # one of two bits is set alone, or none is; both set reveal nothing
         bit = mechanism.support(keep)
-        return Cover(
+        return CloneProbabilities(
             own=bit.hit * (1 - bit.noise), clone=(1 - bit.hit) * bit.noise, neither=(1 - bit.hit) * (1 - bit.noise)
         )
     if isinstance(mechanism, LocalHash):  # the seeds that tell two values apart: all but 1/g, and a little
-        return Cover.from_one_symbol(keep, mechanism.alphabet, 1 - Fraction(1, mechanism.alphabet) - UNEVEN)
-    return Cover.from_one_symbol(keep, mechanism.alphabet) if mechanism.symbols == 1 and not mechanism.seeded else None
+        return CloneProbabilities.from_one_symbol(
+            keep, mechanism.alphabet, 1 - Fraction(1, mechanism.alphabet) - UNEVEN
+        )
+    return (
+        CloneProbabilities.from_one_symbol(keep, mechanism.alphabet)
+        if mechanism.symbols == 1 and not mechanism.seeded
+        else None
+    )
 
 
 def _composed(bound: Callable[[float], float], delta: float, times: int) -> float:

@@ -14,7 +14,7 @@ from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from relaxdp.errors import BudgetError, EpsilonError
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, drop_trailing_zeros, epsilon_text
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, drop_trailing_zeros, format_epsilon
 
 ZERO = Decimal(0)
 
@@ -96,7 +96,7 @@ class Created(_Event):
 
     def describe(self) -> str:
         """Return the first budget and its reason, in one line."""
-        return f"created with a budget of {epsilon_text(self.budget)}{_format_reason(self.reason)}"
+        return f"created with a budget of {format_epsilon(self.budget)}{_format_reason(self.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class BudgetRaised(_Event):
 
     def describe(self) -> str:
         """Return both budgets and the reason, in one line."""
-        ends = f"from {epsilon_text(self.previous)} to {epsilon_text(self.budget)}"
+        ends = f"from {format_epsilon(self.previous)} to {format_epsilon(self.budget)}"
         return f"budget raised {ends}{_format_reason(self.reason)}"
 
 
@@ -160,7 +160,8 @@ class Released(_Event):
         """Return columns, levels and costs, in one line."""
         verb = {"release": "released", "relax": "relaxed"}[self.action]
         charges = (
-            f"{each.column!r} at {epsilon_text(each.epsilon)} for {epsilon_text(each.cost)}" for each in self.columns
+            f"{each.column!r} at {format_epsilon(each.epsilon)} for {format_epsilon(each.cost)}"
+            for each in self.columns
         )
         unprotected = ", ".join(map(repr, (self.id_column, *self.passthrough)))
         accepted = "; new rows accepted" if self.accepted_new_rows else ""
@@ -219,7 +220,7 @@ def _convert_to_json(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_convert_to_json(each) for each in value]
     if isinstance(value, Decimal):
-        return epsilon_text(value)
+        return format_epsilon(value)
     return value.astimezone(UTC).isoformat(timespec="microseconds") if isinstance(value, datetime) else value
 
 

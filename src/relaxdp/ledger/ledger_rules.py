@@ -18,7 +18,7 @@ from relaxdp.errors import (
 )
 from relaxdp.ledger.account import Account, ReleaseState, compute_cost
 from relaxdp.ledger.events import Action, BudgetRaised, ColumnCharge, ColumnRequest, Released, Retired, add_amounts
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 MAX_CHARACTERS = 500
 
@@ -87,8 +87,8 @@ def raise_budget(account: Account, budget: Decimal, reason: str, time: datetime)
         raise BudgetError(
             "The budget is {budget}, and {asked} does not raise it. A budget can never be lowered.",
             hint="Choose a budget above {budget}.",
-            budget=epsilon_text(account.budget),
-            asked=epsilon_text(budget),
+            budget=format_epsilon(account.budget),
+            asked=format_epsilon(budget),
         )
     return BudgetRaised(account.number + 1, time, account.budget, budget, reason)
 
@@ -225,8 +225,8 @@ def _reject_overspending(account: Account, needed: Decimal) -> None:
             "The budget is too small. This release needs {needed}, and {left} of {budget} is left.",
             hint="Choose a lower epsilon, or raise the budget: `relaxdp budget raise {enough} --reason WHY`, or "
             "vault.raise_budget({enough}, reason=...).",
-            needed=epsilon_text(needed),
-            left=epsilon_text(account.remaining),
-            budget=epsilon_text(account.budget),
-            enough=epsilon_text(add_amounts([account.spent, needed])),
+            needed=format_epsilon(needed),
+            left=format_epsilon(account.remaining),
+            budget=format_epsilon(account.budget),
+            enough=format_epsilon(add_amounts([account.spent, needed])),
         )

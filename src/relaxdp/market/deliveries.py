@@ -37,7 +37,7 @@ from relaxdp.tables.files import Format, Input
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.table_columns import get_id_type
 from relaxdp.tables.table_source import IdOrder, NotAscendingError
-from relaxdp.theory.epsilon import Epsilon, epsilon_text
+from relaxdp.theory.epsilon import Epsilon, format_epsilon
 from relaxdp.theory.level import Level
 
 MOST_LETTERS = 1000
@@ -218,7 +218,7 @@ def _check_level(listing: Listing, level: Level, before: Level | None) -> None:
     if listing.budget is not None and epsilon > listing.budget:
         raise DeliveryError(
             "the delivery is at epsilon {epsilon}, and the budget of this listing is {budget}.",
-            budget=epsilon_text(listing.budget),
+            budget=format_epsilon(listing.budget),
             epsilon=shown,
         )
     if not listing.prices.reaches(epsilon):
@@ -242,17 +242,17 @@ def raise_budget(connection: Connection, listing: Listing, budget: Decimal) -> L
     if listing.budget is not None and budget <= listing.budget:
         raise MarketError(
             "a budget may only be raised: it is {budget}, and {asked} was asked for.",
-            budget=epsilon_text(listing.budget),
-            asked=epsilon_text(budget),
+            budget=format_epsilon(listing.budget),
+            asked=format_epsilon(budget),
         )
     most = listings.authorised(connection, listing)
     if most is not None and budget < most.epsilon:
         raise MarketError(
             "epsilon {delivered} was delivered already, which is more than a budget of {asked}.",
             delivered=most,
-            asked=epsilon_text(budget),
+            asked=format_epsilon(budget),
         )
-    return listings.change(connection, listing, budget=epsilon_text(budget))
+    return listings.change(connection, listing, budget=format_epsilon(budget))
 
 
 def close(connection: Connection, listing: Listing, *, sold: bool = False) -> Listing:

@@ -18,7 +18,7 @@ from decimal import Decimal
 from relaxdp.errors import DeliveryError, EpsilonError, MarketError, NotAuthorisedError, PriceError, UnknownLevelError
 from relaxdp.market.prices import PriceCurve
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.level import Level
 
 MOST_LEVELS = 100
@@ -56,7 +56,7 @@ def check_priced(grid: Grid, prices: PriceCurve) -> None:
     """Refuse prices that do not reach every level."""
     last = grid[-1] if grid else None
     if last is not None and not prices.reaches(last):
-        shown = epsilon_text(last)
+        shown = format_epsilon(last)
         raise PriceError("the prices do not reach the level {epsilon}.", epsilon=shown)
 
 
@@ -144,7 +144,7 @@ def level_on(grid: Grid, epsilon: Decimal, encoding: Mechanism, authorised: Leve
     if asked is not None and authorised is not None and asked > authorised and epsilon > authorised.epsilon:
         raise NotAuthorisedError(
             "epsilon {epsilon} is more than the seller has authorised, which is {authorised}.",
-            epsilon=epsilon_text(epsilon),
+            epsilon=format_epsilon(epsilon),
             authorised=str(authorised),
         )
     below, above = grid[:place][-1:], grid[place : place + 1]
@@ -158,9 +158,9 @@ def level_on(grid: Grid, epsilon: Decimal, encoding: Mechanism, authorised: Leve
         else "epsilon {epsilon} is none of the levels on sale: the nearest is {below}."
         if below
         else "epsilon {epsilon} is none of the levels on sale: the nearest is {above}.",
-        epsilon=epsilon_text(epsilon),
-        below=epsilon_text(below[0]) if below else None,
-        above=epsilon_text(above[0]) if above else None,
+        epsilon=format_epsilon(epsilon),
+        below=format_epsilon(below[0]) if below else None,
+        above=format_epsilon(above[0]) if above else None,
     )
 
 

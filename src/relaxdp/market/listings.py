@@ -23,7 +23,7 @@ from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.service.precision import DEFAULT, Precision
 from relaxdp.tables.metadata import ColumnDescription
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import Level
 
 Kind = Literal["release", "pool"]
@@ -197,8 +197,8 @@ def create(
         "grid": grid_text(grid),
         "details": details_text(details),
         "question": None if question is None else question.strip(),
-        "suggested": None if suggested is None else epsilon_text(suggested),
-        "budget": None if budget is None else epsilon_text(budget),
+        "suggested": None if suggested is None else format_epsilon(suggested),
+        "budget": None if budget is None else format_epsilon(budget),
         "described": None if described is None else json.dumps(described.to_json()),
         "objects": 0,
     }
@@ -208,7 +208,7 @@ def create(
 
 def grid_text(grid: Grid) -> str:
     """Return levels as they are kept."""
-    return json.dumps([epsilon_text(level) for level in grid])
+    return json.dumps([format_epsilon(level) for level in grid])
 
 
 def find(connection: Connection, listing_id: str) -> Listing:

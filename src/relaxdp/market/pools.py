@@ -24,7 +24,7 @@ from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keys import Key
 from relaxdp.service.codecs import Codec
 from relaxdp.service.wire import WireLevel
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.level import Level
 
 MEMBER = "member"
@@ -145,7 +145,7 @@ def join(
         raise MarketError("the least price is a whole number of credits, 0 or more.")
     epsilon, encoding = as_epsilon(level.epsilon), listing.encoding
     limit = level_on(listing.grid, epsilon, encoding)
-    if level.threshold != str(limit.threshold) or level.epsilon != epsilon_text(epsilon):
+    if level.threshold != str(limit.threshold) or level.epsilon != format_epsilon(epsilon):
         raise DeliveryError("epsilon and threshold are not one level.")
     codec = Codec(encoding)
     kept = _kept(codec, report)

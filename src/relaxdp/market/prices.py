@@ -14,7 +14,7 @@ from math import ceil
 from typing import Any
 
 from relaxdp.errors import EpsilonError, PriceError
-from relaxdp.theory.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 MOST_PRICE = 10**15
 MOST_POINT = 10**12
@@ -62,7 +62,7 @@ class PriceCurve(ABC):
         A lower price would cheat those who have bought, a higher one those who count on an upgrade for the difference.
         """
         if upto is not None and not self._agrees(newer, _exact(upto)):
-            shown = epsilon_text(upto)
+            shown = format_epsilon(upto)
             raise PriceError(
                 "the price of levels on sale does not change: up to epsilon {upto} the new prices must be the "
                 "old ones.",
@@ -86,7 +86,7 @@ class PricePoints(PriceCurve):
         for (lower, cheap), (higher, dear) in pairwise(self.points):
             if lower < higher and cheap <= dear:
                 continue
-            at = {"lower": epsilon_text(lower), "higher": epsilon_text(higher)}
+            at = {"lower": format_epsilon(lower), "higher": format_epsilon(higher)}
             if lower >= higher:
                 raise PriceError(
                     "the epsilons of price points must ascend: {higher} follows {lower}.",
@@ -117,13 +117,13 @@ class PricePoints(PriceCurve):
         """
         _check_retention(keep)
         if not self.reaches(epsilon):
-            last, asked = epsilon_text(self._last), epsilon_text(epsilon)
+            last, asked = format_epsilon(self._last), format_epsilon(epsilon)
             raise PriceError("prices reach up to epsilon {last}, and {epsilon} has none.", epsilon=asked, last=last)
         return ceil(self._value(_exact(epsilon)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the points, each epsilon in its one spelling."""
-        return {"points": [[epsilon_text(epsilon), price] for epsilon, price in self.points]}
+        return {"points": [[format_epsilon(epsilon), price] for epsilon, price in self.points]}
 
     @property
     def _last(self) -> Decimal:
@@ -184,7 +184,7 @@ class PriceFormula(PriceCurve):
         """
         _check_retention(keep)
         if not self.reaches(epsilon):
-            asked = epsilon_text(epsilon)
+            asked = format_epsilon(epsilon)
             raise PriceError(
                 "a price is at most {most} credits, and the formula exceeds it at epsilon {epsilon}.",
                 epsilon=asked,

@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from relaxdp.errors import EpsilonError, MarketError, ReceiptForgedError
 from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keys import Key
-from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
-from relaxdp.theory.level import retention
+from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
+from relaxdp.theory.level import compute_retention
 
 VERSION = 1
 HEADER = b"relaxdp market receipt 1\n"
@@ -65,7 +65,7 @@ class Receipt:
         for name, check in _RULES.items():
             if not check(getattr(self, name)):
                 raise ReceiptForgedError("the field {field!r} of this receipt is not what a market signs.", field=name)
-        if self.retention != str(retention(int(self.threshold))):
+        if self.retention != str(compute_retention(int(self.threshold))):
             raise ReceiptForgedError(
                 "the retention of this receipt is not that of its threshold, so no market signed it.", field="retention"
             )
@@ -229,7 +229,7 @@ def _is_hexadecimal(value: object, digits: int) -> bool:
 
 def _is_epsilon(value: object) -> bool:
     try:
-        return type(value) is str and epsilon_text(as_epsilon(value)) == value
+        return type(value) is str and format_epsilon(as_epsilon(value)) == value
     except EpsilonError:
         return False
 

@@ -18,7 +18,7 @@ from relaxdp.market.pools import Standing
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.sales import Deal
 from relaxdp.tables.metadata import ColumnDescription, typed
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import Level
 
 ENCODER = msgspec.json.Encoder()
@@ -42,7 +42,7 @@ def listing_view(connection: Connection, listing: Listing) -> wire.Listing:
         title=listing.title,
         details=listing.details,
         question=listing.question,
-        suggested=None if listing.suggested is None else epsilon_text(listing.suggested),
+        suggested=None if listing.suggested is None else format_epsilon(listing.suggested),
         seller=seller,
         state=listing.state,  # type: ignore[arg-type]
         encoding=None if listing.described is None else encoding_view(listing.described),
@@ -165,16 +165,16 @@ def seller_view(connection: Connection, listing: Listing, account: int) -> wire.
     loss_buyers = max((purchase.level.epsilon for purchase in sold), default=Decimal(0))
     loss_platform = max((level.epsilon for level in delivered), default=Decimal(0))
     earned = accounts.earned(connection, account, listing.number)
-    left = None if listing.budget is None else epsilon_text(Context(prec=80).subtract(listing.budget, loss_platform))
+    left = None if listing.budget is None else format_epsilon(Context(prec=80).subtract(listing.budget, loss_platform))
     return wire.SellerListing(
         listing=listing_view(connection, listing),
-        budget=None if listing.budget is None else epsilon_text(listing.budget),
+        budget=None if listing.budget is None else format_epsilon(listing.budget),
         delivered=[wire.DeliveredLevel(**level.to_json()) for level in delivered],
         sold=_sold(sold, levels, earned),
         buyers=len({purchase.buyer for purchase in sold}),
         income=sum(earned.values()),
-        loss_buyers=epsilon_text(loss_buyers),
-        loss_platform=epsilon_text(loss_platform),
+        loss_buyers=format_epsilon(loss_buyers),
+        loss_platform=format_epsilon(loss_platform),
         left=left,
         minimum=minimum,
     )

@@ -31,9 +31,9 @@ from relaxdp.mechanisms.report_arrays import (
     whole_bytes,
 )
 from relaxdp.sampling.keyed_stream import PathId, PathName, Purpose, Words
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text, release_threshold
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold, format_epsilon
 from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 if TYPE_CHECKING:
     from relaxdp.mechanisms.keyed_reports import ReportPath
@@ -158,7 +158,7 @@ class Mechanism(ABC):
 
         A subclass defines it. All other code uses `level`.
         """
-        return release_threshold(epsilon, self.alphabet)
+        return compute_nonzero_threshold(epsilon, self.alphabet)
 
     @property
     def scale(self) -> tuple[str, bytes]:
@@ -176,7 +176,7 @@ class Mechanism(ABC):
             raise LevelError(
                 "The threshold {threshold} does not belong to epsilon {epsilon}. It must be from 1 to {most}.",
                 hint="Pass the threshold that the reports state, or only epsilon.",
-                epsilon=epsilon_text(exact),
+                epsilon=format_epsilon(exact),
                 threshold=str(threshold),
                 most=str(most),
             )
@@ -275,9 +275,9 @@ class Mechanism(ABC):
             counts += self.count(self.read_labels(part)) if width is None else count_packed(self, part)
         return counts, len(column)
 
-    def support(self, keep: Fraction) -> Support:
+    def support(self, keep: Fraction) -> SupportProbabilities:
         """Return with which probability a report supports a value, at retention `keep` of every symbol."""
-        return Support.from_one_symbol(keep, self.alphabet)
+        return SupportProbabilities.from_one_symbol(keep, self.alphabet)
 
     # The public methods.
 

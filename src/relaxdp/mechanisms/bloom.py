@@ -25,9 +25,9 @@ from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathId, Words
 from relaxdp.sampling.keys import Key
-from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, shared_threshold
-from relaxdp.theory.level import Level, Scale, log_up, odds, retention
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, compute_split_threshold
+from relaxdp.theory.level import Level, Scale, compute_log_rounded_up, compute_odds, compute_retention
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 MAX_HASHES = 16
 MAX_BITS = 1 << 16
@@ -174,7 +174,7 @@ def bloom_threshold(shape: BloomShape, epsilon: Epsilon) -> int:
 
     Claim: reached and not exceeded; tests/exact/rappor/test_bloom.py.
     """
-    return shared_threshold(epsilon, 2, parts=shape.differing)
+    return compute_split_threshold(epsilon, 2, parts=shape.differing)
 
 
 def compute_noise(shape: BloomShape, epsilon: Epsilon) -> Decimal:
@@ -183,7 +183,7 @@ def compute_noise(shape: BloomShape, epsilon: Epsilon) -> Decimal:
     >>> compute_noise(BloomShape(bits=128, hashes=2, cohorts=64), "4.394449154672")
     Decimal('0.500000000001')
     """
-    noise = 1 - retention(bloom_threshold(shape, epsilon))
+    noise = 1 - compute_retention(bloom_threshold(shape, epsilon))
     return Context(prec=DIGITS, rounding=ROUND_CEILING).divide(Decimal(noise.numerator), Decimal(noise.denominator))
 
 
@@ -205,17 +205,17 @@ def compute_guarantee(shape: BloomShape, noise: Decimal | Fraction | str) -> Dec
     >>> round(compute_guarantee(BloomShape(bits=128, hashes=2, cohorts=64), "0.5"), 4)
     Decimal('4.3944')
     """
-    return log_up(_ratio(noise) ** shape.differing)
+    return compute_log_rounded_up(_ratio(noise) ** shape.differing)
 
 
 def realised_guarantee(shape: BloomShape, threshold: int) -> Decimal:
     """Return what a whole report at a threshold really guarantees, rounded up."""
-    return log_up(odds(retention(threshold), 2) ** shape.differing)
+    return compute_log_rounded_up(compute_odds(compute_retention(threshold), 2) ** shape.differing)
 
 
-def bit_support(threshold: int) -> Support:
+def bit_support(threshold: int) -> SupportProbabilities:
     """Return with which probability a bit of a report is 1, given its truth."""
-    return Support.from_one_symbol(retention(threshold), 2)
+    return SupportProbabilities.from_one_symbol(compute_retention(threshold), 2)
 
 
 def _ratio(noise: Decimal | Fraction | str) -> Fraction:

@@ -67,7 +67,8 @@ def fresh_column(
 ) -> Any:
     """Return reports at retention `middle` between two columns, with fresh randomness. They must be kept.
 
-    Claim: every symbol has exactly the distribution of `bridge_law`; tests/exact/sampling/test_bridge_arrays.py.
+    Claim: every symbol has exactly the distribution of `compute_bridge_distribution`;
+    tests/exact/sampling/test_bridge_arrays.py.
     """
     parts = []
     for _, ends, seeds in _read_ends(mechanism, lower, upper):

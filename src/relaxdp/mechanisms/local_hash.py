@@ -32,7 +32,7 @@ from relaxdp.mechanisms.report_arrays import Codes, code_dtype
 from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 MAX_BUCKETS = 1 << 16
 HASH_NAME = "mersenne31"
@@ -127,10 +127,10 @@ class LocalHash(DeclaredMechanism):
         assert seeds is not None  # noqa: S101
         return count_supports(seeds, codes[:, 0], self._points, self.alphabet)
 
-    def support(self, keep: Fraction) -> Support:
+    def support(self, keep: Fraction) -> SupportProbabilities:
         """Return the chances over all seeds: 1/g for another value, and what the kept true value adds."""
         other = Fraction(1, self.alphabet)
-        return Support(noise=other, gain=keep * (1 - other))
+        return SupportProbabilities(noise=other, gain=keep * (1 - other))
 
     @cached_property
     def _points(self) -> Words:

@@ -33,8 +33,8 @@ from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.bridge import fresh_bridges, fresh_step
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private, write_private
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text, private_context
-from relaxdp.theory.level import Level, retention
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon, make_decimal_context
+from relaxdp.theory.level import Level, compute_retention
 from relaxdp.theory.randomized_response import TRUTH
 
 
@@ -121,7 +121,7 @@ class Relaxation:
                     "Epsilon {epsilon} is below {last_epsilon}, the level of the last reports. A report that "
                     "was released cannot be taken back.",
                     hint="Pass {last_epsilon} or more.",
-                    last_epsilon=epsilon_text(last),
+                    last_epsilon=format_epsilon(last),
                     epsilon=str(level),
                 )
             if level.epsilon > last:
@@ -143,7 +143,7 @@ class Relaxation:
         """The epsilon that the steps added to the part that was spent elsewhere: `epsilon` minus `reports_epsilon`."""
         state = self._read()
         total, elsewhere = (as_epsilon(each, zero=True) for each in (state.epsilon, state.start_epsilon))
-        return private_context(200).subtract(total, elsewhere)  # never rounded, whatever the caller's context
+        return make_decimal_context(200).subtract(total, elsewhere)  # never rounded, whatever the caller's context
 
     def _begin(self, column: Any) -> State:
         """Return the state before the first reports, with the randomness that each value keeps drawn now."""
@@ -189,7 +189,7 @@ class Relaxation:
     def _step(self, state: State, level: Level) -> State:
         """Return the state after one step of Algorithm 1 for all values."""
         # The old level is the stored threshold: a caller's statement counts only where the state begins.
-        old, reports = retention(int(state.threshold)), np.empty_like(state.reports)
+        old, reports = compute_retention(int(state.threshold)), np.empty_like(state.reports)
         for part in self._parts(len(reports)):
             truths, last = (self._unpack(each[part]) for each in (state.symbols, state.reports))
             if self._is_one and truths.size == 1:  # randomness straight from the operating system

@@ -22,7 +22,7 @@ from relaxdp.mechanisms.numeric import Floats, RangeMechanism
 from relaxdp.mechanisms.report_arrays import Codes, code_dtype
 from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.keyed_stream import Words
-from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon, release_threshold
+from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon, compute_nonzero_threshold
 
 BINS = 64
 """The default number of bins."""
@@ -126,7 +126,7 @@ class SquareWave(RangeMechanism):
         return {"bins": self.bins, "window": self.window}
 
     def threshold(self, epsilon: Decimal) -> int:
-        return release_threshold(epsilon, Fraction(self.alphabet, self.window))
+        return compute_nonzero_threshold(epsilon, Fraction(self.alphabet, self.window))
 
     def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
         """Return the kept bin, moved by the kept offset."""

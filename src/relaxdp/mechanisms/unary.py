@@ -11,8 +11,8 @@ import numpy as np
 from relaxdp.mechanisms.base import Joint, Permanent, Truths
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.report_arrays import Codes
-from relaxdp.theory.epsilon import release_threshold, shared_threshold
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import compute_nonzero_threshold, compute_split_threshold
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 
 class Unary(DeclaredMechanism):
@@ -53,7 +53,7 @@ class Unary(DeclaredMechanism):
         self.name = "unary-optimised" if optimised else "unary-symmetric"
 
     def threshold(self, epsilon: Decimal) -> int:
-        return release_threshold(epsilon, 2) if self.optimised else shared_threshold(epsilon, 2, parts=2)
+        return compute_nonzero_threshold(epsilon, 2) if self.optimised else compute_split_threshold(epsilon, 2, parts=2)
 
     def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
         bits = np.zeros((len(truths), self.symbols), dtype=np.uint8)
@@ -61,10 +61,10 @@ class Unary(DeclaredMechanism):
         bits[np.arange(len(truths)), truths.index.astype(np.intp)] = own
         return bits
 
-    def support(self, keep: Fraction) -> Support:
+    def support(self, keep: Fraction) -> SupportProbabilities:
         if not self.optimised:
-            return Support.from_one_symbol(keep, 2)
-        return Support(noise=(1 - keep) / 2, gain=keep / 2)  # 1/2 for the bit of the true value
+            return SupportProbabilities.from_one_symbol(keep, 2)
+        return SupportProbabilities(noise=(1 - keep) / 2, gain=keep / 2)  # 1/2 for the bit of the true value
 
     def _repr_options(self) -> str:
         return "" if self.optimised else ", optimised=False"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.estimation.report_variance import categorical_support, share_variance
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 Floats = NDArray[np.float64]
 
@@ -97,11 +97,11 @@ def relaxation_variance(levels: Iterable[Epsilon], *, values: int, objects: int 
     return share_variance(categorical_support(list(levels)[-1], values), share) / objects
 
 
-def _parts(levels: Iterable[Epsilon], values: int) -> list[Support]:
+def _parts(levels: Iterable[Epsilon], values: int) -> list[SupportProbabilities]:
     return [categorical_support(spent, values) for spent in split_budget(levels)]
 
 
-def _weights(parts: list[Support]) -> Floats:
+def _weights(parts: list[SupportProbabilities]) -> Floats:
     precisions = np.array([1 / share_variance(part, 0.0) for part in parts])
     return np.asarray(precisions / precisions.sum())
 

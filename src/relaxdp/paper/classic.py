@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.mechanisms.bloom import BloomShape
-from relaxdp.theory.level import log_up
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.level import compute_log_rounded_up
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 Bits = NDArray[np.uint8]
 
@@ -33,12 +33,12 @@ class Responses:
     """q: the probability that a sample of a permanent 1 is 1."""
 
     @property
-    def support(self) -> Support:
+    def support(self) -> SupportProbabilities:
         """The chances that a reported bit is 1: p01 whatever the truth, and p11 - p01 more if the true bit is 1."""
         half = self.noise / 2
         low = self.one_from_zero * (1 - half) + self.one_from_one * half
         high = self.one_from_one * (1 - half) + self.one_from_zero * half
-        return Support(noise=low, gain=high - low)
+        return SupportProbabilities(noise=low, gain=high - low)
 
     def mean_variance(self, share: Any, samples: int) -> Any:
         """Return the variance of the debiased mean of the samples that a device sends of one permanent bit.
@@ -67,7 +67,7 @@ class Responses:
         pairs = list(zip(self._sample_law(1, samples), self._sample_law(0, samples), strict=True))
         directions = max(one / zero for one, zero in pairs), max(zero / one for one, zero in pairs)
         often = min(shape.hashes, shape.bits)
-        return log_up(max(directions) ** often * min(directions) ** (shape.differing - often))
+        return compute_log_rounded_up(max(directions) ** often * min(directions) ** (shape.differing - often))
 
     def _sample_law(self, truth: int, samples: int) -> list[Fraction]:
         """Return the law of the number of ones among the samples of a bit."""

@@ -11,10 +11,10 @@ from relaxdp.audit.attacks import minimum_error_rate, retentions
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
-from relaxdp.theory.epsilon import threshold
-from relaxdp.theory.level import log_up, odds, retention
-from relaxdp.theory.privacy_loss import step_odds, transcript_probability
-from relaxdp.theory.randomized_response import NOISE, report_law
+from relaxdp.theory.epsilon import compute_threshold
+from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
+from relaxdp.theory.privacy_loss import compute_step_odds, compute_transcript_probability
+from relaxdp.theory.randomized_response import NOISE, compute_report_distribution
 
 LEVELS = (Decimal(1), Decimal(2))
 PRIORS: dict[int, list[tuple[int, ...]]] = {
@@ -27,9 +27,13 @@ PRIORS: dict[int, list[tuple[int, ...]]] = {
 def guarantees(first: Decimal, second: Decimal, values: int) -> tuple[float, float, float]:
     """Return the logarithms of: the step alone, both steps added up (basic composition), and both outputs in truth."""
     low, high = retentions([first, second], values)
-    alone = step_odds(values, low, high)
-    added = step_odds(values, NOISE, low) * alone
-    return float(log_up(alone)), float(log_up(added)), float(log_up(odds(high, values)))
+    alone = compute_step_odds(values, low, high)
+    added = compute_step_odds(values, NOISE, low) * alone
+    return (
+        float(compute_log_rounded_up(alone)),
+        float(compute_log_rounded_up(added)),
+        float(compute_log_rounded_up(compute_odds(high, values))),
+    )
 
 
 def one_step(lab: Lab) -> Outcome:
@@ -66,8 +70,10 @@ def collusion(lab: Lab) -> Outcome:
     for values, priors in PRIORS.items():
         keeps = retentions(levels, values)
         for reports in product(range(values), repeat=len(levels)):
-            all_outputs = [transcript_probability(values, keeps, reports, truth=truth) for truth in range(values)]
-            last = [report_law(values, keeps[-1], truth=truth)[reports[-1]] for truth in range(values)]
+            all_outputs = [
+                compute_transcript_probability(values, keeps, reports, truth=truth) for truth in range(values)
+            ]
+            last = [compute_report_distribution(values, keeps[-1], truth=truth)[reports[-1]] for truth in range(values)]
             for prior in priors:
                 compared += 1
                 different += _posterior(all_outputs, prior) != _posterior(last, prior)
@@ -81,7 +87,7 @@ def collusion(lab: Lab) -> Outcome:
 
 def collusion_proof_2009(lab: Lab) -> Outcome:
     """Check what can be checked of the comparison: the retentions that the paper quotes."""
-    first, second = (float(retention(threshold(level, 3))) for level in LEVELS)
+    first, second = (float(compute_retention(compute_threshold(level, 3))) for level in LEVELS)
     return Outcome(
         f"The quoted 0.36 and 0.68 are the retentions of ε 1 and 2 for m = 3 ({first:.4f}, {second:.4f}). If that work "
         "is collusion-proof with the same marginals, its law must be this one: the law is unique (see the linear "
@@ -96,7 +102,10 @@ def least_error(lab: Lab) -> Outcome:
     worst, rows = 0.0, []
     for values in range(2, 11):
         for level in map(Decimal, ("0.1", "0.5", "1", "2", "4")):
-            laws = [report_law(values, retention(threshold(level, values)), truth=truth) for truth in range(values)]
+            laws = [
+                compute_report_distribution(values, compute_retention(compute_threshold(level, values)), truth=truth)
+                for truth in range(values)
+            ]
             best = sum((max(column) for column in zip(*laws, strict=True)), start=Fraction(0)) / values
             error, formula = float(1 - best), minimum_error_rate(values, level)
             rows.append([values, level, error, formula])

@@ -14,9 +14,9 @@ from relaxdp.audit.attacks import retentions
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Check, Claim, Data, Outcome
 from relaxdp.paper.lab import Lab, Levels
-from relaxdp.theory.level import odds
-from relaxdp.theory.privacy_loss import transcript_probability
-from relaxdp.theory.randomized_response import relaxation_law, report_law
+from relaxdp.theory.level import compute_odds
+from relaxdp.theory.privacy_loss import compute_transcript_probability
+from relaxdp.theory.randomized_response import compute_report_distribution, relaxation_law
 
 LEVELS = tuple(map(Decimal, ("0.1", "0.5", "1", "2")))
 COUNTED = tuple(map(Decimal, ("0.5", "1", "2")))
@@ -69,13 +69,13 @@ def marginals(lab: Lab) -> Outcome:
             law = [Fraction(0)] * values
             for reports, probability in _transcripts(values, keeps[: place + 1]):
                 law[reports[-1]] += probability
-            right &= law == report_law(values, keep, truth=0)
+            right &= law == compute_report_distribution(values, keep, truth=0)
         checks.append(judge.exact(f"m = {values}: all marginals, in fractions", right, "summed over all transcripts"))
     for sampler in lab.samplers:
         for values in VALUES:
             seen = _drawn(lab, sampler.name, values)
             counts = np.stack([np.bincount(row, minlength=values) for row in seen])
-            law_at = [report_law(values, keep, truth=0) for keep in retentions(COUNTED, values)]
+            law_at = [compute_report_distribution(values, keep, truth=0) for keep in retentions(COUNTED, values)]
             for level, row, expected in zip(COUNTED, counts, law_at, strict=True):
                 name = f"{sampler.name}, m = {values}: reports at ε = {level}"
                 checks.append(judge.histogram(name, row, [float(chance) for chance in expected]))
@@ -94,7 +94,7 @@ def composition(lab: Lab) -> Outcome:
         keeps = retentions(LEVELS, values)
         for place, level in enumerate(LEVELS):
             ratio = _greatest_ratio(values, keeps[: place + 1])
-            holds = ratio == odds(keeps[place], values)
+            holds = ratio == compute_odds(keeps[place], values)
             checks.append(
                 judge.exact(f"m = {values}: outputs up to ε = {level}", holds, f"greatest ratio {float(ratio):.6f}")
             )
@@ -118,7 +118,7 @@ def composition(lab: Lab) -> Outcome:
 def _transcripts(values: int, keeps: tuple[Fraction, ...]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
     """Return all transcripts with their probabilities, given the truth 0."""
     for reports in product(range(values), repeat=len(keeps)):
-        yield reports, transcript_probability(values, keeps, reports, truth=0)
+        yield reports, compute_transcript_probability(values, keeps, reports, truth=0)
 
 
 def _greatest_ratio(values: int, keeps: tuple[Fraction, ...]) -> Fraction:
@@ -148,7 +148,7 @@ def response(lab: Lab) -> Outcome:
         for level in GRID:
             e = exp(float(level))
             printed.append((e + m - 1) / exp(float(level) + m - 1))
-            law = report_law(m, retentions([level], m)[0], truth=0)
+            law = compute_report_distribution(m, retentions([level], m)[0], truth=0)
             worst = max(worst, abs(float(law[0]) - e / (e + m - 1)), abs(float(law[1]) - 1 / (e + m - 1)))
     return Outcome(
         f"With e^ε + m - 1 below, the probabilities are those of a report (to {worst:.0e}) and sum to 1. As printed "

@@ -15,8 +15,8 @@ from relaxdp.hazmat import bridge_once
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Check, Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
-from relaxdp.theory.level import odds
-from relaxdp.theory.privacy_loss import transcript_probability
+from relaxdp.theory.level import compute_odds
+from relaxdp.theory.privacy_loss import compute_transcript_probability
 from relaxdp.theory.randomized_response import NOISE
 
 VALUES = 3
@@ -107,13 +107,13 @@ def _checks(lab: Lab, name: str, reports: Codes, truth: NDArray[np.uint8]) -> li
     cells = np.ravel_multi_index(tuple(relative), (VALUES,) * len(COUNTED))
     keeps = retentions([LEVELS[place] for place in COUNTED], VALUES)
     law = [
-        float(transcript_probability(VALUES, keeps, each, truth=0))
+        float(compute_transcript_probability(VALUES, keeps, each, truth=0))
         for each in product(range(VALUES), repeat=len(COUNTED))
     ]
     all_keeps = retentions(LEVELS, VALUES)
-    most, largest = odds(all_keeps[-1], VALUES), 0.0
+    most, largest = compute_odds(all_keeps[-1], VALUES), 0.0
     for column in reports.T[:6].tolist():
-        chances = [transcript_probability(VALUES, all_keeps, column, truth=each) for each in range(VALUES)]
+        chances = [compute_transcript_probability(VALUES, all_keeps, column, truth=each) for each in range(VALUES)]
         largest = max(largest, float(max(chances) / min(chances) / most))
     return [
         judge.histogram(f"{name}: joint law at 0.1, 0.55 and 1.0", np.bincount(cells, minlength=len(law)), law),

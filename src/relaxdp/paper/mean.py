@@ -16,7 +16,7 @@ from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 LOW, HIGH = 20.0, 80.0
 LEVELS = tuple(map(Decimal, ("0.5", "1", "2", "4")))
@@ -131,7 +131,7 @@ def mean_of_square(lab: Lab) -> Outcome:
 def expected_upper(keep: Fraction) -> Fraction:
     """Return the expected share of upper ends of x², debiased, over all roundings and responses."""
     low, high = SQUARE_RANGE
-    support = Support.from_one_symbol(keep, 2)
+    support = SupportProbabilities.from_one_symbol(keep, 2)
     ups = [Fraction(number**2 - low, high - low) for number in SQUARED]
     reported = sum((up * support.hit + (1 - up) * support.noise for up in ups), start=Fraction(0))
     upper: Fraction = support.debias(reported / len(SQUARED))

@@ -11,9 +11,9 @@ from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Outcome
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.laws import GRID, solution
-from relaxdp.theory.level import odds
-from relaxdp.theory.privacy_loss import transcript_probability
-from relaxdp.theory.randomized_response import next_report_law, report_law
+from relaxdp.theory.level import compute_odds
+from relaxdp.theory.privacy_loss import compute_transcript_probability
+from relaxdp.theory.randomized_response import compute_next_report_distribution, compute_report_distribution
 
 
 def pairs(m: int) -> list[tuple[Fraction, Fraction]]:
@@ -26,8 +26,8 @@ def binary_proof(lab: Lab) -> Outcome:
     equal = greater = above = final = True
     ratios = []
     for old, new in pairs(2):
-        low, high = odds(old, 2), odds(new, 2)
-        p_a, p_b = (next_report_law(2, old, new, truth=0, last=last)[last] for last in (0, 1))
+        low, high = compute_odds(old, 2), compute_odds(new, 2)
+        p_a, p_b = (compute_next_report_distribution(2, old, new, truth=0, last=last)[last] for last in (0, 1))
         equal &= p_a == high / low * p_b
         greater &= p_a > p_b
         above &= low > 1
@@ -72,11 +72,11 @@ def feasibility_last_step(lab: Lab) -> Outcome:
     left_side = right_side = holds = True
     cases = [(m, old, new) for m in range(3, 11) for old, new in pairs(m)]
     for m, old, new in cases:
-        high = odds(new, m)
-        p_ba = next_report_law(m, old, new, truth=0, last=1)[0]
+        high = compute_odds(new, m)
+        p_ba = compute_next_report_distribution(m, old, new, truth=0, last=1)[0]
         # o_1 = c and o_2 = b, given the truths a and b; the probability of o_1 = c is a factor of both sides.
-        chance = report_law(m, old, truth=0)[2]
-        left, right = (transcript_probability(m, (old, new), (2, 1), truth=truth) / chance for truth in (0, 1))
+        chance = compute_report_distribution(m, old, truth=0)[2]
+        left, right = (compute_transcript_probability(m, (old, new), (2, 1), truth=truth) / chance for truth in (0, 1))
         left_side &= left == p_ba / high
         right_side &= high * right == high * p_ba != high**2 * p_ba
         holds &= left <= high * right

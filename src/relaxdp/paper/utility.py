@@ -9,8 +9,8 @@ from itertools import product
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Outcome
 from relaxdp.paper.lab import Lab
-from relaxdp.theory.privacy_loss import transcript_probability
-from relaxdp.theory.randomized_response import Support, report_law
+from relaxdp.theory.privacy_loss import compute_transcript_probability
+from relaxdp.theory.randomized_response import SupportProbabilities, compute_report_distribution
 
 KEEPS = tuple(Fraction(*pair) for pair in ((1, 10), (1, 4), (1, 2)))
 SHARES = [Fraction(*pair) for pair in ((1, 100), (1, 5), (1, 2), (9, 10))]
@@ -23,7 +23,7 @@ def information(laws: Sequence[Sequence[Fraction]], share: Fraction) -> Fraction
     return sum(terms, start=Fraction(0))
 
 
-def variance(support: Support, share: Fraction) -> Fraction:
+def variance(support: SupportProbabilities, share: Fraction) -> Fraction:
     """Return the variance of one object's debiased report about the population."""
     chance = support.noise + support.gain * share
     return chance * (1 - chance) / support.gain**2
@@ -32,14 +32,14 @@ def variance(support: Support, share: Fraction) -> Fraction:
 def optimal_utility(lab: Lab) -> Outcome:
     """Check the step from one response to a relaxation, and that a response is not the best for many values."""
     outputs = list(product(range(2), repeat=len(KEEPS)))
-    everything = [[transcript_probability(2, KEEPS, each, truth=truth) for each in outputs] for truth in (0, 1)]
-    last = [report_law(2, KEEPS[-1], truth=truth) for truth in (0, 1)]
+    everything = [[compute_transcript_probability(2, KEEPS, each, truth=truth) for each in outputs] for truth in (0, 1)]
+    last = [compute_report_distribution(2, KEEPS[-1], truth=truth) for truth in (0, 1)]
     same = all(information(everything, share) == information(last, share) for share in SHARES)
-    bit = Support.from_one_symbol(KEEPS[-1], 2)
+    bit = SupportProbabilities.from_one_symbol(KEEPS[-1], 2)
     least = all(variance(bit, share) == 1 / information(last, share) for share in SHARES)
-    response = Support.from_one_symbol((ODDS - 1) / (ODDS - 1 + MANY), MANY)
+    response = SupportProbabilities.from_one_symbol((ODDS - 1) / (ODDS - 1 + MANY), MANY)
     noise = 1 / (ODDS + 1)
-    bits = Support(noise=noise, gain=Fraction(1, 2) - noise)
+    bits = SupportProbabilities(noise=noise, gain=Fraction(1, 2) - noise)
     ratio = variance(response, Fraction(1, MANY)) / variance(bits, Fraction(1, MANY))
     return Outcome(
         "For bits, all outputs together say as much about the share as the last one, and the estimate from it has the "

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from relaxdp.errors import MetadataError, RapporError
 from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold
 from relaxdp.rappor.reports import REPORT, read_report_batches, read_report_description
-from relaxdp.theory.epsilon import Epsilon, epsilon_text
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import Epsilon, format_epsilon
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -45,9 +45,9 @@ class RapporCounts:
 
     def __init__(self, shape: BloomShape) -> None:
         self.shape = shape
-        self.levels: dict[Support, tuple[Integers, Integers]] = {}
+        self.levels: dict[SupportProbabilities, tuple[Integers, Integers]] = {}
 
-    def add_counts(self, device_counts: Any, bit_counts: Any, support: Support) -> None:
+    def add_counts(self, device_counts: Any, bit_counts: Any, support: SupportProbabilities) -> None:
         """Add counts: devices per cohort, set bits per (cohort, bit), and how a bit is answered."""
         totals, ones = (_require_whole_numbers(array) for array in (device_counts, bit_counts))
         if totals.shape != (self.shape.cohorts,):
@@ -77,7 +77,7 @@ class RapporCounts:
         """Add counts of reports that were relaxed to `epsilon`, that of the whole report."""
         self.add_counts(device_counts, bit_counts, bit_support(bloom_threshold(self.shape, epsilon)))
 
-    def add_reports(self, cohorts: Integers, bits: NDArray[np.uint8], support: Support) -> None:
+    def add_reports(self, cohorts: Integers, bits: NDArray[np.uint8], support: SupportProbabilities) -> None:
         """Count the bits of reports, of shape (reports, bits), and add them."""
         ones = np.zeros((self.shape.cohorts, self.shape.bits), dtype=np.int64)
         for cohort in np.unique(cohorts):
@@ -121,7 +121,7 @@ class RapporCounts:
         return [np.asarray(each / sum(raw))[:, None] for each in raw]
 
 
-def compute_bit_precision(support: Support) -> float:
+def compute_bit_precision(support: SupportProbabilities) -> float:
     """Return 1 over the variance of one debiased bit, given its true value: the same for 0 and 1."""
     return float(support.gain) ** 2 / (float(support.noise) * (1 - float(support.noise)))
 
@@ -184,7 +184,7 @@ def count_report_files(paths: Sequence[Path], shape: BloomShape) -> tuple[Rappor
                 cohorts, bits = cohorts[new], bits[new]  # noqa: PLW2901 (the reports that count)
             counts.add_reports(cohorts, bits, support)
             n_devices[path] += len(cohorts)
-    levels = {path: epsilon_text(column.epsilon) for path, column in columns.items()}
+    levels = {path: format_epsilon(column.epsilon) for path, column in columns.items()}
     return counts, [CountedFile(f"reports at epsilon {levels[path]}", n_devices[path]) for path in paths]
 
 

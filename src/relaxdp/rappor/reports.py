@@ -22,7 +22,7 @@ from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.files import Format, Input, get_sidecar, open_text
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 
 class RapporReport(NamedTuple):
@@ -91,8 +91,8 @@ class RapporDevice:
             raise LevelError(
                 "Epsilon {epsilon} is above {limit}, the limit of this device.",
                 hint="Request a report at {limit} or less.",
-                limit=epsilon_text(self.limit),
-                epsilon=epsilon_text(exact),
+                limit=format_epsilon(self.limit),
+                epsilon=format_epsilon(exact),
             )
         return RapporReport(self.cohort, "".join(map(str, reversed(self._path.codes_at(level)))), exact)
 

@@ -15,7 +15,7 @@ from relaxdp.sampling.kernel.c_library import CompiledStep, kernel
 from relaxdp.sampling.keyed_stream import Messages, PathName, RowCipher, Words, bridge_key, words
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE
-from relaxdp.theory.randomized_response import NOISE, TRUTH, Mixture, bridge_mixture
+from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture, compute_bridge_mixture
 
 
 def find_interval(boundaries: tuple[Fraction, ...], position_words: Iterator[int], *, one: int = ONE) -> int:
@@ -44,7 +44,7 @@ def draw_uniform(values: int, value_words: Iterator[int], *, one: int = ONE) -> 
 
 
 def draw_mixture(
-    mixture: Mixture,
+    mixture: BridgeMixture,
     values: int,
     *,
     lower_report: int,
@@ -72,7 +72,7 @@ def fresh_bridge(
     entropy: Entropy,
 ) -> int:
     """Return a report at `middle` between two reports, with fresh randomness. It must be kept: once is once."""
-    mixture = bridge_mixture(values, lower, middle, upper, agree=lower_report == upper_report)
+    mixture = compute_bridge_mixture(values, lower, middle, upper, agree=lower_report == upper_report)
     source = entropy.words()
     return draw_mixture(
         mixture,
@@ -109,7 +109,7 @@ def keyed_bridge(
     With `lower` = 0 it is a blur, and `lower_report` must be 0. The position comes from the first words of the
     blocks (as many as it needs), the value from the first second word that is not rejected.
     """
-    mixture = bridge_mixture(name.alphabet, lower, middle, upper, agree=lower_report == upper_report)
+    mixture = compute_bridge_mixture(name.alphabet, lower, middle, upper, agree=lower_report == upper_report)
     derived = bridge_key(key, name, lower, middle, upper)
     prefix = encode_canonical(object_id) + upper_report.to_bytes(8, "little") + lower_report.to_bytes(8, "little")
     first, second = tee(words(derived, prefix, symbol=symbol))
@@ -146,7 +146,7 @@ def fresh_bridges(
     `lower_reports` is None where the lower level is noise: then the upper reports are blurred. With the truth as
     the upper report (retention 1) this is the step of Algorithm 1. A code outside of the alphabet is an error.
 
-    Claim: each object has exactly the distribution of `bridge_law`.
+    Claim: each object has exactly the distribution of `compute_bridge_distribution`.
     tests/exact/sampling/test_bridge_arrays.py feeds every byte.
     """
     if lower_reports is None and middle == 0:
@@ -156,8 +156,8 @@ def fresh_bridges(
     lower_reports = upper_reports if lower_reports is None else lower_reports
     if lower == upper and not np.array_equal(lower_reports, upper_reports):
         raise ValueError("Different reports at equal levels have no bridge.")
-    agree = bridge_mixture(values, lower, middle, upper, agree=True)
-    differ = bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
+    agree = compute_bridge_mixture(values, lower, middle, upper, agree=True)
+    differ = compute_bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
     draw = _FreshBridge(values, agree, differ or agree, entropy.keystream())
     result = np.empty_like(upper_reports)
     draw.draw_into(result, lower_reports, upper_reports)
@@ -181,7 +181,7 @@ class _Chance:
 class _FreshBridge:
     """One random byte decides most objects; the one in 256 whose byte ties with the boundary reads further words."""
 
-    def __init__(self, values: int, agree: Mixture, differ: Mixture, source: Bytestream) -> None:
+    def __init__(self, values: int, agree: BridgeMixture, differ: BridgeMixture, source: Bytestream) -> None:
         self._values = values
         self._source = source
         # With two values a redraw is a flip half of the time, so one comparison settles everything.
@@ -304,8 +304,8 @@ class ArrayBridges:
     def __init__(self, derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> None:
         self.cipher = RowCipher(derived)
         self._values = values
-        agree = bridge_mixture(values, lower, middle, upper, agree=True)
-        differ = bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
+        agree = compute_bridge_mixture(values, lower, middle, upper, agree=True)
+        differ = compute_bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
         self._one_level = differ is None
         self._mixtures = (agree, differ or agree)
         self._cuts = tuple(_Cut(*cuts) for cuts in zip(*map(_cuts, self._mixtures), strict=True))
@@ -356,7 +356,7 @@ class ArrayBridges:
         chosen = after.reshape(-1, 2).take(which.reshape(-1), axis=0)
         return self.cipher.last_block(chosen, np.uint64(0), np.tile(numbers, objects))
 
-    def _draw_alone(self, mixture: Mixture, row: Words, lower: int, upper: int) -> int:
+    def _draw_alone(self, mixture: BridgeMixture, row: Words, lower: int, upper: int) -> int:
         first, second = tee(self.cipher.iterate_words(row))
         return draw_mixture(
             mixture,
@@ -388,5 +388,5 @@ class _Cut:
         return reached
 
 
-def _cuts(mixture: Mixture) -> tuple[Fraction, Fraction]:
+def _cuts(mixture: BridgeMixture) -> tuple[Fraction, Fraction]:
     return mixture.to_upper, mixture.to_upper + mixture.to_lower

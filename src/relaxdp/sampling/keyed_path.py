@@ -51,7 +51,7 @@ def accepted_draws(words: Iterable[tuple[int, int]], values: int, *, one: int = 
 
 
 def report_at(draws: Iterable[Draw], threshold: int, *, truth: int) -> int:
-    """Return the report at `threshold`: the value of the last draw at or above it, or else the truth.
+    """Return the report at `compute_threshold`: the value of the last draw at or above it, or else the truth.
 
     Read at several thresholds, in any order, the reports have exactly the joint distribution of Algorithm 1.
 
@@ -92,7 +92,7 @@ class ArrayPath:
     def __init__(self, derived: bytes, values: int, threshold: int) -> None:
         self.cipher = RowCipher(derived)
         self._values = np.uint64(values)
-        self._threshold = np.uint64(threshold)
+        self._compute_exact_threshold = np.uint64(threshold)
         # Value words above this are rejected. For a power of two there is none.
         self._limit = np.uint64(ONE - 1 - ONE % values)
         self._may_reject = ONE % values != 0
@@ -140,7 +140,7 @@ class ArrayPath:
         """Draw try 0 of at most CHUNK rows, whose truths `target[places]` holds, and let those who move on walk."""
         words = self.cipher.encrypt(rows)
         position, value = words[:, 0], words[:, 1]
-        moving = np.flatnonzero(position >= self._threshold)
+        moving = np.flatnonzero(position >= self._compute_exact_threshold)
         rejected: list[int] = []
         if self._may_reject and value.max() > self._limit:
             rejected = np.flatnonzero(value > self._limit).tolist()
@@ -152,7 +152,7 @@ class ArrayPath:
         for row in rejected:  # so rare (values / 2^64) that each is walked alone, by the path's own rule
             draws = accepted_draws(self.cipher.iterate_words(rows[row]), int(self._values))
             place = row if isinstance(places, slice) else places[row]
-            target[place] = report_at(draws, int(self._threshold), truth=int(target[place]))
+            target[place] = report_at(draws, int(self._compute_exact_threshold), truth=int(target[place]))
         if sum(len(each.places) for each in self._waiting) > CHUNK - _FEW:
             self._finish_walks()
 
@@ -189,7 +189,7 @@ class ArrayPath:
             accepted = (word - position) <= np.negative(bound)
             if self._may_reject and value.max() > self._limit:
                 accepted &= value <= self._limit
-            above = position >= self._threshold
+            above = position >= self._compute_exact_threshold
             moved = np.flatnonzero(accepted & above)
             target[places.take(moved)] = self._remainder(value.take(moved))
             bound[moved] = position.take(moved)
@@ -243,10 +243,10 @@ def keyed_path(derived: bytes, values: int, threshold: int) -> KeyedPath:
 
 class _CompiledPath:
     def __init__(self, found: Kernel, derived: bytes, values: int, threshold: int) -> None:
-        self._kernel, self._derived, self._values, self._threshold = found, derived, values, threshold
+        self._kernel, self._derived, self._values, self._compute_exact_threshold = found, derived, values, threshold
 
     def draw_objects(self, target: Codes, messages: Messages, index: Words) -> None:
-        self._kernel.draw(self._derived, self._values, self._threshold, messages, index, target)
+        self._kernel.draw(self._derived, self._values, self._compute_exact_threshold, messages, index, target)
 
     def finish(self) -> None:
         """Nothing waits here."""

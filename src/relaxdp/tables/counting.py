@@ -29,8 +29,8 @@ from relaxdp.sampling.keyed_stream import Words
 from relaxdp.tables.duckdb_queries import open_database
 from relaxdp.tables.files import BATCH_ROWS, Format
 from relaxdp.tables.released_files import Axis, ReleasedFile, axis_of, check_pair, check_rows, comparable_type, open_all
-from relaxdp.theory.epsilon import epsilon_text
-from relaxdp.theory.level import retention
+from relaxdp.theory.epsilon import format_epsilon
+from relaxdp.theory.level import compute_retention
 
 MEMORY_LIMIT = "1GB"
 MOST_GROUPS = 1_000
@@ -54,7 +54,7 @@ class Tally:
     @property
     def levels(self) -> dict[str, int]:
         """How many objects stand at each epsilon, ascending."""
-        texts = [epsilon_text(epsilon) for epsilon in self.axis.levels.values()]
+        texts = [format_epsilon(epsilon) for epsilon in self.axis.levels.values()]
         found = {text: sum(counts.levels.get(text, 0) for _, counts in self.groups) for text in texts}
         return {text: objects for text, objects in found.items() if objects}
 
@@ -147,12 +147,12 @@ def count_opened_pairs(
         for two, (column_level, column_epsilon) in enumerate(columns.levels.items()):
             counts = table[one, :, two, :]
             if counts.any():
-                tables[epsilon_text(row_epsilon), epsilon_text(column_epsilon)] = Crosstab(
+                tables[format_epsilon(row_epsilon), format_epsilon(column_epsilon)] = Crosstab(
                     rows=rows.labels,
                     columns=columns.labels,
                     counts=counts,
-                    row_support=rows.mechanism.support(retention(row_level)),
-                    column_support=columns.mechanism.support(retention(column_level)),
+                    row_support=rows.mechanism.support(compute_retention(row_level)),
+                    column_support=columns.mechanism.support(compute_retention(column_level)),
                     names=(rows.name, columns.name),
                     epsilons=(row_epsilon, column_epsilon),
                 )
@@ -553,9 +553,9 @@ def count_packed_pairs(
         (row, row_epsilon), (column, column_epsilon) = (
             list(axis.levels.items())[place] for axis, place in zip(axes, places, strict=True)
         )
-        pair = rows.mechanism.support(retention(row)), columns.mechanism.support(retention(column))
+        pair = rows.mechanism.support(compute_retention(row)), columns.mechanism.support(compute_retention(column))
         epsilons = (row_epsilon, column_epsilon)
-        found[epsilon_text(row_epsilon), epsilon_text(column_epsilon)] = joint.table(
+        found[format_epsilon(row_epsilon), format_epsilon(column_epsilon)] = joint.table(
             *pair, (rows.name, columns.name), epsilons
         )
     return found

@@ -28,7 +28,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 from relaxdp.theory.level import Level
 
 METADATA_KEY = b"relaxdp"
@@ -110,7 +110,7 @@ class ColumnDescription:
             "release": self.path.release,
             "attribute": self.path.attribute,
             "encoding": self.encoding,
-            "epsilon": epsilon_text(self.epsilon),
+            "epsilon": format_epsilon(self.epsilon),
             "threshold": str(self.threshold),
             "id_type": self.id_type,
             "key_fingerprint": self.key_fingerprint,
@@ -247,8 +247,8 @@ def check_given(given: FileDescription, own: FileDescription | None, name: str) 
                 hint="Leave description=, mechanism= and epsilon= (--description) out.",
                 name=name,
                 column=column,
-                own_epsilon=epsilon_text(mine.epsilon),
-                given_epsilon=epsilon_text(stated.epsilon),
+                own_epsilon=format_epsilon(mine.epsilon),
+                given_epsilon=format_epsilon(stated.epsilon),
             )
     return given
 

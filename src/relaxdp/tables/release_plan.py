@@ -37,7 +37,7 @@ from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescriptio
 from relaxdp.tables.snapshot import Kind, Snapshot, TrueValues, join_values, read_id_type
 from relaxdp.tables.table_columns import as_declared_kind, check_columns, declare_values, get_id_type, plain_type
 from relaxdp.tables.vault_folder import VaultFolder
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import Level
 
 
@@ -221,8 +221,8 @@ def plan_release(vault: VaultFolder, request: Request, source: Any) -> Plan:
         raise ArgumentError(
             "`planned_epsilon` is {planned}, and this release is at epsilon {epsilon} already.",
             hint="State the largest level that you plan, or leave it out.",
-            planned=epsilon_text(request.planned_epsilon),
-            epsilon=epsilon_text(request.epsilon),
+            planned=format_epsilon(request.planned_epsilon),
+            epsilon=format_epsilon(request.epsilon),
         )
     check_columns(source.names, request.id, list(columns), request.passthrough)
     if source.reports is not None:
@@ -416,7 +416,7 @@ def reject_worthless(columns: Sequence[PlannedColumn], rows: int, planned_epsilo
             else "Use epsilon {enough} or more, or state that you plan to: planned_epsilon={enough} "
             "(--planned-epsilon {enough}).",
             rows=rows,
-            epsilon=epsilon_text(epsilon),
+            epsilon=format_epsilon(epsilon),
             answer="mean" if each.mechanism.measure is not None else "share",
             column=each.column,
             margin=margin,
@@ -429,4 +429,4 @@ def _find_sensible_epsilon(mechanism: Mechanism, rows: int) -> str | None:
         found = find_epsilon(_PRECISE * compute_max_margin(mechanism), n=rows, values=mechanism)
     except PlanError:
         return None
-    return epsilon_text(found) if found <= _MAX_SENSIBLE else None
+    return format_epsilon(found) if found <= _MAX_SENSIBLE else None

@@ -20,7 +20,7 @@ from relaxdp.tables.data_frames import convert_table, make_template
 from relaxdp.tables.metadata import FileDescription, describe
 from relaxdp.tables.release_plan import compute_margin, get_mechanism_name
 from relaxdp.tables.transaction import Outcome
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 _WHOLE = 100
 """A margin of error from here on is printed without decimals."""
@@ -57,7 +57,7 @@ class ReleasedColumn:
         return [
             self.column if self.output == self.column else f"{self.column} as {self.output}",
             f"{get_mechanism_name(self.mechanism.name)} ({self.why})",
-            epsilon_text(self.cost),
+            format_epsilon(self.cost),
             margin,
             describe_short_risk(spent, self.answers),
         ]
@@ -191,17 +191,17 @@ class Release:
     def summary(self) -> str:
         """The release in one line, for logs: without the number of rows that joined or left."""
         names = ", ".join(each.column for each in self.columns)
-        cost, spent, budget = map(epsilon_text, (self.cost, self.spent, self.budget))
+        cost, spent, budget = map(format_epsilon, (self.cost, self.spent, self.budget))
         return (
-            f"released {names} as {self.name!r} from {self.vault} at epsilon {epsilon_text(self.epsilon)}: "
+            f"released {names} as {self.name!r} from {self.vault} at epsilon {format_epsilon(self.epsilon)}: "
             f"cost {cost}, spent {spent} of {budget}, unprotected {', '.join([self.id, *self.passthrough])}"
         )
 
     def _describe(self) -> tuple[str, list[str]]:
         """Return the line above the table, and those below it."""
         each = " each" if len(self.columns) > 1 else ""
-        what = f"as {self.name!r} at epsilon {epsilon_text(self.epsilon)}{each}"
-        cost, spent, budget, left = map(epsilon_text, (self.cost, self.spent, self.budget, self.remaining))
+        what = f"as {self.name!r} at epsilon {format_epsilon(self.epsilon)}{each}"
+        cost, spent, budget, left = map(format_epsilon, (self.cost, self.spent, self.budget, self.remaining))
         last = f"Cost {cost}. Spent {spent} of the budget {budget}, {left} remaining."
         if self.is_dry_run:
             first = f"Dry run {what}, from {self.vault}. Nothing was released."
@@ -233,7 +233,7 @@ class Release:
         return {
             "vault": self.vault,
             "name": self.name,
-            "epsilon": epsilon_text(self.epsilon),
+            "epsilon": format_epsilon(self.epsilon),
             "dry_run": self.is_dry_run,
             "rows": self.rows,
             "output": None if self.output is None else str(self.output),
@@ -242,16 +242,16 @@ class Release:
                     "output": each.output,
                     "mechanism": each.mechanism.name,
                     "why": each.why,
-                    "cost": epsilon_text(each.cost),
+                    "cost": format_epsilon(each.cost),
                     "margin": each.margin,
                 }
                 for each in self.columns
             },
             "unprotected": [self.id, *self.passthrough],
-            "cost": epsilon_text(self.cost),
-            "spent": epsilon_text(self.spent),
-            "budget": epsilon_text(self.budget),
-            "remaining": epsilon_text(self.remaining),
+            "cost": format_epsilon(self.cost),
+            "spent": format_epsilon(self.spent),
+            "budget": format_epsilon(self.budget),
+            "remaining": format_epsilon(self.remaining),
         }
 
 

@@ -20,7 +20,7 @@ from relaxdp.tables.data_frames import Frame
 from relaxdp.tables.files import BATCH_ROWS, Format, Input, list_files, released
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, check_given, description_of, said_by
 from relaxdp.tables.table_columns import ColumnNames, get_id_type, nearest
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 Parts = Sequence[tuple[FileDescription, int]]
 
@@ -324,7 +324,7 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
                 "The metadata of {file!r} is contradictory: its threshold is not that of epsilon {epsilon}.",
                 hint="Use an undamaged copy of the file.",
                 file=str(file.path),
-                epsilon=epsilon_text(description.epsilon),
+                epsilon=format_epsilon(description.epsilon),
             )
         levels[level.threshold] = level.epsilon
     if len(levels) > MOST_LEVELS:

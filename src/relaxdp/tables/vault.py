@@ -24,7 +24,7 @@ from relaxdp.tables.table_source import Source, open_source
 from relaxdp.tables.transaction import LocalStager, Progress, run_plan
 from relaxdp.tables.vault_check import Check, check_vault
 from relaxdp.tables.vault_folder import VaultFolder, adopt_stamp, back_up, find_vault
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 __all__ = ["Check", "Release", "Vault", "find_vault"]
 
@@ -398,10 +398,10 @@ class Vault:
 
     def _describe(self) -> tuple[str, list[str], list[list[str]], list[str]]:
         account = self._account()
-        spent, budget, left = map(epsilon_text, (account.spent, account.budget, account.remaining))
+        spent, budget, left = map(format_epsilon, (account.spent, account.budget, account.remaining))
         rows = [
             [
-                release.name, column.column, get_mechanism_name(column.mechanism), epsilon_text(column.largest),
+                release.name, column.column, get_mechanism_name(column.mechanism), format_epsilon(column.largest),
                 f"{release.rows:,}",
             ]
             for release in account.releases.values()

@@ -19,7 +19,7 @@ from relaxdp.tables.release_plan import PlannedColumn
 from relaxdp.tables.snapshot import Kind, Snapshot, join_ids, normalize_ids, read_id_type, restore_ids, same_type
 from relaxdp.tables.table_source import NotAscendingError, open_source
 from relaxdp.tables.vault_folder import VaultFolder
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ def _check_released(
         state = None if release is None else release.columns.get(described.path.attribute)
         if release is None or state is None or described.epsilon > state.largest:
             problems.append(
-                f"{output!r} is at epsilon {epsilon_text(described.epsilon)}, which this vault has never charged."
+                f"{output!r} is at epsilon {format_epsilon(described.epsilon)}, which this vault has never charged."
             )
         elif not _is_same_path(described, state, release.id_type):
             problems.append(f"{output!r} has another mechanism or other ids than the release of this vault.")

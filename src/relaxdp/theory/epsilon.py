@@ -27,7 +27,7 @@ def as_epsilon(written: Epsilon, *, zero: bool = False) -> Decimal:
     >>> as_epsilon(0.1), as_epsilon("2.50"), as_epsilon(1)
     (Decimal('0.1'), Decimal('2.5'), Decimal('1'))
     """
-    number = _as_decimal(written)
+    number = _convert_to_decimal(written)
     if number is None:
         raise EpsilonError(
             "Epsilon must be a number such as 0.5 or '0.5', not {epsilon}.",
@@ -58,16 +58,16 @@ def as_epsilon(written: Epsilon, *, zero: bool = False) -> Decimal:
     return drop_trailing_zeros(number)
 
 
-def epsilon_text(epsilon: Decimal) -> str:
+def format_epsilon(epsilon: Decimal) -> str:
     """Return the one spelling of an epsilon that files and ledgers use: 2.50 and 2.5 are the same level.
 
-    >>> epsilon_text(as_epsilon("2.50")), epsilon_text(as_epsilon(100))
+    >>> format_epsilon(as_epsilon("2.50")), format_epsilon(as_epsilon(100))
     ('2.5', '100')
     """
     return f"{drop_trailing_zeros(epsilon):f}"
 
 
-def _as_decimal(written: Any) -> Decimal | None:
+def _convert_to_decimal(written: Any) -> Decimal | None:
     if isinstance(written, bool):
         return None
     if isinstance(written, Decimal):
@@ -116,7 +116,7 @@ ONE = 1 << 64
 MAX_VALUES = 1 << 32
 
 
-def threshold(epsilon: Epsilon, values: int | Fraction) -> int:
+def compute_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
     """Return the largest threshold T, out of ONE, whose retention T / ONE does not exceed that of `epsilon`.
 
     The exact retention is expm1(epsilon) / (expm1(epsilon) + values). (Where a truth is spread over w of D places at
@@ -127,15 +127,15 @@ def threshold(epsilon: Epsilon, values: int | Fraction) -> int:
     Claim: the realised epsilon is at most the requested one, and T + 1 would exceed it; checked with independent
     high-precision arithmetic in tests/exact/theory/test_threshold.py.
 
-    >>> threshold(1, 2)
+    >>> compute_threshold(1, 2)
     8524556932045589908
     """
-    check_values(values)
-    return _threshold(as_epsilon(epsilon, zero=True), values)
+    check_value_count(values)
+    return _compute_exact_threshold(as_epsilon(epsilon, zero=True), values)
 
 
 @lru_cache(maxsize=4096)
-def _threshold(exact: Decimal, values: int | Fraction) -> int:
+def _compute_exact_threshold(exact: Decimal, values: int | Fraction) -> int:
     # Two cut-offs keep the working precision small whatever was written. Below 10^-21 the retention is under 2^-64;
     # above ln(values) + 46 it is over 1 - 2^-64, because e^46 > 2^66. (Only comparisons: those ignore the context.)
     if exact < Decimal("1e-21"):
@@ -144,32 +144,32 @@ def _threshold(exact: Decimal, values: int | Fraction) -> int:
         return ONE - 1
     precision = 40
     while True:
-        low, high = (_round_threshold(power, values) for power in _exp_enclosure(exact, precision))
+        low, high = (_round_down_threshold(power, values) for power in _compute_exp_bounds(exact, precision))
         if low == high:
             return low
         # e^eps is transcendental, so ONE * values / (e^eps - 1 + values) is never an integer and this ends.
         precision *= 2
 
 
-def release_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
+def compute_nonzero_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
     """Return the threshold of a level that is to be released, which must tell at least something.
 
-    >>> release_threshold(0.5, 2) == threshold(0.5, 2)
+    >>> compute_nonzero_threshold(0.5, 2) == compute_threshold(0.5, 2)
     True
     """
     exact = as_epsilon(epsilon)
-    level = threshold(exact, values)
+    level = compute_threshold(exact, values)
     if level == 0:
         raise EpsilonError(
             "Epsilon {epsilon} is too small for {values} values. Every report would be pure noise.",
             hint=_HINT,
-            epsilon=epsilon_text(exact),
+            epsilon=format_epsilon(exact),
             values=values if isinstance(values, int) else str(values),
         )
     return level
 
 
-def shared_threshold(epsilon: Epsilon, values: int, *, parts: int) -> int:
+def compute_split_threshold(epsilon: Epsilon, values: int, *, parts: int) -> int:
     """Return the threshold of each symbol of a report in which two truths differ in up to `parts` symbols.
 
     Every symbol gets an equal part of epsilon: the odds of independent symbols multiply. A part that is not a decimal
@@ -178,23 +178,25 @@ def shared_threshold(epsilon: Epsilon, values: int, *, parts: int) -> int:
     Claim: the odds to the power of `parts` do not exceed e^epsilon, and T + 1 would;
     tests/exact/theory/test_threshold.py.
 
-    >>> shared_threshold(2, 2, parts=2) == threshold(1, 2)
+    >>> compute_split_threshold(2, 2, parts=2) == compute_threshold(1, 2)
     True
     """
-    check_values(values)
+    check_value_count(values)
     exact = as_epsilon(epsilon)
-    level = _threshold(private_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(parts)), values)
+    level = _compute_exact_threshold(
+        make_decimal_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(parts)), values
+    )
     if level == 0:
         raise EpsilonError(
             "Epsilon {epsilon} is too small to be divided into {parts} parts. Every report would be pure noise.",
             hint=_HINT,
-            epsilon=epsilon_text(exact),
+            epsilon=format_epsilon(exact),
             parts=parts,
         )
     return level
 
 
-def check_values(values: int | Fraction) -> None:
+def check_value_count(values: int | Fraction) -> None:
     """Reject a number of values that is not a whole number from 2 to 2**32, or a fraction above 1."""
     if isinstance(values, Fraction) and 1 < values <= MAX_VALUES:
         return
@@ -206,18 +208,18 @@ def check_values(values: int | Fraction) -> None:
         )
 
 
-def _round_threshold(power: Decimal, values: int | Fraction) -> int:
+def _round_down_threshold(power: Decimal, values: int | Fraction) -> int:
     noise: Fraction = ONE * values / (Fraction(power) - 1 + values)
     return ONE - ceil(noise)
 
 
-def _exp_enclosure(exponent: Decimal, precision: int) -> tuple[Decimal, Decimal]:
+def _compute_exp_bounds(exponent: Decimal, precision: int) -> tuple[Decimal, Decimal]:
     """Return two decimals around e^exponent. `exp` rounds half-even whatever the context says, so step outwards."""
-    context = private_context(precision)
+    context = make_decimal_context(precision)
     power = context.exp(exponent)
     return context.next_minus(power), context.next_plus(power)
 
 
-def private_context(precision: int, rounding: str = ROUND_HALF_EVEN) -> Context:
+def make_decimal_context(precision: int, rounding: str = ROUND_HALF_EVEN) -> Context:
     """Return a private context, so that nothing a caller did to the global one changes a threshold."""
     return Context(prec=precision, rounding=rounding, Emin=-999999, Emax=999999, capitals=1, clamp=0, traps=[])

@@ -8,22 +8,22 @@ from fractions import Fraction
 from functools import total_ordering
 
 from relaxdp.errors import LevelError
-from relaxdp.theory.epsilon import ONE, epsilon_text, private_context
+from relaxdp.theory.epsilon import ONE, format_epsilon, make_decimal_context
 
 
-def retention(level: int) -> Fraction:
+def compute_retention(level: int) -> Fraction:
     """Return the exact probability with which a report at threshold `level` is the truth kept on purpose."""
     if not 0 <= level < ONE:
         raise ValueError(f"A threshold must be from 0 to 2**64 - 1, not {level}.")
     return Fraction(level, ONE)
 
 
-def odds(keep: Fraction, values: int | Fraction) -> Fraction:
+def compute_odds(keep: Fraction, values: int | Fraction) -> Fraction:
     """Return e^epsilon of a report with retention `keep`: how much likelier the truth is than any other value.
 
-    (Where a truth is spread over w of D places, D / w replaces the number of values, as in `threshold`.)
+    (Where a truth is spread over w of D places, D / w replaces the number of values, as in `compute_threshold`.)
 
-    >>> odds(Fraction(1, 2), 2)
+    >>> compute_odds(Fraction(1, 2), 2)
     Fraction(3, 1)
     """
     if not 0 <= keep < 1:
@@ -31,23 +31,23 @@ def odds(keep: Fraction, values: int | Fraction) -> Fraction:
     return 1 + values * keep / (1 - keep)
 
 
-def realised_epsilon(level: int, values: int, *, digits: int = 40) -> Decimal:
+def compute_realised_epsilon(level: int, values: int, *, digits: int = 40) -> Decimal:
     """Return the epsilon that a threshold really has, rounded up in its last digit (the private side)."""
-    return log_up(odds(retention(level), values), digits=digits)
+    return compute_log_rounded_up(compute_odds(compute_retention(level), values), digits=digits)
 
 
-def log_up(ratio: Fraction, *, digits: int = 40) -> Decimal:
+def compute_log_rounded_up(ratio: Fraction, *, digits: int = 40) -> Decimal:
     """Return a decimal number that is at least the natural logarithm of `ratio` >= 1, and closer than 10^(2 - digits).
 
-    >>> log_up(Fraction(1)), round(log_up(Fraction(3)), 6)
+    >>> compute_log_rounded_up(Fraction(1)), round(compute_log_rounded_up(Fraction(3)), 6)
     (Decimal('0'), Decimal('1.098612'))
     """
     if ratio == 1:
         return Decimal(0)
-    context = private_context(digits + 10 + len(str(ratio.denominator)), rounding=ROUND_CEILING)
+    context = make_decimal_context(digits + 10 + len(str(ratio.denominator)), rounding=ROUND_CEILING)
     quotient = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     logarithm = context.next_plus(context.ln(quotient))
-    return private_context(digits, rounding=ROUND_CEILING).plus(logarithm)
+    return make_decimal_context(digits, rounding=ROUND_CEILING).plus(logarithm)
 
 
 Scale = tuple[str, bytes]
@@ -83,7 +83,7 @@ class Level:
     """The exact probability that a symbol is kept on purpose."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "retention", retention(self.threshold))
+        object.__setattr__(self, "retention", compute_retention(self.threshold))
 
     def to_json(self) -> dict[str, str]:
         """Return the level as two texts, so that nothing is rounded. `Mechanism.level` accepts both."""
@@ -108,7 +108,7 @@ class Level:
         return other.threshold
 
     def __str__(self) -> str:
-        return epsilon_text(self.epsilon)
+        return format_epsilon(self.epsilon)
 
     def __repr__(self) -> str:
         return f"<relaxdp.Level {self} of {self.scale[0]}>"

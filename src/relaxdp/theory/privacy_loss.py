@@ -10,9 +10,9 @@ from itertools import pairwise
 from math import prod
 
 from relaxdp.errors import LevelError
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_values, epsilon_text, release_threshold
-from relaxdp.theory.level import log_up, odds, retention
-from relaxdp.theory.randomized_response import NOISE, TRUTH, bridge_mixture
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_value_count, compute_nonzero_threshold, format_epsilon
+from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
+from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_bridge_mixture
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,30 +27,32 @@ class PrivacyLoss:
     """The sum of the guarantees of the single steps (sequential composition)."""
 
 
-def transcript_probability(values: int, levels: Sequence[Fraction], reports: Sequence[int], *, truth: int) -> Fraction:
+def compute_transcript_probability(
+    values: int, levels: Sequence[Fraction], reports: Sequence[int], *, truth: int
+) -> Fraction:
     """Return the probability of all `reports`, at retentions that do not fall, given the truth."""
     probability = Fraction(1)
     old, last = NOISE, 0  # a relaxation from pure noise is the first report, whatever the noise showed
     for new, report in zip(levels, reports, strict=True):
-        mixture = bridge_mixture(values, old, new, TRUTH, agree=truth == last)
+        mixture = compute_bridge_mixture(values, old, new, TRUTH, agree=truth == last)
         probability *= mixture.probability(values, report, lower=last, upper=truth)
         old, last = new, report
     return probability
 
 
-def step_odds(values: int, old: Fraction, new: Fraction) -> Fraction:
+def compute_step_odds(values: int, old: Fraction, new: Fraction) -> Fraction:
     """Return e^eps_delta: the guarantee of one step looked at alone, as a query with the last report known.
 
     It is the product of the odds of both levels (the paper's e^(eps_1 + eps_2)), more than the whole transcript
     costs. It is 1 where the level stays, because the report is then repeated for every truth.
 
-    Claim: equals the greatest ratio of `next_report_law` under two truths, for every m;
+    Claim: equals the greatest ratio of `compute_next_report_distribution` under two truths, for every m;
     tests/exact/theory/test_laws.py.
 
-    >>> step_odds(2, Fraction(1, 3), Fraction(1, 2))
+    >>> compute_step_odds(2, Fraction(1, 3), Fraction(1, 2))
     Fraction(6, 1)
     """
-    return Fraction(1) if old == new else odds(old, values) * odds(new, values)
+    return Fraction(1) if old == new else compute_odds(old, values) * compute_odds(new, values)
 
 
 def privacy_loss(epsilons: Sequence[Epsilon], reports: Sequence[int], *, m: int) -> PrivacyLoss:
@@ -74,7 +76,7 @@ def privacy_loss(epsilons: Sequence[Epsilon], reports: Sequence[int], *, m: int)
         >>> round(loss.spent, 6), round(loss.guarantee, 6), round(loss.basic_composition, 6)
         (Decimal('2.000000'), Decimal('2.000000'), Decimal('4.000000'))
     """
-    check_values(m)
+    check_value_count(m)
     exact = [as_epsilon(epsilon) for epsilon in epsilons]
     if not exact or len(exact) != len(reports):
         raise LevelError(
@@ -96,21 +98,21 @@ def privacy_loss(epsilons: Sequence[Epsilon], reports: Sequence[int], *, m: int)
             raise LevelError(
                 "Epsilon falls from {old_epsilon} to {new_epsilon} in the transcript. Epsilon may only grow.",
                 hint="Pass the reports in the order of their release.",
-                old_epsilon=epsilon_text(earlier),
-                new_epsilon=epsilon_text(later),
+                old_epsilon=format_epsilon(earlier),
+                new_epsilon=format_epsilon(later),
             )
-    levels = [retention(release_threshold(epsilon, m)) for epsilon in exact]
+    levels = [compute_retention(compute_nonzero_threshold(epsilon, m)) for epsilon in exact]
     # Every truth that was never reported has the same probability by symmetry, so one of them stands for all.
     truths = {*reports} | {next((value for value in range(m) if value not in reports), reports[-1])}
-    likelihoods = [transcript_probability(m, levels, reports, truth=truth) for truth in truths]
+    likelihoods = [compute_transcript_probability(m, levels, reports, truth=truth) for truth in truths]
     if not all(likelihoods):
         raise LevelError(
             "The reports cannot occur together. Two different reports have the same epsilon.",
             hint="Check the reports: a release that is repeated at the same epsilon returns the same report.",
         )
-    steps = [step_odds(m, old, new) for old, new in pairwise([NOISE, *levels])]
+    steps = [compute_step_odds(m, old, new) for old, new in pairwise([NOISE, *levels])]
     return PrivacyLoss(
-        spent=log_up(max(likelihoods) / min(likelihoods)),
-        guarantee=log_up(odds(levels[-1], m)),
-        basic_composition=log_up(prod(steps, start=Fraction(1))),
+        spent=compute_log_rounded_up(max(likelihoods) / min(likelihoods)),
+        guarantee=compute_log_rounded_up(compute_odds(levels[-1], m)),
+        basic_composition=compute_log_rounded_up(prod(steps, start=Fraction(1))),
     )

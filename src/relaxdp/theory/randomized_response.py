@@ -12,25 +12,32 @@ from fractions import Fraction
 from typing import Any
 
 from relaxdp.errors import LevelError
-from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_values, epsilon_text, release_threshold, threshold
-from relaxdp.theory.level import retention
+from relaxdp.theory.epsilon import (
+    Epsilon,
+    as_epsilon,
+    check_value_count,
+    compute_nonzero_threshold,
+    compute_threshold,
+    format_epsilon,
+)
+from relaxdp.theory.level import compute_retention
 
 
-def report_law(values: int, keep: Fraction, *, truth: int) -> list[Fraction]:
+def compute_report_distribution(values: int, keep: Fraction, *, truth: int) -> list[Fraction]:
     """Return the law of a report with retention `keep`: the truth, or else a uniform draw from all values.
 
     This is the randomized response of the paper with odds 1 + values * keep / (1 - keep).
 
     Claim: equals e^eps / (e^eps + m - 1) and 1 / (e^eps + m - 1); tests/exact/theory/test_laws.py.
 
-    >>> report_law(3, Fraction(1, 2), truth=1)
+    >>> compute_report_distribution(3, Fraction(1, 2), truth=1)
     [Fraction(1, 6), Fraction(2, 3), Fraction(1, 6)]
     """
     noise = (1 - keep) / values
     return [noise + keep if value == truth else noise for value in range(values)]
 
 
-def blur_ratio(lower: Fraction, upper: Fraction) -> Fraction:
+def compute_blur_retention(lower: Fraction, upper: Fraction) -> Fraction:
     """Return with which probability a report at retention `upper` is kept when it is blurred down to `lower`.
 
     Retentions multiply. From zero to zero there is nothing to blur: the report stays as it is.
@@ -40,13 +47,13 @@ def blur_ratio(lower: Fraction, upper: Fraction) -> Fraction:
     return Fraction(1) if lower == upper else lower / upper
 
 
-def blur_law(values: int, lower: Fraction, upper: Fraction, *, report: int) -> list[Fraction]:
+def compute_blur_distribution(values: int, lower: Fraction, upper: Fraction, *, report: int) -> list[Fraction]:
     """Return the law of a report at retention `upper` after it was blurred to `lower`. The truth is not needed.
 
-    >>> blur_law(2, Fraction(1, 4), Fraction(1, 2), report=0)
+    >>> compute_blur_distribution(2, Fraction(1, 4), Fraction(1, 2), report=0)
     [Fraction(3, 4), Fraction(1, 4)]
     """
-    return report_law(values, blur_ratio(lower, upper), truth=report)
+    return compute_report_distribution(values, compute_blur_retention(lower, upper), truth=report)
 
 
 TRUTH = Fraction(1)  # the truth is a report with full retention
@@ -54,7 +61,7 @@ NOISE = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
+class BridgeMixture:
     """A law in the form in which it is drawn: take the upper report, or the lower one, or any value uniformly."""
 
     to_upper: Fraction
@@ -70,7 +77,9 @@ class Mixture:
         return [self.probability(values, value, lower=lower, upper=upper) for value in range(values)]
 
 
-def bridge_mixture(values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, agree: bool) -> Mixture:
+def compute_bridge_mixture(
+    values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, agree: bool
+) -> BridgeMixture:
     """Return the bridge's law at retention `middle`, for ends that show the same value (`agree`) or different ones.
 
     By Bayes the law is proportional to blur(middle / upper)[v | upper report] * blur(lower / middle)[lower report | v].
@@ -80,18 +89,18 @@ def bridge_mixture(values: int, lower: Fraction, middle: Fraction, upper: Fracti
     """
     if not 0 <= lower <= middle <= upper <= 1:
         raise ValueError("The retentions are not in order. Expected 0 <= lower <= middle <= upper <= 1.")
-    above, below = blur_ratio(middle, upper), blur_ratio(lower, middle)
+    above, below = compute_blur_retention(middle, upper), compute_blur_retention(lower, middle)
     only_above, only_below, neither = above * (1 - below), below * (1 - above), (1 - above) * (1 - below)
     both = values * above * below if agree else Fraction(0)
     total = both + only_above + only_below + neither
     if total == 0:
         raise ValueError("Different reports at equal levels have no bridge.")
     if agree:  # both ends are one value, so it does not matter which of them a draw goes to
-        return Mixture((both + only_above + only_below) / total, Fraction(0), neither / total)
-    return Mixture(only_above / total, only_below / total, neither / total)
+        return BridgeMixture((both + only_above + only_below) / total, Fraction(0), neither / total)
+    return BridgeMixture(only_above / total, only_below / total, neither / total)
 
 
-def bridge_law(
+def compute_bridge_distribution(
     values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, lower_report: int, upper_report: int
 ) -> list[Fraction]:
     """Return the law of a report at `middle` between two known reports, without the truth.
@@ -99,14 +108,16 @@ def bridge_law(
     The holder of the upper report can release every lower level. Each new level must be drawn from its two nearest
     neighbours among all levels that were released.
 
-    >>> bridge_law(2, Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), lower_report=0, upper_report=1)
+    >>> compute_bridge_distribution(2, Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), lower_report=0, upper_report=1)
     [Fraction(3, 8), Fraction(5, 8)]
     """
-    mixture = bridge_mixture(values, lower, middle, upper, agree=lower_report == upper_report)
+    mixture = compute_bridge_mixture(values, lower, middle, upper, agree=lower_report == upper_report)
     return mixture.law(values, lower=lower_report, upper=upper_report)
 
 
-def next_report_law(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
+def compute_next_report_distribution(
+    values: int, old: Fraction, new: Fraction, *, truth: int, last: int
+) -> list[Fraction]:
     """Return the law of the next report, given the truth and the last report: one step of Algorithm 1.
 
     `old` and `new` are retentions. We pretend that the new report came first and was then blurred into `last`.
@@ -114,11 +125,11 @@ def next_report_law(values: int, old: Fraction, new: Fraction, *, truth: int, la
 
     Claim: equals p_aa, p_ba, p_bb of the paper; checked exactly in tests/exact/theory/test_laws.py.
     """
-    return bridge_law(values, old, new, TRUTH, lower_report=last, upper_report=truth)
+    return compute_bridge_distribution(values, old, new, TRUTH, lower_report=last, upper_report=truth)
 
 
 @dataclass(frozen=True, slots=True)
-class Cover:
+class CloneProbabilities:
     """Describe how well one report is hidden among others, for any two truths: the input of amplification by shuffling.
 
     A report supports its own truth of the two with probability `own`, the other one with `clone`, and neither of them
@@ -131,21 +142,21 @@ class Cover:
     neither: Fraction
 
     @classmethod
-    def from_one_symbol(cls, keep: Fraction, values: int, share: Fraction | int = 1) -> Cover:
+    def from_one_symbol(cls, keep: Fraction, values: int, share: Fraction | int = 1) -> CloneProbabilities:
         """Return the cover of a report that is one of `values` values itself, a `share` of which tell truths apart."""
         other = (1 - keep) / values
         return cls(own=(keep + other) * share, clone=other * share, neither=(values - 2) * other * share)
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class SupportProbabilities:
     """The probability that a report supports a value: `noise` for every truth, plus `gain` if it is the truth."""
 
     noise: Fraction
     gain: Fraction
 
     @classmethod
-    def from_one_symbol(cls, keep: Fraction, values: int) -> Support:
+    def from_one_symbol(cls, keep: Fraction, values: int) -> SupportProbabilities:
         """Return the support of a report that is one of `values` values itself, with retention `keep`."""
         return cls(noise=(1 - keep) / values, gain=keep)
 
@@ -161,7 +172,7 @@ class Support:
 
         Claim: equals P^-1 H of the paper; tests/exact/estimation/test_estimators.py.
 
-        >>> Support(noise=Fraction(1, 6), gain=Fraction(1, 2)).debias(Fraction(1, 2))
+        >>> SupportProbabilities(noise=Fraction(1, 6), gain=Fraction(1, 2)).debias(Fraction(1, 2))
         Fraction(2, 3)
         """
         if isinstance(share, Fraction):
@@ -219,17 +230,17 @@ def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> Rel
         >>> relaxation_law(m=3, old_epsilon=0.1, new_epsilon=0.5)
         m = 3: p_aa = 0.584433, p_ba = 0.378607, p_bb = 0.391757
     """
-    check_values(m)
+    check_value_count(m)
     old, new = as_epsilon(old_epsilon, zero=True), as_epsilon(new_epsilon)
     if new < old:
         raise LevelError(
             "A relaxation from {old_epsilon} to {new_epsilon} is not possible. Epsilon may only grow.",
             hint="Pass a new_epsilon of {old_epsilon} or more.",
-            old_epsilon=epsilon_text(old),
-            new_epsilon=epsilon_text(new),
+            old_epsilon=format_epsilon(old),
+            new_epsilon=format_epsilon(new),
         )
-    levels = retention(threshold(old, m)), retention(release_threshold(new, m))
-    same, other = (bridge_mixture(m, *levels, TRUTH, agree=agree) for agree in (True, False))
+    levels = compute_retention(compute_threshold(old, m)), compute_retention(compute_nonzero_threshold(new, m))
+    same, other = (compute_bridge_mixture(m, *levels, TRUTH, agree=agree) for agree in (True, False))
     return RelaxationLaw(
         m,
         p_aa=same.probability(m, 0, lower=0, upper=0),

@@ -36,7 +36,7 @@ from relaxdp.device import Device, Participation
 from relaxdp.device.client import Client
 from relaxdp.device.state import Sent
 from relaxdp.errors import RelaxdpError
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 
 class DeviceClient(Protocol):
@@ -71,23 +71,23 @@ class PythonClient:
     def _join(self, campaign: str, upto: str | None = None, invitation: str | None = None) -> dict[str, Any]:
         joined = self.device.join(campaign, upto=upto, invitation=invitation)
         values = None if joined.values is None else list(joined.values)
-        return {"question": joined.question, "values": values, "consent": epsilon_text(joined.consent)}
+        return {"question": joined.question, "values": values, "consent": format_epsilon(joined.consent)}
 
     def _join_survey(
         self, survey: str | None, upto: str | None = None, invitation: str | None = None
     ) -> dict[str, Any]:
         joined = self.device.join_survey(self._seen if survey is None else survey, upto=upto, invitation=invitation)
         return {
-            "questions": {str(each.address): epsilon_text(each.consent) for each in joined.questions},
+            "questions": {str(each.address): format_epsilon(each.consent) for each in joined.questions},
             "left_out": joined.left_out,
-            "limit": epsilon_text(joined.limit),
+            "limit": format_epsilon(joined.limit),
             "cross": [list(pair) for pair in joined.counted_together],
         }
 
     def _look(self, survey: str, upto: str | None = None) -> dict[str, Any]:
         found = self.device.look(survey, upto=upto)
         self._seen = found.offer
-        given = {name: epsilon_text(most) for name, most in found.most.items()}
+        given = {name: format_epsilon(most) for name, most in found.most.items()}
         return {"given": given, "left_out": [each.address.id for each in found.left_out]}
 
     def _answer(self, campaign: str, value: Any) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class PythonClient:
 
     def _balance(self) -> dict[str, Any]:
         device = self.device
-        return {name: epsilon_text(getattr(device, name)) for name in ("limit", "spent", "left")}
+        return {name: format_epsilon(getattr(device, name)) for name in ("limit", "spent", "left")}
 
     def _change_limit(self, limit: str) -> dict[str, Any]:
         self.device.change_limit(limit)

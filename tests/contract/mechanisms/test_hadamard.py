@@ -19,7 +19,7 @@ from relaxdp.errors import MechanismError
 from relaxdp.mechanisms import registry
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.theory.level import retention
+from relaxdp.theory.level import compute_retention
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "hadamard.py"
@@ -70,7 +70,7 @@ def test_columns_are_orthogonal(hadamard: dict[str, Any]) -> None:
             assert agree.sum() == 8
             for three in range(two):
                 assert (agree & (matrix[:, two] == matrix[:, three])).sum() == 4
-    support = encoding.support(retention(encoding.threshold(Decimal(1))))
+    support = encoding.support(compute_retention(encoding.threshold(Decimal(1))))
     assert float(support.noise) == 0.5
 
 

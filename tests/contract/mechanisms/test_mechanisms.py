@@ -24,7 +24,7 @@ from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import keyed_bridge
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.theory.level import retention
+from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import NOISE, TRUTH
 
 LETTERS = list("abcdefghijk")
@@ -223,7 +223,7 @@ def test_kept_randomness_is_drawn_once() -> None:
 def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
     encoding, entropy = mechanism, SystemEntropy()
     truth = truth_column(encoding, values_of(mechanism), entropy=entropy)
-    low, middle, high = (retention(encoding.threshold(Decimal(epsilon))) for epsilon in ("0.5", "1", "2"))
+    low, middle, high = (compute_retention(encoding.threshold(Decimal(epsilon))) for epsilon in ("0.5", "1", "2"))
     first = fresh_column(encoding, NOISE, low, TRUTH, lower=None, upper=truth, entropy=entropy)
     second = fresh_column(encoding, low, high, TRUTH, lower=first, upper=truth, entropy=entropy)
     between = fresh_column(encoding, low, middle, high, lower=first, upper=second, entropy=entropy)

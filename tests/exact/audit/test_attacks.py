@@ -34,9 +34,9 @@ from relaxdp.audit.attacks import (
 )
 from relaxdp.errors import ArgumentError
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
-from relaxdp.theory.level import odds
-from relaxdp.theory.privacy_loss import transcript_probability
-from relaxdp.theory.randomized_response import report_law
+from relaxdp.theory.level import compute_odds
+from relaxdp.theory.privacy_loss import compute_transcript_probability
+from relaxdp.theory.randomized_response import compute_report_distribution
 
 EPSILONS = ("0.3", "0.9", "1.6")
 
@@ -51,7 +51,7 @@ def relaxed_law(values: int, levels: Sequence[Fraction]) -> list[Chances]:
 
 def independent_law(values: int, levels: Sequence[Fraction]) -> list[Chances]:
     def afresh(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
-        return report_law(values, new, truth=truth)
+        return compute_report_distribution(values, new, truth=truth)
 
     return [chain_law(values, levels, truth, afresh) for truth in range(values)]
 
@@ -77,7 +77,7 @@ def bayes_error(laws: Sequence[Chances]) -> Fraction:
 def test_no_attack_on_a_relaxed_transcript_beats_the_last_output(values: int) -> None:
     law = Relaxed.at(EPSILONS, values=values)
     laws = relaxed_law(values, law.levels)
-    least = Fraction(values - 1) / (odds(law.levels[-1], values) + values - 1)
+    least = Fraction(values - 1) / (compute_odds(law.levels[-1], values) + values - 1)
     error = {
         name: exact_error(laws, 3, lambda rows, attack=attack: attack(rows, law, EPSILONS))  # type: ignore[misc]
         for name, attack in ATTACKS.items()
@@ -104,7 +104,7 @@ def test_independent_reports_are_beaten(values: int) -> None:
     assert likeliest < last
     again = Independent.at(["1", "1", "1"], values=values)
     laws = independent_law(values, again.levels)
-    least = Fraction(values - 1) / (odds(again.levels[-1], values) + values - 1)
+    least = Fraction(values - 1) / (compute_odds(again.levels[-1], values) + values - 1)
     for attack in (
         lambda rows: maximum_likelihood(rows, again),
         lambda rows: highest_frequency(rows, values=values),
@@ -126,15 +126,17 @@ def test_likelihoods_are_those_of_the_law(values: int, reports: int) -> None:
             for truth in range(values):
                 exact = laws[truth].get(transcript, Fraction(0))
                 if isinstance(law, Relaxed):
-                    assert exact == transcript_probability(values, levels, transcript, truth=truth)
+                    assert exact == compute_transcript_probability(values, levels, transcript, truth=truth)
                 assert logarithms[row, truth] == (pytest.approx(log(exact), abs=1e-12) if exact else -np.inf)
 
 
 def noisy_law(law: NoisySamples) -> list[Chances]:
     laws = []
     for truth in range(law.values):
-        kept = report_law(law.values, law.permanent, truth=truth)
-        sampled = [report_law(law.values, law.sample, truth=permanent) for permanent in range(law.values)]
+        kept = compute_report_distribution(law.values, law.permanent, truth=truth)
+        sampled = [
+            compute_report_distribution(law.values, law.sample, truth=permanent) for permanent in range(law.values)
+        ]
         chances = {}
         for transcript in product(range(law.values), repeat=law.samples):
             chances[transcript] = sum(

@@ -25,7 +25,7 @@ from relaxdp.audit.guessing_rules import (
     learn_rule,
     log_odds,
 )
-from relaxdp.theory.level import odds
+from relaxdp.theory.level import compute_odds
 
 EPSILONS = (0.05, 0.2, 1.0, 4.0, 9.0)
 Bound = Callable[[np.ndarray, int, float], np.ndarray]
@@ -89,9 +89,9 @@ def best_odds(laws: Sequence[Chances], transcripts: list[tuple[int, ...]]) -> Fr
 def test_no_rule_of_guessing_exceeds_epsilon_and_the_best_reaches_it() -> None:
     levels = (Fraction(1, 4), Fraction(2, 5))
     transcripts = list(product(range(2), repeat=2))
-    assert best_odds(relaxed_law(2, levels), transcripts) == odds(levels[1], 2)
-    both = odds(levels[0], 2) * odds(levels[1], 2)
-    assert best_odds(independent_law(2, levels), transcripts) == both > odds(levels[1], 2)
+    assert best_odds(relaxed_law(2, levels), transcripts) == compute_odds(levels[1], 2)
+    both = compute_odds(levels[0], 2) * compute_odds(levels[1], 2)
+    assert best_odds(independent_law(2, levels), transcripts) == both > compute_odds(levels[1], 2)
 
 
 @pytest.mark.parametrize("values", [2, 3])

@@ -21,8 +21,8 @@ from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keyed_stream import Words
-from relaxdp.theory.epsilon import release_threshold
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import compute_nonzero_threshold
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 LETTERS = ["a", "b", "c"]
 NUMBERS = [0.0, 1.0, 3.0, 4.0, 6.0, 8.0]
@@ -56,7 +56,7 @@ class WholeAlphabet(SquareWave):
     """D in the place of D / w: more private than it says, so it is no breach, and wasteful."""
 
     def threshold(self, epsilon: Decimal) -> int:
-        return release_threshold(epsilon, self.alphabet)
+        return compute_nonzero_threshold(epsilon, self.alphabet)
 
 
 def test_what_wastes_epsilon_is_seen() -> None:
@@ -68,7 +68,7 @@ class Greedy(Categorical):
     """A threshold of one value less."""
 
     def threshold(self, epsilon: Decimal) -> int:
-        return release_threshold(epsilon, self.alphabet - 1)
+        return compute_nonzero_threshold(epsilon, self.alphabet - 1)
 
 
 class WholeBits(Unary):
@@ -78,7 +78,7 @@ class WholeBits(Unary):
         super().__init__(values, optimised=False)
 
     def threshold(self, epsilon: Decimal) -> int:
-        return release_threshold(epsilon, 2)
+        return compute_nonzero_threshold(epsilon, 2)
 
 
 class WithoutOffset(SquareWave):
@@ -97,7 +97,7 @@ class WiderThanItIs(SquareWave):
     """The window off by one, in the threshold."""
 
     def threshold(self, epsilon: Decimal) -> int:
-        return release_threshold(epsilon, Fraction(self.alphabet, self.window + 1))
+        return compute_nonzero_threshold(epsilon, Fraction(self.alphabet, self.window + 1))
 
 
 class OddWindow(SquareWave):
@@ -139,8 +139,8 @@ class Biased(Numeric):
 class Boasting(Categorical):
     """A support that is not so."""
 
-    def support(self, keep: Fraction) -> Support:
-        return Support.from_one_symbol(keep, self.alphabet + 1)
+    def support(self, keep: Fraction) -> SupportProbabilities:
+        return SupportProbabilities.from_one_symbol(keep, self.alphabet + 1)
 
 
 class Shrinking(Categorical):

@@ -26,7 +26,7 @@ from relaxdp.device.survey import Division, divide, divided
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.sampling.keyed_path import Draw, accept, report_at
 from relaxdp.theory.epsilon import ONE
-from relaxdp.theory.level import log_up
+from relaxdp.theory.level import compute_log_rounded_up
 
 VALUES = {"a": ["no", "yes"], "b": ["no", "yes"], "c": ["x", "y", "z"]}
 LEVELS = {"a": ("0.5", "1"), "b": ("0.3", "0.9"), "c": ("0.4", "1.5")}
@@ -142,7 +142,7 @@ def check_within(server: FakeCollector, folder: Path, words: dict[str, object], 
         chances = [law.get(transcript, Fraction(0)) for law in laws]
         assert min(chances) > 0, "a transcript that some truths cannot make"
         odds = max(odds, max(chances) / min(chances))
-    closest = log_up(odds)
+    closest = compute_log_rounded_up(odds)
     assert closest <= Decimal(limit), "all reports together tell more than the limit"
     return closest
 

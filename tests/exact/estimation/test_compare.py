@@ -14,7 +14,7 @@ from tests.exact.enumeration import Law, path_law
 from relaxdp.estimation.frequency import report_variance
 from relaxdp.sampling.keyed_stream import PathId, PathName, Purpose, path_key
 from relaxdp.sampling.keys import Key
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 KEY = Key.from_bytes(bytes(range(32)))
 NAMES = PathId("survey-2026", "voted"), PathId("survey-2027", "voted")
@@ -47,7 +47,7 @@ def check_names(truths: tuple[int, int]) -> None:
     law = joint_law(truths)
     assert sum(law.values()) == 1
     assert law == product
-    supports = [Support.from_one_symbol(F(each[-1], ONE), VALUES) for each in THRESHOLDS]
+    supports = [SupportProbabilities.from_one_symbol(F(each[-1], ONE), VALUES) for each in THRESHOLDS]
     for value in range(VALUES):
         scores = {
             reports: supports[1].debias(F(int(reports[-1] == value))) - supports[0].debias(F(int(reports[1] == value)))

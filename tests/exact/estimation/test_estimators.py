@@ -12,18 +12,24 @@ import pytest
 import relaxdp as rx
 from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Frequency, categorical_covariance, report_variance
-from relaxdp.theory.epsilon import threshold
-from relaxdp.theory.level import retention
-from relaxdp.theory.randomized_response import Support, next_report_law, report_law
+from relaxdp.theory.epsilon import compute_threshold
+from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import (
+    SupportProbabilities,
+    compute_next_report_distribution,
+    compute_report_distribution,
+)
 
 
-def support_of(values: int, epsilon: str) -> Support:
-    return Support.from_one_symbol(retention(threshold(epsilon, values)), values)
+def support_of(values: int, epsilon: str) -> SupportProbabilities:
+    return SupportProbabilities.from_one_symbol(compute_retention(compute_threshold(epsilon, values)), values)
 
 
 def matrix(values: int, epsilon: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    keep = retention(threshold(epsilon, values))
-    return np.array([[float(p) for p in report_law(values, keep, truth=truth)] for truth in range(values)]).T
+    keep = compute_retention(compute_threshold(epsilon, values))
+    return np.array(
+        [[float(p) for p in compute_report_distribution(values, keep, truth=truth)] for truth in range(values)]
+    ).T
 
 
 @pytest.mark.parametrize("values", range(2, 9))
@@ -55,8 +61,8 @@ def test_covariance_is_the_appendix(values: int, epsilon: str) -> None:
 def test_unbiased_exactly() -> None:
     """All reports of four objects with three values: the mean of the estimate is the share, in rationals."""
     values, keep, truths = 3, F(2, 7), (0, 0, 2, 1)
-    sup = Support(noise=(1 - keep) / values, gain=keep)
-    laws = [report_law(values, keep, truth=truth) for truth in truths]
+    sup = SupportProbabilities(noise=(1 - keep) / values, gain=keep)
+    laws = [compute_report_distribution(values, keep, truth=truth) for truth in truths]
     expected = [F(0)] * values
     for reports in itertools.product(range(values), repeat=4):
         chance = prod((law[report] for law, report in zip(laws, reports, strict=True)), start=F(1))
@@ -72,12 +78,15 @@ def mixed_expectation(level_law: dict[int, dict[F, F]], truths: list[int], metho
         level_chance = prod((level_law[t][level] for t, level in zip(truths, levels, strict=True)), start=F(1))
         for reports in itertools.product(range(values), repeat=len(truths)):
             chance = level_chance * prod(
-                (report_law(values, lv, truth=t)[r] for t, lv, r in zip(truths, levels, reports, strict=True)),
+                (
+                    compute_report_distribution(values, lv, truth=t)[r]
+                    for t, lv, r in zip(truths, levels, reports, strict=True)
+                ),
                 start=F(1),
             )
             weights = [F(1) if method == "average" else precision(level, values) for level in levels]
             debiased = [
-                Support(noise=(1 - level) / values, gain=level).debias(F(int(report == 1)))
+                SupportProbabilities(noise=(1 - level) / values, gain=level).debias(F(int(report == 1)))
                 for level, report in zip(levels, reports, strict=True)
             ]
             total += chance * sum(w * d for w, d in zip(weights, debiased, strict=True)) / sum(weights)
@@ -105,15 +114,15 @@ def test_levels_that_depend_on_ones_own_reports_bias_everything() -> None:
     first, second = F(1, 3), F(2, 3)  # odds 2 and 5 with two values
 
     def debiased(level: F, report: int) -> F:
-        value: F = Support(noise=(1 - level) / 2, gain=level).debias(F(report))
+        value: F = SupportProbabilities(noise=(1 - level) / 2, gain=level).debias(F(report))
         return value
 
     mean = F(0)
-    for report, chance in enumerate(report_law(2, first, truth=1)):
+    for report, chance in enumerate(compute_report_distribution(2, first, truth=1)):
         if report == 1:
             mean += chance * debiased(first, 1)
         else:
-            following = next_report_law(2, first, second, truth=1, last=0)
+            following = compute_next_report_distribution(2, first, second, truth=1, last=0)
             mean += chance * sum(step * debiased(second, after) for after, step in enumerate(following))
     assert mean == F(25, 16)
 
@@ -122,14 +131,15 @@ def test_cross_table_is_unbiased_exactly() -> None:
     """All pairs of reports of two objects: the mean of the debiased table is the table of truths."""
     rows, columns, truths = 2, 3, [(0, 2), (1, 1)]
     row_keep, column_keep = F(1, 3), F(1, 2)
-    row_support = Support(noise=(1 - row_keep) / rows, gain=row_keep)
-    column_support = Support(noise=(1 - column_keep) / columns, gain=column_keep)
+    row_support = SupportProbabilities(noise=(1 - row_keep) / rows, gain=row_keep)
+    column_support = SupportProbabilities(noise=(1 - column_keep) / columns, gain=column_keep)
     mean = np.zeros((rows, columns))
     cells = list(itertools.product(range(rows), range(columns)))
     for pairs in itertools.product(cells, repeat=2):
         chance = prod(
             (
-                report_law(rows, row_keep, truth=a)[r] * report_law(columns, column_keep, truth=b)[c]
+                compute_report_distribution(rows, row_keep, truth=a)[r]
+                * compute_report_distribution(columns, column_keep, truth=b)[c]
                 for (a, b), (r, c) in zip(truths, pairs, strict=True)
             ),
             start=F(1),

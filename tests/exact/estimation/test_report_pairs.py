@@ -36,7 +36,7 @@ from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.report_arrays import code_dtype, pack_reports
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
-from relaxdp.theory.randomized_response import blur_law, report_law
+from relaxdp.theory.randomized_response import compute_blur_distribution, compute_report_distribution
 
 WORD = 8
 LEVELS = [(F(1, 8), F(4, 8), F(7, 8)), (F(2, 8), F(3, 8), F(6, 8))]
@@ -61,7 +61,7 @@ def by_path(alphabet: int, levels: Sequence[F], symbol: int) -> Law:
 
 def afresh(alphabet: int, levels: Sequence[F], symbol: int) -> Law:
     """A mutant: every level is drawn anew from the truth, as somebody does who never read the paper."""
-    laws = [report_law(alphabet, level, truth=symbol) for level in levels]
+    laws = [compute_report_distribution(alphabet, level, truth=symbol) for level in levels]
     return {
         reports: prod((law[report] for law, report in zip(laws, reports, strict=True)), start=F(1))
         for reports in itertools.product(range(alphabet), repeat=len(levels))
@@ -96,7 +96,9 @@ def check_law(encoding: Mechanism, truths: Sequence[Any], levels: Sequence[F], s
             for (seed, reports), chance in joint.items():
                 blurred = prod(
                     (
-                        blur_law(encoding.alphabet, levels[places[0]], levels[places[1]], report=new)[old]
+                        compute_blur_distribution(encoding.alphabet, levels[places[0]], levels[places[1]], report=new)[
+                            old
+                        ]
                         for old, new in zip(reports[0], reports[1], strict=True)
                     ),
                     start=F(1),
@@ -133,7 +135,7 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism
             law = [
                 prod(
                     (
-                        blur_law(encoding.alphabet, older.retention, newer.retention, report=new)[old]
+                        compute_blur_distribution(encoding.alphabet, older.retention, newer.retention, report=new)[old]
                         for old, new in zip(other, report, strict=True)
                     ),
                     start=F(1),
@@ -186,7 +188,7 @@ def test_stakes_on_all_tables_sum_to_one() -> None:
             table = np.zeros((3, 3), dtype=np.int64)
             table[old, new] = 1
             pairs.add_table(table, older_epsilon=older.epsilon, newer_epsilon=newer.epsilon)
-            law = blur_law(3, older.retention, newer.retention, report=new)
+            law = compute_blur_distribution(3, older.retention, newer.retention, report=new)
             evidence = every_look(pairs.tables, encoding, levels)
             mean += float(law[old]) / 3 * np.exp(evidence.stakes[0])
         total += mean

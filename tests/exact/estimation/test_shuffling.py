@@ -23,9 +23,9 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.theory.epsilon import release_threshold
-from relaxdp.theory.level import retention
-from relaxdp.theory.randomized_response import Cover
+from relaxdp.theory.epsilon import compute_nonzero_threshold
+from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import CloneProbabilities
 
 Law = dict[Any, F]
 EXACT = Context(prec=60)
@@ -34,7 +34,7 @@ DELTAS = (0.05, 1e-3, 1e-6)
 
 def response(epsilon: str, values: int) -> list[Law]:
     """The law of a categorical report of each truth, at the retention that is really used."""
-    keep = retention(release_threshold(epsilon, values))
+    keep = compute_retention(compute_nonzero_threshold(epsilon, values))
     return [{r: (1 - keep) / values + (keep if r == truth else 0) for r in range(values)} for truth in range(values)]
 
 
@@ -110,7 +110,7 @@ def test_what_speaks_for_neither_must_hide_too(exact: dict[Any, Any], monkeypatc
     """As if all that is no clone hid it: the bound of others, which is exceeded where few objects report."""
     of = shuffling.Hidden.of
 
-    def mutant(cover: Cover) -> shuffling.Hidden:
+    def mutant(cover: CloneProbabilities) -> shuffling.Hidden:
         hidden = of(cover)
         return hidden if hidden.told == 1 else replace(hidden, neither=(1 - 2 * hidden.clone) * (1 - 1e-9))
 
@@ -199,7 +199,7 @@ def test_bits_and_hashes(name: str) -> None:
         assert found.epsilon <= rx.shuffling.shuffled(2, n=objects, delta=delta).epsilon
 
 
-def covers(cover: Cover, laws: Sequence[Law]) -> bool:
+def covers(cover: CloneProbabilities, laws: Sequence[Law]) -> bool:
     """Whether any two laws are what the cover says, and all of them have as much of it as it says.
 
     What speaks for one of two truths is what is likelier with it; of the rest, as much as all laws have of it.
@@ -228,16 +228,20 @@ def test_covers() -> None:
         assert not covers(replace(cover, clone=cover.clone * F(11, 10)), rows_of(encoding, keep))
         assert not covers(replace(cover, neither=cover.neither + F(1, 2)), rows_of(encoding, keep))
     laws = [{r: (1 - keep) / 4 + (keep if r == truth else 0) for r in range(4)} for truth in range(4)]
-    assert Cover.from_one_symbol(keep, 4) == Cover(own=F(11, 20), clone=F(3, 20), neither=F(6, 20))
-    assert Cover.from_one_symbol(keep, 4, F(1, 2)) == Cover(own=F(11, 40), clone=F(3, 40), neither=F(6, 40))
-    assert covers(Cover.from_one_symbol(keep, 4), laws)
-    assert not covers(Cover.from_one_symbol(keep, 3), laws)
+    assert CloneProbabilities.from_one_symbol(keep, 4) == CloneProbabilities(
+        own=F(11, 20), clone=F(3, 20), neither=F(6, 20)
+    )
+    assert CloneProbabilities.from_one_symbol(keep, 4, F(1, 2)) == CloneProbabilities(
+        own=F(11, 40), clone=F(3, 40), neither=F(6, 40)
+    )
+    assert covers(CloneProbabilities.from_one_symbol(keep, 4), laws)
+    assert not covers(CloneProbabilities.from_one_symbol(keep, 3), laws)
     for buckets in (2, 3):  # of all functions, one in so many hashes both values into one bucket
         share = 1 - F(1, buckets)
-        assert covers(Cover.from_one_symbol(keep, buckets, share), hashes_of(keep, 3, buckets))
+        assert covers(CloneProbabilities.from_one_symbol(keep, buckets, share), hashes_of(keep, 3, buckets))
         hashed = cover_reports(LocalHash(["a", "b", "c"], buckets=buckets), keep)
         assert hashed is not None
-        exact = Cover.from_one_symbol(keep, buckets, share)
+        exact = CloneProbabilities.from_one_symbol(keep, buckets, share)
         assert exact.clone * (1 - F(1, 10**8)) < hashed.clone < exact.clone
 
 
@@ -269,7 +273,7 @@ def test_whatever_the_reports_are() -> None:
 def test_all_levels_together_cost_the_last_one(values: int) -> None:
     """Rows of all reports in random order, and also every level in an order of its own."""
     said = ("0.5", "1", "2") if values == 2 else ("0.5", "2")
-    levels = [retention(release_threshold(epsilon, values)) for epsilon in said]
+    levels = [compute_retention(compute_nonzero_threshold(epsilon, values)) for epsilon in said]
     laws = [chain_law(values, levels, truth) for truth in range(values)]
     last = response("2", values)
     for others in combinations_with_replacement(range(values), 2):

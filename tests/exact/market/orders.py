@@ -18,7 +18,7 @@ from tests.exact.enumeration import Law, Transcript
 from relaxdp.errors import DeliveryError, NotAuthorisedError
 from relaxdp.market.levels import check_delivery, neighbours
 from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import NOISE, TRUTH, bridge_law
+from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_bridge_distribution
 
 
 class Draw(NamedTuple):
@@ -180,7 +180,7 @@ def next_law(values: int, one: int, draws: Sequence[Draw], reports: Transcript, 
 
 @cache
 def _bridge(values: int, low: Fraction, middle: Fraction, high: Fraction, below: int, above: int) -> list[Fraction]:
-    return bridge_law(values, low, middle, high, lower_report=below, upper_report=above)
+    return compute_bridge_distribution(values, low, middle, high, lower_report=below, upper_report=above)
 
 
 @cache

@@ -33,7 +33,7 @@ from tests.exact.market.orders import (
     sell,
 )
 
-from relaxdp.theory.level import odds
+from relaxdp.theory.level import compute_odds
 
 # Levels and their grid: equal steps, other steps, near both ends, and fractions without a small common grid.
 GRIDS = [((4, 7, 10, 13), 16), ((2, 5, 9, 14), 16), ((1, 2, 14, 15), 16), ((110, 308, 385, 630), 770)]
@@ -123,7 +123,7 @@ def hands(sales: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
 
 def test_every_coalition_of_named_buyers() -> None:
     """Three levels, sold and upgraded to any buyers: a coalition knows exactly what its best member alone knows."""
-    alone = {level: odds(F(level, ONE), 2) for level in LEVELS}
+    alone = {level: compute_odds(F(level, ONE), 2) for level in LEVELS}
     known: dict[Pool, F] = {}
     checked = upgrades = 0
     for state in orders(LEVELS[:3], RIGHT):
@@ -171,7 +171,7 @@ def test_mutants_are_caught(market: type[Market], all_orders: int, wrong: int, e
         except AssertionError:
             fails["path"] += number
         best = levels[-1] if levels else F(0)
-        if pooled_odds(values, ONE, (draws, places)) > odds(best, values):
+        if pooled_odds(values, ONE, (draws, places)) > compute_odds(best, values):
             fails["guarantee"] += number
             with pytest.raises(AssertionError):
                 check_guarantee(laws, values, best)
@@ -181,7 +181,7 @@ def test_mutants_are_caught(market: type[Market], all_orders: int, wrong: int, e
 def test_blurs_of_one_delivery_pool_to_more() -> None:
     """Sold at odds 1.5 and 2, from a delivery at odds 4: pooled 29/11, where the best buyer has 2."""
     low, high, top, one = 3, 5, 9, 15
-    assert [odds(F(level, one), 2) for level in (low, high, top)] == [F(3, 2), 2, 4]
+    assert [compute_odds(F(level, one), 2) for level in (low, high, top)] == [F(3, 2), 2, 4]
 
     def odds_after(market: Market, first: int, second: int) -> F:
         state = sell(market, sell(market, deliver(market, State(), top), first), second)
@@ -232,7 +232,7 @@ def told(market: Market, plan: Plan, values: int) -> list[F]:
     for history in set().union(*laws):
         best = max((F(level, ONE) for level, _ in history), default=F(0))
         chances = [law[history] for law in laws]
-        found.append(max(chances) / min(chances) / odds(best, values))
+        found.append(max(chances) / min(chances) / compute_odds(best, values))
     return found
 
 

@@ -20,9 +20,9 @@ from relaxdp.mechanisms.base import Mechanism, Truths
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keyed_stream import Purpose, Words
-from relaxdp.theory.epsilon import ONE, as_epsilon, release_threshold
-from relaxdp.theory.level import odds, retention
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import ONE, as_epsilon, compute_nonzero_threshold
+from relaxdp.theory.level import compute_odds, compute_retention
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 Report = tuple[int, ...]
 Law = dict[tuple[Report, ...], F]  # the law of a transcript: one report per level
@@ -104,7 +104,7 @@ def check_posterior(laws: Sequence[Law]) -> None:
             )
 
 
-def check_supports(laws: Sequence[Law], levels: Sequence[F], support: Callable[[F], Support]) -> None:
+def check_supports(laws: Sequence[Law], levels: Sequence[F], support: Callable[[F], SupportProbabilities]) -> None:
     """At every level, a bit is set with the chance that the estimator assumes; two bits are independent."""
     for index, law in enumerate(laws):
         assert sum(law.values()) == 1
@@ -126,7 +126,7 @@ def test_unary(kind: Any, power: int, size: int) -> None:
     encoding = kind(range(size))
     for levels in LEVELS:
         laws = unary_laws(encoding, levels)
-        check_guarantee(laws, odds(levels[-1], 2) ** power)
+        check_guarantee(laws, compute_odds(levels[-1], 2) ** power)
         check_posterior(laws)
         check_supports(laws, levels, encoding.support)
         assert laws == unary_laws(encoding, levels, by_chain)
@@ -147,7 +147,7 @@ def test_a_coin_that_is_not_kept_is_caught() -> None:
         return law
 
     with pytest.raises(AssertionError):
-        check_guarantee([independent(index) for index in range(2)], odds(levels[-1], 2))
+        check_guarantee([independent(index) for index in range(2)], compute_odds(levels[-1], 2))
 
 
 def test_a_coin_that_changes_between_levels_is_caught() -> None:
@@ -168,7 +168,7 @@ def test_a_coin_that_changes_between_levels_is_caught() -> None:
                 law[tuple(zip(*pair, strict=True))] += one * two / 4
         laws.append(dict(law))
     with pytest.raises(AssertionError):
-        check_guarantee(laws, odds(levels[-1], 2))
+        check_guarantee(laws, compute_odds(levels[-1], 2))
 
 
 def path_with_truths(levels: Sequence[F], truths: Sequence[int]) -> dict[tuple[int, ...], F]:
@@ -194,8 +194,8 @@ def test_bits_at_the_whole_epsilon_are_caught() -> None:
     level = F(5, 8)
     laws = unary_laws(encoding, (level,))
     with pytest.raises(AssertionError):
-        check_guarantee(laws, odds(level, 2))
-    check_guarantee(laws, odds(level, 2) ** 2)
+        check_guarantee(laws, compute_odds(level, 2))
+    check_guarantee(laws, compute_odds(level, 2) ** 2)
 
 
 @pytest.mark.parametrize("buckets", [2, 3, 4])
@@ -215,7 +215,7 @@ def test_local_hash(buckets: int) -> None:
         ]
         if len(set(row)) > 1:
             apart = True
-            check_guarantee(given, odds(levels[-1], buckets))
+            check_guarantee(given, compute_odds(levels[-1], buckets))
             check_posterior(given)
         else:  # all truths in one bucket: this seed tells nothing at all
             assert given[0] == given[1] == given[2]
@@ -249,7 +249,7 @@ def test_a_seed_that_knows_the_truth_is_caught() -> None:
                 law[((seed, report),)] = chance / len(seeds)
         laws.append(law)
     with pytest.raises(AssertionError):
-        check_guarantee(laws, odds(levels[-1], buckets))
+        check_guarantee(laws, compute_odds(levels[-1], buckets))
 
 
 def test_supports_of_local_hash() -> None:
@@ -268,11 +268,11 @@ def test_thresholds_of_whole_reports(kind: Any, power: int, epsilon: str) -> Non
     with mpmath.workprec(600):
         asked = mpmath.mpf(epsilon)
         for threshold, exceeds in ((level, False), (level + 1, True)):
-            ratio = odds(F(threshold, ONE), 2) ** power
+            ratio = compute_odds(F(threshold, ONE), 2) ** power
             realised = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
             assert (realised > asked) == exceeds
 
 
 def test_the_wrong_threshold_of_symmetric_bits_is_caught() -> None:
-    wrong = release_threshold("1", 2)  # the whole epsilon for each bit
-    assert odds(retention(wrong), 2) ** 2 > F(3)  # e^1 is below 3, e^2 above it
+    wrong = compute_nonzero_threshold("1", 2)  # the whole epsilon for each bit
+    assert compute_odds(compute_retention(wrong), 2) ** 2 > F(3)  # e^1 is below 3, e^2 above it

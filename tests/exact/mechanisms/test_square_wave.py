@@ -24,8 +24,12 @@ from relaxdp.audit.exact_check import check_exactly
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.sampling.keyed_stream import Purpose, Words
-from relaxdp.theory.level import odds
-from relaxdp.theory.randomized_response import blur_law, bridge_mixture, report_law
+from relaxdp.theory.level import compute_odds
+from relaxdp.theory.randomized_response import (
+    compute_blur_distribution,
+    compute_bridge_mixture,
+    compute_report_distribution,
+)
 
 WORD, BITS = 8, 3
 BINS = 3
@@ -68,15 +72,15 @@ def by_market(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
     """The last report is delivered; the first one is blurred from it, and those between are bridged, lowest first."""
     law: Law = {}
     last = levels[-1]
-    for top, chance in enumerate(report_law(alphabet, last, truth=place)):
+    for top, chance in enumerate(compute_report_distribution(alphabet, last, truth=place)):
         if len(levels) == 1:
             law[top,] = chance
             continue
-        for first, blurred in enumerate(blur_law(alphabet, levels[0], last, report=top)):
+        for first, blurred in enumerate(compute_blur_distribution(alphabet, levels[0], last, report=top)):
             if len(levels) == 2:
                 law[first, top] = chance * blurred
                 continue
-            mixture = bridge_mixture(alphabet, *levels, agree=first == top)
+            mixture = compute_bridge_mixture(alphabet, *levels, agree=first == top)
             for middle, bridged in enumerate(mixture.law(alphabet, lower=first, upper=top)):
                 law[first, middle, top] = chance * blurred * bridged
     return {reports: chance for reports, chance in law.items() if chance}
@@ -116,7 +120,7 @@ def test_what_is_sold_costs_the_level_that_is_sold(window: int) -> None:
     blurred = [law_of(encoding, levels, truth, by_blurs) for truth in TRUTHS]
     assert all(sum(law.values()) == 1 for law in blurred)
     ratios = [max(chances) / min(chances) for each in blurred[0] if (chances := [law[each] for law in blurred])]
-    assert max(ratios) > odds(levels[1], spread(encoding))
+    assert max(ratios) > compute_odds(levels[1], spread(encoding))
 
 
 def without_last(law: Law) -> Law:
@@ -129,8 +133,8 @@ def without_last(law: Law) -> Law:
 def by_blurs(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
     """What must fail: both of the lower levels are blurred from the last one, each for itself."""
     found: defaultdict[Transcript, F] = defaultdict(F)
-    for top, chance in enumerate(report_law(alphabet, levels[-1], truth=place)):
-        first, second = (blur_law(alphabet, level, levels[-1], report=top) for level in levels[:-1])
+    for top, chance in enumerate(compute_report_distribution(alphabet, levels[-1], truth=place)):
+        first, second = (compute_blur_distribution(alphabet, level, levels[-1], report=top) for level in levels[:-1])
         for (one, weight), (other, also) in itertools.product(enumerate(first), enumerate(second)):
             found[one, other] += chance * weight * also
     return dict(found)

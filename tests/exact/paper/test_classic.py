@@ -12,7 +12,7 @@ import pytest
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.mechanisms.bloom import BloomShape, compute_guarantee
 from relaxdp.paper.classic import Responses
-from relaxdp.theory.level import log_up
+from relaxdp.theory.level import compute_log_rounded_up
 
 CLASSIC = Responses(F(1, 2), F(1, 2), F(3, 4))
 
@@ -40,9 +40,11 @@ def test_guarantee_of_whole_reports(responses: Responses, samples: int) -> None:
     up = max(laws[1][each] / laws[0][each] for each in laws[0])
     down = max(laws[0][each] / laws[1][each] for each in laws[0])
     shape = BloomShape(128, 2, 64)
-    assert responses.guarantee(shape, samples) == log_up((up * down) ** 2)
-    assert responses.guarantee(BloomShape(1, 1, 1), samples) == log_up(max(up, down))
-    assert responses.guarantee(BloomShape(4, 3, 1), samples) == log_up(max(up, down) ** 3 * min(up, down))
+    assert responses.guarantee(shape, samples) == compute_log_rounded_up((up * down) ** 2)
+    assert responses.guarantee(BloomShape(1, 1, 1), samples) == compute_log_rounded_up(max(up, down))
+    assert responses.guarantee(BloomShape(4, 3, 1), samples) == compute_log_rounded_up(
+        max(up, down) ** 3 * min(up, down)
+    )
 
 
 def test_it_is_the_papers_for_symmetric_samples() -> None:
@@ -50,7 +52,9 @@ def test_it_is_the_papers_for_symmetric_samples() -> None:
     symmetric = Responses(F(1, 2), F(1, 3), F(2, 3))
     for samples in (1, 2, 5, 10):
         paper = noisy_sampling_epsilon(
-            epsilon_alpha=str(log_up(F(3), digits=50)), epsilon_beta=str(log_up(F(2), digits=50)), samples=samples
+            epsilon_alpha=str(compute_log_rounded_up(F(3), digits=50)),
+            epsilon_beta=str(compute_log_rounded_up(F(2), digits=50)),
+            samples=samples,
         )
         assert abs(symmetric.guarantee(BloomShape(1, 1, 1), samples) - paper) < Decimal("1e-30")
 

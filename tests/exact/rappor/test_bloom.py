@@ -13,8 +13,8 @@ import pytest
 from tests.exact.enumeration import chain_law, path_law
 
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, bloom_threshold, realised_guarantee
-from relaxdp.theory.level import odds, retention
-from relaxdp.theory.randomized_response import report_law
+from relaxdp.theory.level import compute_odds, compute_retention
+from relaxdp.theory.randomized_response import compute_report_distribution
 
 Transcript = tuple[tuple[int, ...], ...]
 LEVELS = [F(1, 4), F(1, 2)]
@@ -55,7 +55,7 @@ WORDS = [f"word {number}" for number in range(40)]
 @pytest.mark.parametrize("shape", [SMALL, BloomShape(4, 1, 2), BloomShape(3, 2, 2)])
 def test_the_guarantee_is_reached_and_not_exceeded(shape: BloomShape) -> None:
     """The worst pair of words differs in 2 h bits (or all, if there are fewer), and the whole transcript says that."""
-    claimed = odds(LEVELS[-1], 2) ** shape.differing
+    claimed = compute_odds(LEVELS[-1], 2) ** shape.differing
     reached = F(1)
     for cohort in range(shape.cohorts):
         filters = {filter_of(shape, cohort, word) for word in WORDS}
@@ -73,7 +73,7 @@ def test_mutant_that_counts_h_bits_is_caught() -> None:
         worst_ratio(transcripts(first, LEVELS), transcripts(second, LEVELS))
         for first, second in product(filters, repeat=2)
     )
-    assert worst > odds(LEVELS[-1], 2) ** SMALL.hashes
+    assert worst > compute_odds(LEVELS[-1], 2) ** SMALL.hashes
 
 
 def test_marginals_are_the_law_of_each_level() -> None:
@@ -84,7 +84,11 @@ def test_marginals_are_the_law_of_each_level() -> None:
         for report in product((0, 1), repeat=4):
             marginal = sum((chance for each, chance in joint.items() if each[place] == report), F(0))
             expected = prod(
-                (report_law(2, level, truth=bit)[seen] for bit, seen in zip(bits, report, strict=True)), start=F(1)
+                (
+                    compute_report_distribution(2, level, truth=bit)[seen]
+                    for bit, seen in zip(bits, report, strict=True)
+                ),
+                start=F(1),
             )
             assert marginal == expected
 
@@ -109,7 +113,10 @@ def test_thresholds_round_to_the_private_side() -> None:
         for epsilon in ("0.01", "1", "4.394449154672439", "37.5"):
             level = bloom_threshold(shape, epsilon)
             assert realised_guarantee(shape, level) <= Decimal(epsilon)
-            assert odds(retention(level + 1), 2) ** shape.differing > odds(retention(level), 2) ** shape.differing
+            assert (
+                compute_odds(compute_retention(level + 1), 2) ** shape.differing
+                > compute_odds(compute_retention(level), 2) ** shape.differing
+            )
             assert realised_guarantee(shape, level + 1) > Decimal(epsilon)
 
 
@@ -121,12 +128,16 @@ def test_a_cohort_that_knew_the_word_would_be_caught() -> None:
         bits = filter_of(SMALL, cohort, word)
         return {
             (cohort, report): prod(
-                (report_law(2, LEVELS[-1], truth=bit)[seen] for bit, seen in zip(bits, report, strict=True)), start=F(1)
+                (
+                    compute_report_distribution(2, LEVELS[-1], truth=bit)[seen]
+                    for bit, seen in zip(bits, report, strict=True)
+                ),
+                start=F(1),
             )
             for report in product((0, 1), repeat=4)
         }
 
-    claimed = odds(LEVELS[-1], 2) ** SMALL.differing
+    claimed = compute_odds(LEVELS[-1], 2) ** SMALL.differing
     for cohorts, fine in (({"a": 1, "b": 1}, True), ({"a": 1, "b": 2}, False)):
         first, second = (with_cohort(cohorts, word) for word in "ab")
         held = all(first.get(each, F(0)) <= claimed * second.get(each, F(0)) for each in first)

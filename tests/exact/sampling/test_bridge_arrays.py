@@ -28,7 +28,7 @@ from relaxdp.sampling.entropy import Keystream, SystemEntropy
 from relaxdp.sampling.keyed_stream import Ids, Messages, PathId, PathName, bridge_key
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE
-from relaxdp.theory.randomized_response import NOISE, TRUTH, Mixture, bridge_mixture
+from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture, compute_bridge_mixture
 
 
 class Feed:
@@ -50,7 +50,7 @@ def every_byte(calls: int) -> list[NDArray[np.uint8]]:
 @pytest.mark.parametrize(("low", "high"), [(1, 1), (1, 3)])
 def test_every_triple_of_bytes(low: int, high: int) -> None:
     """Four values: all 2^24 triples (to the upper end? redraw? which value?) are fed; counts are the law."""
-    agree, differ = Mixture(F(3, 4), F(0), F(1, 4)), Mixture(F(1, 4), F(1, 4), F(1, 2))
+    agree, differ = BridgeMixture(F(3, 4), F(0), F(1, 4)), BridgeMixture(F(1, 4), F(1, 4), F(1, 2))
     feed = every_byte(3)
     size = len(feed[0])
     lower, upper = (np.full(size, report, dtype=np.uint8) for report in (low, high))
@@ -65,7 +65,7 @@ def test_every_triple_of_bytes(low: int, high: int) -> None:
 
 @pytest.mark.parametrize("agree", [True, False])
 def test_two_values_take_one_byte(agree: bool) -> None:
-    mixtures = Mixture(F(5, 8), F(0), F(3, 8)), Mixture(F(1, 8), F(1, 2), F(3, 8))
+    mixtures = BridgeMixture(F(5, 8), F(0), F(3, 8)), BridgeMixture(F(1, 8), F(1, 2), F(3, 8))
     upper = np.ones(256, dtype=np.uint8)
     lower = upper if agree else upper - np.uint8(1)
     result = np.empty_like(upper)
@@ -86,7 +86,7 @@ def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
         ([digit, int(rest * ONE) + 1], False),
     ]:
         feed = Feed(np.array([77], np.uint8), *(np.array([word], "<u8").view(np.uint8) for word in words))
-        draw = _FreshBridge(3, Mixture(1 - chance, F(0), chance), Mixture(1 - chance, F(0), chance), feed)
+        draw = _FreshBridge(3, BridgeMixture(1 - chance, F(0), chance), BridgeMixture(1 - chance, F(0), chance), feed)
         assert draw._chance(_Chance(chance, chance), np.zeros(1, np.uint8)).tolist() == [expected]
         assert not feed.buffers
 
@@ -95,21 +95,23 @@ def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
 def test_uniform_bytes(values: int) -> None:
     limit = 256 - 256 % values
     again = [np.zeros(256 - limit, np.uint8)] if limit < 256 else []
-    draw = _FreshBridge(values, Mixture(F(0), F(0), F(1)), Mixture(F(0), F(0), F(1)), Feed(*every_byte(1), *again))
+    draw = _FreshBridge(
+        values, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), Feed(*every_byte(1), *again)
+    )
     counts = np.bincount(draw._uniform_bytes(256), minlength=values)
     counts[0] -= 256 - limit  # the rejected ones, which were fed a zero
     assert set(counts.tolist()) == {256 // values}
 
 
 def test_uniform_bytes_are_rejected_again() -> None:
-    always = Mixture(F(0), F(0), F(1))
+    always = BridgeMixture(F(0), F(0), F(1))
     feed = Feed(*(np.array(each, np.uint8) for each in ([254, 255, 0, 255], [255, 7], [254])))
     assert _FreshBridge(255, always, always, feed)._uniform_bytes(4).tolist() == [254, 254, 0, 7]
 
 
 def test_uniform_words() -> None:
     """The last word of a complete run is taken, the first one after it is rejected, and again."""
-    always = Mixture(F(0), F(0), F(1))
+    always = BridgeMixture(F(0), F(0), F(1))
     last = ONE - 1 - ONE % 300
     words = [[0, 301, last, last + 1, ONE - 1], [last + 1, 7], [last]]
     feed = Feed(*(np.array(each, "<u8").view(np.uint8) for each in words))
@@ -118,7 +120,7 @@ def test_uniform_words() -> None:
 
 @pytest.mark.parametrize(("values", "kind"), [(3, "u1"), (256, "u1"), (257, "<u8")])
 def test_a_redraw_takes_bytes_up_to_256_values_and_words_beyond(values: int, kind: str) -> None:
-    always = Mixture(F(0), F(0), F(1))
+    always = BridgeMixture(F(0), F(0), F(1))
     drawn = np.array([0, 2, values - 1], kind)
     feed = Feed(np.zeros(3, np.uint8), np.array([0, 254, 255], np.uint8), drawn.view(np.uint8))
     ends = np.ones(3, np.uint16)
@@ -135,7 +137,7 @@ def test_chances_of_both_kinds_are_exact_at_their_ties() -> None:
     for chance, which in [(_Chance(*chances), kinds), (_Chance(*chances[::-1]), 1 - kinds)]:
         words = np.array([0, 5, 4, 5], "<u8")
         feed = Feed(np.array([76, 77, 79, 80, 80, 80, 78], np.uint8), words.view(np.uint8))
-        draw = _FreshBridge(3, Mixture(F(0), F(0), F(1)), Mixture(F(0), F(0), F(1)), feed)
+        draw = _FreshBridge(3, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), feed)
         assert draw._chance(chance, which).tolist() == [True, False, True, False, True, False, False]
 
 
@@ -267,7 +269,7 @@ def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
         for low, high in [(1, 1), (0, 2)]:
             lower, upper = (np.full((len(words), 1), report, np.uint64) for report in (low, high))
             together = bridges.reports(Messages(None, rows[None]), lower, upper, first=0)
-            mixture = bridge_mixture(values, *levels, agree=low == high)
+            mixture = compute_bridge_mixture(values, *levels, agree=low == high)
             for word, report in zip(words, together[:, 0].tolist(), strict=True):
                 position, value = ([pair[place] for pair in (word, *again)] for place in (0, 1))
                 assert report == draw_mixture(
@@ -290,7 +292,7 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     (first, _), (second, _) = next(stream), next(stream)
     for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
         cut = (first + rest) / ONE
-        bridges._mixtures = (Mixture(cut, 1 - cut, F(0)), Mixture(cut, 1 - cut, F(0)))
+        bridges._mixtures = (BridgeMixture(cut, 1 - cut, F(0)), BridgeMixture(cut, 1 - cut, F(0)))
         bridges._cuts = (_Cut(cut, cut), _Cut(F(1), F(1)))
         assert bridges.reports(messages, lower, upper, first=0).tolist() == [[expected]]
 
@@ -314,12 +316,12 @@ def test_a_cut_is_exact_at_its_word() -> None:
 
 
 def test_mixture_of_algorithm_1_is_what_arrays_draw() -> None:
-    agree = bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=True)
-    differ = bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=False)
+    agree = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=True)
+    differ = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=False)
     draw = _FreshBridge(2, agree, differ, Feed())
     flip = _Chance(agree.law(2, lower=0, upper=0)[1], differ.law(2, lower=1, upper=0)[1])
     assert vars(draw._flip) == vars(flip)
-    ends = _FreshBridge(3, agree, Mixture(F(1, 8), F(1, 4), F(5, 8)), Feed())
+    ends = _FreshBridge(3, agree, BridgeMixture(F(1, 8), F(1, 4), F(5, 8)), Feed())
     assert vars(ends._to_upper) == vars(_Chance(F(0), F(1, 3)))
     assert vars(ends._redraw) == vars(_Chance(agree.redraw, F(5, 8)))
     sure = _Chance(F(1), F(0))

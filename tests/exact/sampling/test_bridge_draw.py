@@ -12,7 +12,7 @@ from relaxdp.sampling.bridge import draw_mixture, draw_uniform, find_interval, f
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.sampling.keyed_stream import PathId, PathName
 from relaxdp.sampling.keys import Key
-from relaxdp.theory.randomized_response import bridge_mixture
+from relaxdp.theory.randomized_response import compute_bridge_mixture
 
 
 @pytest.mark.parametrize("one", [4, 8])
@@ -57,7 +57,7 @@ def test_fresh_bridges_know_whether_their_ends_agree() -> None:
 def test_draw_mixture_has_the_bridges_law(low: int, high: int) -> None:
     """All strings of words that can decide; weights by how many words were read."""
     values, one = 4, 16
-    mixture = bridge_mixture(values, F(1, 4), F(1, 2), F(1), agree=low == high)
+    mixture = compute_bridge_mixture(values, F(1, 4), F(1, 2), F(1), agree=low == high)
     law, undecided = [F(0)] * values, F(0)
     words = itertools.product(range(one), repeat=3)
     for first, second, value in words:

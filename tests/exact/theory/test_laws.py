@@ -10,16 +10,22 @@ import sympy
 from tests.exact.checks import check_all, check_guarantee
 from tests.exact.enumeration import Law, chain_law, level_lists
 
-from relaxdp.theory.level import odds
-from relaxdp.theory.privacy_loss import step_odds, transcript_probability
-from relaxdp.theory.randomized_response import NOISE, blur_law, bridge_law, next_report_law, report_law
+from relaxdp.theory.level import compute_odds
+from relaxdp.theory.privacy_loss import compute_step_odds, compute_transcript_probability
+from relaxdp.theory.randomized_response import (
+    NOISE,
+    compute_blur_distribution,
+    compute_bridge_distribution,
+    compute_next_report_distribution,
+    compute_report_distribution,
+)
 
 LEVELS = [F(1, 7), F(2, 5), F(1, 2), F(9, 11)]
 
 
 def paper_step(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]:
     """Eq. (solution_poly) of the paper with e^eps written as odds; undefined at new = 0."""
-    e1, e2, m = odds(old, values), odds(new, values), values
+    e1, e2, m = compute_odds(old, values), compute_odds(new, values), values
     p_aa = e2 / (e2 - 1) - e2 / e1 * (e1 + m - 1) / ((e2 - 1) * (e2 + m - 1))
     p_ba = (e2 * e2 - e1 * e2) / ((e2 - 1) * (e2 + m - 1))
     p_bb = e1 / (e2 - 1) - (e1 + m - 1) / ((e2 - 1) * (e2 + m - 1))
@@ -31,7 +37,9 @@ def paper_step(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]
 def bayes_step(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]:
     """Section 3's definition, written out: the new report came first and was blurred into the last one."""
     weights = [
-        report_law(values, new, truth=truth)[v] * blur_law(values, old, new, report=v)[last] for v in range(values)
+        compute_report_distribution(values, new, truth=truth)[v]
+        * compute_blur_distribution(values, old, new, report=v)[last]
+        for v in range(values)
     ]
     return [weight / sum(weights) for weight in weights]
 
@@ -48,7 +56,7 @@ def test_every_transcript_of_up_to_four_levels(values: int) -> None:
 def test_the_step_is_bayes_and_the_paper(values: int) -> None:
     for old, new in itertools.combinations_with_replacement([NOISE, *LEVELS], 2):
         for truth, last in itertools.product(range(values), repeat=2):
-            step = next_report_law(values, old, new, truth=truth, last=last)
+            step = compute_next_report_distribution(values, old, new, truth=truth, last=last)
             assert sum(step) == 1
             if new:
                 assert step == paper_step(values, old, new, truth=truth, last=last)
@@ -79,7 +87,7 @@ def test_levels_chosen_from_earlier_reports() -> None:
                 law[reports] = chance
                 continue
             old, last = (levels[-1], reports[-1]) if levels else (NOISE, 0)
-            for report, step in enumerate(next_report_law(values, old, level, truth=truth, last=last)):
+            for report, step in enumerate(compute_next_report_distribution(values, old, level, truth=truth, last=last)):
                 if step:
                     stack.append(((*reports, report), (*levels, level), chance * step))
         assert sum(law.values()) == 1
@@ -91,7 +99,7 @@ def test_levels_chosen_from_earlier_reports() -> None:
             assert level is not None
             levels_seen = (*levels_seen, level)
         chances = [law[reports] for law in laws]
-        assert max(chances) / min(chances) == odds(levels_seen[-1], values)
+        assert max(chances) / min(chances) == compute_odds(levels_seen[-1], values)
 
 
 def test_blur_goes_down_the_same_chain() -> None:
@@ -100,9 +108,9 @@ def test_blur_goes_down_the_same_chain() -> None:
         for truth in range(values):
             joint = chain_law(values, [lower, upper], truth)
             for below, above in itertools.product(range(values), repeat=2):
-                blurred = blur_law(values, lower, upper, report=above)[below]
-                assert report_law(values, upper, truth=truth)[above] * blurred == joint[below, above]
-    assert blur_law(3, NOISE, NOISE, report=2) == [0, 0, 1]
+                blurred = compute_blur_distribution(values, lower, upper, report=above)[below]
+                assert compute_report_distribution(values, upper, truth=truth)[above] * blurred == joint[below, above]
+    assert compute_blur_distribution(3, NOISE, NOISE, report=2) == [0, 0, 1]
 
 
 @pytest.mark.parametrize("values", [2, 3, 4])
@@ -112,49 +120,52 @@ def test_bridge_is_the_chain_given_its_neighbours(values: int) -> None:
             law = chain_law(values, levels, truth)
             for low, high in itertools.product(range(values), repeat=2):
                 weights = [law[low, middle, high] for middle in range(values)]
-                bridge = bridge_law(values, *levels, lower_report=low, upper_report=high)
+                bridge = compute_bridge_distribution(values, *levels, lower_report=low, upper_report=high)
                 assert [weight / sum(weights) for weight in weights] == bridge
 
 
 def test_bridge_ends() -> None:
     level, other = F(1, 3), F(1, 2)
-    assert bridge_law(3, level, level, other, lower_report=0, upper_report=2)[0] == 1
-    assert bridge_law(3, level, other, other, lower_report=0, upper_report=2)[2] == 1
+    assert compute_bridge_distribution(3, level, level, other, lower_report=0, upper_report=2)[0] == 1
+    assert compute_bridge_distribution(3, level, other, other, lower_report=0, upper_report=2)[2] == 1
     with pytest.raises(ValueError, match="Different reports at equal levels"):
-        bridge_law(3, level, level, level, lower_report=0, upper_report=2)
+        compute_bridge_distribution(3, level, level, level, lower_report=0, upper_report=2)
     with pytest.raises(ValueError, match="Expected 0 <= lower"):
-        bridge_law(3, other, level, other, lower_report=0, upper_report=2)
+        compute_bridge_distribution(3, other, level, other, lower_report=0, upper_report=2)
     for outside in [(F(-1, 9), level, other), (level, other, F(10, 9))]:
         with pytest.raises(ValueError, match="Expected 0 <= lower"):
-            bridge_law(3, *outside, lower_report=0, upper_report=2)
+            compute_bridge_distribution(3, *outside, lower_report=0, upper_report=2)
     with pytest.raises(ValueError, match="A blur only lowers a retention"):
-        blur_law(3, other, level, report=0)
+        compute_blur_distribution(3, other, level, report=0)
     with pytest.raises(ValueError, match="zip"):
-        transcript_probability(3, [level, other], [0], truth=0)
+        compute_transcript_probability(3, [level, other], [0], truth=0)
 
 
 @pytest.mark.parametrize("values", [2, 3, 4, 9])
 def test_one_step_alone_costs_the_product_of_the_odds(values: int) -> None:
     for old, new in itertools.combinations_with_replacement(LEVELS, 2):
         ratios, pairs = [], list(itertools.product(range(values), repeat=2))
-        laws = {(last, truth): next_report_law(values, old, new, truth=truth, last=last) for last, truth in pairs}
+        laws = {
+            (last, truth): compute_next_report_distribution(values, old, new, truth=truth, last=last)
+            for last, truth in pairs
+        }
         for (last, truth), (other, report) in itertools.product(pairs, repeat=2):
             one, two = laws[last, truth][report], laws[last, other][report]
             if two:
                 ratios.append(one / two)
             else:
                 assert not one
-        assert max(ratios) == step_odds(values, old, new)
+        assert max(ratios) == compute_step_odds(values, old, new)
 
 
 def test_transcript_probability_is_the_chain() -> None:
     for reports, chance in chain_law(3, LEVELS[:3], 1).items():
-        assert transcript_probability(3, LEVELS[:3], reports, truth=1) == chance
+        assert compute_transcript_probability(3, LEVELS[:3], reports, truth=1) == chance
 
 
 def test_mutant_independent_second_report_is_caught() -> None:
     def independent(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]:
-        return report_law(values, new, truth=truth)
+        return compute_report_distribution(values, new, truth=truth)
 
     laws = [chain_law(3, LEVELS[:2], truth, independent) for truth in range(3)]
     with pytest.raises(AssertionError):

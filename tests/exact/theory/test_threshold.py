@@ -13,8 +13,15 @@ import pytest
 from tests.refusals import refused
 
 from relaxdp.errors import EpsilonError
-from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text, release_threshold, shared_threshold, threshold
-from relaxdp.theory.level import log_up, odds, realised_epsilon, retention
+from relaxdp.theory.epsilon import (
+    ONE,
+    as_epsilon,
+    compute_nonzero_threshold,
+    compute_split_threshold,
+    compute_threshold,
+    format_epsilon,
+)
+from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_realised_epsilon, compute_retention
 
 mpmath.mp.prec = 600
 
@@ -54,10 +61,10 @@ def cases() -> list[tuple[Decimal, int]]:
 def test_thousands_of_random_levels() -> None:
     close = 0
     for epsilon, values in cases():
-        level = threshold(epsilon, values)
+        level = compute_threshold(epsilon, values)
         assert 0 <= level < ONE
         check_private(level, epsilon, values)
-        keep = retention(level)
+        keep = compute_retention(level)
         if Fraction(1, 10**6) < keep < 1 - Fraction(1, 10**6):
             assert abs(guarantee(level, values) / mpf(epsilon) - 1) < mpmath.mpf("1e-12")
             close += 1
@@ -68,13 +75,15 @@ def test_a_fraction_in_the_place_of_the_number_of_values() -> None:
     """Where a truth is spread over w of D places, D / w stands there; a whole one means what it always meant."""
     for values in (Fraction(3, 2), Fraction(4, 3), Fraction(72, 64), Fraction(2**32 - 1, 7), Fraction(2**32)):
         for epsilon in map(Decimal, ("0.003", "0.5", "1", "2.7", "11", "46.2", "60")):
-            level = threshold(epsilon, values)
+            level = compute_threshold(epsilon, values)
             assert guarantee_of(level, values) <= mpf(epsilon)
             assert level + 1 == ONE or guarantee_of(level + 1, values) > mpf(epsilon)
-    assert threshold("1.5", Fraction(7)) == threshold("1.5", 7) < threshold("1.5", Fraction(27, 4))
+    assert (
+        compute_threshold("1.5", Fraction(7)) == compute_threshold("1.5", 7) < compute_threshold("1.5", Fraction(27, 4))
+    )
     for none in (Fraction(1), Fraction(1, 2), Fraction(0), Fraction(-3, 2), 2**32 + Fraction(1, 9)):
         with pytest.raises(ValueError, match="number of values"):
-            threshold(1, none)
+            compute_threshold(1, none)
 
 
 def guarantee_of(level: int, values: Fraction) -> mpmath.mpf:
@@ -83,89 +92,91 @@ def guarantee_of(level: int, values: Fraction) -> mpmath.mpf:
 
 def test_boundaries() -> None:
     top = mpmath.log1p(2 * (mpmath.mpf(2) ** 64 - 1))  # 45.05...: from here on all levels share the largest threshold
-    assert threshold(Decimal(mpmath.nstr(top - mpmath.mpf("1e-30"), 45)), 2) == ONE - 2
-    assert threshold(Decimal(mpmath.nstr(top + mpmath.mpf("1e-30"), 45)), 2) == ONE - 1
+    assert compute_threshold(Decimal(mpmath.nstr(top - mpmath.mpf("1e-30"), 45)), 2) == ONE - 2
+    assert compute_threshold(Decimal(mpmath.nstr(top + mpmath.mpf("1e-30"), 45)), 2) == ONE - 1
     for step, level in [("-1e-56", ONE - 2), ("1e-56", ONE - 1)]:  # so close that 40 digits of e^eps cannot tell
-        assert threshold(Decimal(mpmath.nstr(top + mpmath.mpf(step), 58)), 2) == level
+        assert compute_threshold(Decimal(mpmath.nstr(top + mpmath.mpf(step), 58)), 2) == level
     for huge in ("46", "120", "1e9", "1e59"):
-        assert threshold(huge, 2) == ONE - 1
+        assert compute_threshold(huge, 2) == ONE - 1
     for values in (2, 2**32):
         least = mpmath.log1p(mpmath.mpf(values) / (ONE - 1))  # the epsilon of threshold 1
-        assert threshold(Decimal(mpmath.nstr(least * (1 + mpmath.mpf("1e-30")), 45)), values) == 1
-        assert threshold(Decimal(mpmath.nstr(least * (1 - mpmath.mpf("1e-30")), 45)), values) == 0
-        assert threshold("1e-99", values) == 0
-    assert threshold(0, 2) == 0
+        assert compute_threshold(Decimal(mpmath.nstr(least * (1 + mpmath.mpf("1e-30")), 45)), values) == 1
+        assert compute_threshold(Decimal(mpmath.nstr(least * (1 - mpmath.mpf("1e-30")), 45)), values) == 0
+        assert compute_threshold("1e-99", values) == 0
+    assert compute_threshold(0, 2) == 0
 
 
 def test_the_callers_decimal_context_changes_nothing() -> None:
-    expected = threshold("0.1", 3)
+    expected = compute_threshold("0.1", 3)
     with decimal.localcontext() as context:
         context.prec = 3
         context.rounding = decimal.ROUND_UP
         context.traps[decimal.Inexact] = True
         context.Emax = 10
-        assert threshold("0.1", 3) == expected == 624783968716559440
+        assert compute_threshold("0.1", 3) == expected == 624783968716559440
         assert as_epsilon(Decimal("0.12345678901234567890")) == Decimal("0.1234567890123456789")
 
 
 def test_realised_epsilon_is_rounded_up() -> None:
     for epsilon, values in cases()[:500]:
-        level = threshold(epsilon, values)
-        shown = realised_epsilon(level, values)
+        level = compute_threshold(epsilon, values)
+        shown = compute_realised_epsilon(level, values)
         assert mpf(shown) >= guarantee(level, values)
         assert level == 0 or mpf(shown) <= guarantee(level, values) * (1 + mpmath.mpf("1e-30"))
-    assert odds(retention(ONE - 1), 2) == 1 + 2 * (ONE - 1)
-    assert log_up(Fraction(10**30 + 1, 10**30)) > 0
-    for shown in (realised_epsilon(threshold(1, 3), 3), log_up(Fraction(3))):
+    assert compute_odds(compute_retention(ONE - 1), 2) == 1 + 2 * (ONE - 1)
+    assert compute_log_rounded_up(Fraction(10**30 + 1, 10**30)) > 0
+    for shown in (compute_realised_epsilon(compute_threshold(1, 3), 3), compute_log_rounded_up(Fraction(3))):
         assert len(shown.as_tuple().digits) == 40
 
 
 @pytest.mark.parametrize("level", [-1, ONE, ONE + 1])
 def test_neither_the_bare_truth_nor_less_than_nothing_is_a_retention(level: int) -> None:
     with pytest.raises(ValueError, match="A threshold must be"):
-        retention(level)
+        compute_retention(level)
     with pytest.raises(ValueError, match="A retention must be"):
-        odds(Fraction(level, ONE), 2)
+        compute_odds(Fraction(level, ONE), 2)
 
 
 def test_mutants_are_caught() -> None:
     epsilon, values = Decimal("0.5"), 3
-    check_private(threshold(epsilon, values), epsilon, values)
-    for wrong in (threshold(epsilon, values) + 1, threshold(epsilon, values) - 1):
+    check_private(compute_threshold(epsilon, values), epsilon, values)
+    for wrong in (compute_threshold(epsilon, values) + 1, compute_threshold(epsilon, values) - 1):
         with pytest.raises(AssertionError):
             check_private(wrong, epsilon, values)
-    rounded = round(float(retention(threshold("120", 2))) * ONE)  # what plain floats make of it: the bare truth
+    rounded = round(
+        float(compute_retention(compute_threshold("120", 2))) * ONE
+    )  # what plain floats make of it: the bare truth
     assert rounded == ONE
 
 
 @pytest.mark.parametrize("written", [0, -1, "0", "-0.5", "-0", 0.0, -0.0])
 def test_not_positive(written: object) -> None:
     with refused(EpsilonError, says="Epsilon must be greater than 0, not"):
-        release_threshold(written, 2)  # type: ignore[arg-type]
+        compute_nonzero_threshold(written, 2)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("written", [float("nan"), float("inf"), "-inf", "sNaN", Decimal("Infinity")])
 def test_not_finite(written: object) -> None:
     with refused(EpsilonError, says="Epsilon must be finite, not"):
-        release_threshold(written, 2)  # type: ignore[arg-type]
+        compute_nonzero_threshold(written, 2)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("written", [True, None, "one", "", "1_0", "١", 1j, [1], b"1"])
 def test_not_a_number(written: object) -> None:
     with refused(EpsilonError, says="Epsilon must be a number such as 0.5"):
-        release_threshold(written, 2)  # type: ignore[arg-type]
+        compute_nonzero_threshold(written, 2)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("written", ["1e-19", "1e-30", "1e-101", "1e-999999"])
 def test_too_small(written: str) -> None:
     with refused(EpsilonError, says="too small"):
-        release_threshold(written, 2)
+        compute_nonzero_threshold(written, 2)
 
 
 @pytest.mark.parametrize("written", ["1" * 61, "1e60", "1e999999", "0." + "1" * 61])
 def test_too_many_digits(written: str) -> None:
     with refused(EpsilonError, most=60, says="Epsilon has too many digits"):
-        release_threshold(written, 2)
+        compute_nonzero_threshold(written, 2)
 
 
 def test_the_longest_epsilons_and_their_one_spelling() -> None:
@@ -187,7 +198,7 @@ def test_the_longest_epsilons_and_their_one_spelling() -> None:
         ("5.", "5"),
         (" 2 ", "2"),
     ]:
-        assert str(as_epsilon(written)) == epsilon_text(Decimal(written.strip())) == plain
+        assert str(as_epsilon(written)) == format_epsilon(Decimal(written.strip())) == plain
 
 
 @pytest.mark.parametrize(
@@ -221,7 +232,7 @@ def test_float32_is_refused_and_float64_is_what_it_prints() -> None:
 @pytest.mark.parametrize("values", [0, 1, -3, 2**32 + 1, True, 2.0])
 def test_number_of_values(values: object) -> None:
     with pytest.raises(ValueError, match="The number of values must be"):
-        threshold(1, values)  # type: ignore[arg-type]
+        compute_threshold(1, values)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 32])
@@ -230,28 +241,28 @@ def test_shared_levels(parts: int) -> None:
     for epsilon, values in cases()[: 4000 // parts : 7]:
         asked = as_epsilon(epsilon)
         try:
-            level = shared_threshold(asked, values, parts=parts)
+            level = compute_split_threshold(asked, values, parts=parts)
         except EpsilonError:
             assert guarantee(1, values) * parts > mpf(asked)
             continue
         assert guarantee(level, values) * parts <= mpf(asked)
         assert level + 1 == ONE or guarantee(level + 1, values) * parts > mpf(asked)
     longest = Decimal("0." + "7" * 60)
-    assert shared_threshold(longest, 2, parts=2) == threshold(Decimal("0.3" + "8" * 40), 2)
+    assert compute_split_threshold(longest, 2, parts=2) == compute_threshold(Decimal("0.3" + "8" * 40), 2)
 
 
 def test_a_part_of_epsilon_is_rounded_down_and_must_tell_something(monkeypatch: pytest.MonkeyPatch) -> None:
     with refused(EpsilonError, parts=2):
-        shared_threshold("1e-19", 2, parts=2)
+        compute_split_threshold("1e-19", 2, parts=2)
     with pytest.raises(ValueError, match="The number of values must be"):
-        shared_threshold(1, 1, parts=2)
+        compute_split_threshold(1, 1, parts=2)
     asked: list[Decimal] = []
 
     def note(exact: Decimal, values: int) -> int:
         asked.append(exact)
         return 1
 
-    monkeypatch.setitem(shared_threshold.__globals__, "_threshold", note)
+    monkeypatch.setitem(compute_split_threshold.__globals__, "_compute_exact_threshold", note)
     for epsilon, parts in [("1", 3), ("2", 7), ("0." + "7" * 60, 9)]:
-        shared_threshold(epsilon, 2, parts=parts)
+        compute_split_threshold(epsilon, 2, parts=parts)
         assert Fraction(asked[-1]) * parts < Fraction(epsilon) < Fraction(asked[-1]) * parts * (1 + Fraction(1, 10**90))

@@ -29,7 +29,7 @@ from relaxdp.device.offer import encoding_of
 from relaxdp.device.state import State
 from relaxdp.errors import BudgetExceededError, RelaxdpError
 from relaxdp.theory.epsilon import ONE
-from relaxdp.theory.level import realised_epsilon
+from relaxdp.theory.level import compute_realised_epsilon
 
 SERVERS = int(os.environ.get("RELAXDP_FAULTS", "60"))
 """How often what happened over all servers: a suite in which nothing happens shows nothing."""
@@ -185,7 +185,7 @@ def spent_by_what_arrived(server: FakeCollector) -> Decimal:
         largest[place] = max(largest.get(place, 0), int(request.json["level"]["threshold"]))
     return sum(
         (
-            CAMPAIGNS[name].differing * realised_epsilon(threshold, CAMPAIGNS[name].alphabet)
+            CAMPAIGNS[name].differing * compute_realised_epsilon(threshold, CAMPAIGNS[name].alphabet)
             for (name, _), threshold in largest.items()
         ),
         Decimal(0),

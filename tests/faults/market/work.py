@@ -41,7 +41,7 @@ from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import OPERATOR
 from relaxdp.market.market import Market
 from relaxdp.market.purchases import Purchase
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 Task = dict[str, Any]
 POPULAR = LEVELS[::7]
@@ -83,7 +83,7 @@ class Worker:
         low = Decimal(0) if owned is None else owned.level.epsilon
         chosen = POPULAR if self.chance.random() < 0.35 else LEVELS
         near = [level for level in chosen if Decimal(level) >= low][: 4 if chosen is POPULAR else 20]
-        none = epsilon_text(low + Decimal(self.chance.randint(1, 400)) / 997)
+        none = format_epsilon(low + Decimal(self.chance.randint(1, 400)) / 997)
         epsilon = self.chance.choice(near) if near and self.chance.random() < 0.97 else none
         is_right = self.chance.random() < 0.95
         return {

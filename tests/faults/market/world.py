@@ -26,7 +26,7 @@ from relaxdp.sampling.keys import Key
 from relaxdp.service.schema import SCHEMA
 from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.storage.database import Database
-from relaxdp.theory.epsilon import epsilon_text
+from relaxdp.theory.epsilon import format_epsilon
 
 SLOTS = 16
 VALUES = ["flu", "covid", "none"]
@@ -36,13 +36,13 @@ SELLER_KEY, MARKET_KEY = Key.from_bytes(bytes(range(32))), Key.from_bytes(bytes(
 
 RELEASE, LISTING, POOL = "faults", "survey", "pool"
 PRICES, PRICES_EACH = "10 + 90*epsilon + 50*precision", "2 + 3*epsilon"
-DELIVERIES = [epsilon_text(Decimal(tenths) / 10) for tenths in range(4, 44, 2)]
+DELIVERIES = [format_epsilon(Decimal(tenths) / 10) for tenths in range(4, 44, 2)]
 MEMBERS = [f"member-{number}" for number in range(8)]
 MINIMA = dict(zip(MEMBERS, [0, 0, 0, 0, 0, 4, 6, 10**6], strict=True))
-MEMBER_LEVELS = [epsilon_text(Decimal(tenths) / 10) for tenths in range(3, 42, 3)]
+MEMBER_LEVELS = [format_epsilon(Decimal(tenths) / 10) for tenths in range(3, 42, 3)]
 # Many small ones, which everybody can pay for, and a few that nobody else names.
 LEVELS = [
-    epsilon_text(level)
+    format_epsilon(level)
     for level in sorted({
         *(Decimal(hundredths) / 100 for hundredths in range(5, 41)),
         *(Decimal(twentieths) / 20 for twentieths in range(9, 29)),

@@ -24,8 +24,8 @@ from relaxdp.audit.case_sources import RaisedThreshold
 from relaxdp.audit.guessing_rules import Rule
 from relaxdp.audit.transcript_sources import AlgorithmSource, PathSource
 from relaxdp.hazmat import SeededEntropy, relax_once
-from relaxdp.theory.epsilon import threshold
-from relaxdp.theory.level import retention
+from relaxdp.theory.epsilon import compute_threshold
+from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import NOISE
 
 CONFIDENCE = 1 - 1e-6
@@ -125,7 +125,7 @@ def test_a_seed_repeats_an_audit() -> None:
 @pytest.mark.parametrize(("draws", "violated"), [(1, False), (2, True)])
 def test_too_many_transcripts_to_count(draws: int, violated: bool) -> None:
     """Thirty columns of which the truth is in some: a linear score finds it."""
-    entropy, keep, generator = SeededEntropy(5), retention(threshold(1, 2)), np.random.default_rng(5)
+    entropy, keep, generator = SeededEntropy(5), compute_retention(compute_threshold(1, 2)), np.random.default_rng(5)
 
     def mechanism(truths: Truths) -> Truths:
         columns = generator.integers(0, 2, (len(truths), 30), dtype=np.uint8)

@@ -20,7 +20,7 @@ from relaxdp.estimation.consistency import nearest_shares
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import retention
+from relaxdp.theory.level import compute_retention
 
 Floats = NDArray[np.float64]
 PAGE = Path(__file__).parents[3] / "docs" / "consistent.md"
@@ -83,7 +83,7 @@ def whole(shares: Floats, objects: int) -> NDArray[np.int64]:
 def estimates(place: Place, runs: int, rng: np.random.Generator) -> tuple[Floats, Iterator[Frequency]]:
     """The true shares of the objects, and estimates of them from simulated counts."""
     encoding = create_mechanism(place.encoding, values=range(place.values), epsilon=place.epsilon)
-    keep = retention(encoding.threshold(as_epsilon(place.epsilon)))
+    keep = compute_retention(encoding.threshold(as_epsilon(place.epsilon)))
     support = encoding.support(keep)
     have = whole((truths(place.values) | other_truths(place.values))[place.truth], place.objects)
 

@@ -27,8 +27,8 @@ from relaxdp.estimation.mean import Mean
 from relaxdp.estimation.result import About, Result
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import retention
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 Floats = NDArray[np.float64]
 WIDEST = 1.1
@@ -55,9 +55,9 @@ FULL = Grid(
 SMALL = Grid(objects=(50, 2000), shares=(0, 0.02, 0.5, 1), epsilons=("0.1", "1", "4"), values=(2, 10), runs=4000)
 
 
-def support_of(values: int, epsilon: str) -> Support:
+def support_of(values: int, epsilon: str) -> SupportProbabilities:
     encoding = Categorical(range(values))
-    return encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
+    return encoding.support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
 
 
 def window(objects: int, chance: float) -> tuple[NDArray[np.int64], Floats]:
@@ -67,7 +67,9 @@ def window(objects: int, chance: float) -> tuple[NDArray[np.int64], Floats]:
     return counts, binom.pmf(counts, objects, chance)
 
 
-def count_law(truths: int, objects: int, support: Support, about: About) -> tuple[NDArray[np.int64], Floats]:
+def count_law(
+    truths: int, objects: int, support: SupportProbabilities, about: About
+) -> tuple[NDArray[np.int64], Floats]:
     """The law of how many reports support a value."""
     hit, noise = float(support.hit), float(support.noise)
     if about == "population":
@@ -97,7 +99,7 @@ def single_values(grid: Grid) -> Iterator[Point]:
         yield exactly(f"one value, about the {about}", where, objects, share, support_of(values, epsilon), about)
 
 
-def exactly(kind: str, where: str, objects: int, share: float, support: Support, about: About) -> Point:
+def exactly(kind: str, where: str, objects: int, share: float, support: SupportProbabilities, about: About) -> Point:
     truths = round(share * objects)
     counts, law = count_law(truths, objects, support, about)
     estimate = Frequency(range(len(counts)), counts, objects, support)
@@ -113,7 +115,7 @@ def encodings(grid: Grid) -> Iterator[Point]:
     for objects, share, epsilon, about in itertools.product(grid.objects, grid.shares, grid.epsilons, ABOUTS):
         for name in ("unary-symmetric", "unary-optimised", "local-hash"):
             encoding = create_mechanism(name, values=range(3), epsilon=epsilon)
-            support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
+            support = encoding.support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
             where = f"n = {objects:,}, share {share:g}, eps {epsilon}, {name}"
             yield exactly(f"one value as bits or hashed, about the {about}", where, objects, share, support, about)
 
@@ -122,7 +124,7 @@ def all_bits(grid: Grid) -> Iterator[Point]:
     """All values at once, reported as bits, which are independent: the chances that all hold multiply, exactly."""
     for objects, epsilon, values in itertools.product(grid.objects, grid.epsilons, grid.values):
         encoding = Unary(range(values))
-        support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
+        support = encoding.support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
         for name, shares in distributions(values):
             tail = (1 - NOMINAL) / 2 / values
             coverage = 1.0
@@ -145,7 +147,7 @@ def distributions(values: int) -> Iterator[tuple[str, Floats]]:
 
 
 def draw_counts(
-    rng: np.random.Generator, truths: NDArray[np.int64], support: Support, about: About, runs: int
+    rng: np.random.Generator, truths: NDArray[np.int64], support: SupportProbabilities, about: About, runs: int
 ) -> NDArray[np.int64]:
     """Counts of categorical reports, one row per run."""
     values, objects = len(truths), int(truths.sum())
@@ -180,7 +182,7 @@ def all_values(grid: Grid) -> Iterator[Point]:
 
 
 def binary_parts(
-    rng: np.random.Generator, objects: int, share: float, support: Support, about: About, runs: int
+    rng: np.random.Generator, objects: int, share: float, support: SupportProbabilities, about: About, runs: int
 ) -> tuple[Frequency, float]:
     """Many runs of one value's count as the rows of one estimate, and the true share."""
     truths = round(share * objects)
@@ -222,7 +224,7 @@ def mean_differences(grid: Grid) -> Iterator[Point]:
     rng = np.random.default_rng(20260606)
     for objects, epsilon in itertools.product(grid.objects, grid.epsilons):
         encoding = Numeric(-1, 3)
-        support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
+        support = encoding.support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
         shapes: dict[str, list[tuple[float, float]]] = {
             "alike": [(0.5, 0.52)],
             "at the ends": [(0.0, 0.0)] * 12 + [(1.0, 1.0)] * 7 + [(0.0, 1.0)],
@@ -247,7 +249,7 @@ def means(grid: Grid) -> Iterator[Point]:
     rng = np.random.default_rng(20260603)
     encoding = Numeric(-1, 3)
     for objects, epsilon in itertools.product(grid.objects, grid.epsilons):
-        support = encoding.support(retention(encoding.threshold(as_epsilon(epsilon))))
+        support = encoding.support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
         shapes: dict[str, Any] = {
             "mid-range": 0.5,
             "at both ends": np.arange(objects) % 2,

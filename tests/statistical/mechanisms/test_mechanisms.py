@@ -18,7 +18,7 @@ from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms import local_hash
 from relaxdp.mechanisms.bridged_columns import fresh_column, truth_column
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.theory.level import retention
+from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import NOISE, TRUTH
 
 OBJECTS, RUNS = 400, 300
@@ -27,7 +27,7 @@ OBJECTS, RUNS = 400, 300
 def errors(name: str, values: int, epsilon: str, seed: int) -> NDArray[np.float64]:
     """The errors of the shares of rare values in many runs; all objects have one of the first two values."""
     mechanism, entropy = create_mechanism(name, values=range(values), epsilon=epsilon), SeededEntropy(seed)
-    encoding, keep = mechanism, retention(mechanism.threshold(Decimal(epsilon)))
+    encoding, keep = mechanism, compute_retention(mechanism.threshold(Decimal(epsilon)))
     truths, found = np.arange(OBJECTS) % 2, []
     for _ in range(RUNS):
         kept = truth_column(encoding, truths, entropy=entropy)  # fresh coins and seeds
@@ -99,7 +99,7 @@ def test_covariance_is_diagonal(name: str) -> None:
     mechanism = create_mechanism(name, values=range(12), epsilon=1)
     entropy = SeededEntropy(1)
     kept = truth_column(mechanism, np.arange(400) % 12, entropy=entropy)
-    keep = retention(mechanism.threshold(Decimal(1)))
+    keep = compute_retention(mechanism.threshold(Decimal(1)))
     reports = fresh_column(mechanism, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy)
     estimate = mechanism.estimate(reports, epsilon=1)
     matrix = estimate.covariance()
@@ -120,7 +120,7 @@ def test_two_way_tables(names: tuple[str, str]) -> None:
     for _ in range(runs):
         reports = []
         for mechanism, truth in zip(mechanisms, truths, strict=True):
-            keep = retention(mechanism.threshold(Decimal(2)))
+            keep = compute_retention(mechanism.threshold(Decimal(2)))
             kept = truth_column(mechanism, letters[truth], entropy=entropy)
             reports.append(fresh_column(mechanism, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy))
         table = rx.crosstab(mechanisms[0], reports[0], mechanisms[1], reports[1], row_epsilon=2, column_epsilon=2)
@@ -134,5 +134,5 @@ def test_two_way_tables(names: tuple[str, str]) -> None:
 def test_support_variance_of_the_estimate() -> None:
     for name in ("unary-symmetric", "unary-optimised", "local-hash"):
         encoding = create_mechanism(name, values=range(20), epsilon=1)
-        support = encoding.support(retention(encoding.threshold(Decimal(1))))
+        support = encoding.support(compute_retention(encoding.threshold(Decimal(1))))
         assert share_variance(support, 0.0) == pytest.approx(expected_variance(name, 20, "1"))

@@ -15,8 +15,8 @@ from tests.exact.enumeration import chain_law
 
 from relaxdp import Categorical, Key
 from relaxdp.hazmat import SeededEntropy, blur_once, bridge_once, relax_once
-from relaxdp.theory.epsilon import as_epsilon, threshold
-from relaxdp.theory.level import retention
+from relaxdp.theory.epsilon import as_epsilon, compute_threshold
+from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import NOISE
 
 OBJECTS = 1_000_000
@@ -26,7 +26,7 @@ WRONG = ("0.8", "2.1")
 
 def statistic(values: int, truth: int, reports: Sequence[NDArray[np.unsignedinteger]], levels: Sequence[str]) -> float:
     """Pearson's statistic of two levels of reports against the exact law of their transcripts."""
-    law = chain_law(values, [retention(threshold(level, values)) for level in levels], truth)
+    law = chain_law(values, [compute_retention(compute_threshold(level, values)) for level in levels], truth)
     seen = np.bincount(reports[0].astype(int) * values + reports[1], minlength=values**2)
     expected = np.array([float(law[a, b]) for a in range(values) for b in range(values)]) * len(reports[0])
     assert expected.min() >= 1000
@@ -52,12 +52,12 @@ def test_keyed_path(values: int) -> None:
 @pytest.mark.parametrize("values", [2, 3, 5])
 def test_algorithm_1_blur_and_bridge(values: int) -> None:
     entropy, truth = SeededEntropy(values), np.full(OBJECTS, 1, np.uint8)
-    low, high = (retention(threshold(level, values)) for level in LEVELS)
+    low, high = (compute_retention(compute_threshold(level, values)) for level in LEVELS)
     first = relax_once(values, NOISE, low, truth=truth, last=None, entropy=entropy)
     second = relax_once(values, low, high, truth=truth, last=first, entropy=entropy)
     judge(values, 1, (first, second))
     judge(values, 1, (blur_once(values, low, high, reports=second, entropy=entropy), second))
-    lowest = retention(threshold("0.3", values))
+    lowest = compute_retention(compute_threshold("0.3", values))
     below = blur_once(values, lowest, low, reports=first, entropy=entropy)
     between = bridge_once(values, lowest, low, high, lower=below, upper=second, entropy=entropy)
     judge(values, 1, (between, second))
@@ -66,11 +66,11 @@ def test_algorithm_1_blur_and_bridge(values: int) -> None:
 def test_more_values_than_a_byte_holds() -> None:
     values, objects = 300, 3_000_000
     truth = np.full(objects, 299, np.uint16)
-    keep = retention(threshold(as_epsilon(3), values))
+    keep = compute_retention(compute_threshold(as_epsilon(3), values))
     reports = relax_once(values, NOISE, keep, truth=truth, last=None, entropy=SeededEntropy(9))
     counts = np.bincount(reports, minlength=values)
     for level, right in [("3", True), ("3.15", False)]:
-        kept = float(retention(threshold(level, values)))
+        kept = float(compute_retention(compute_threshold(level, values)))
         expected = np.full(values, objects * (1 - kept) / values)
         expected[299] += objects * kept
         assert expected.min() >= 1000

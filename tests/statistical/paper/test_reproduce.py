@@ -22,7 +22,7 @@ from relaxdp.paper.claims import Check, Verdict
 from relaxdp.paper.lab import AlgorithmOne, Codes, Lab, Levels, Sampler, Settings, seeded
 from relaxdp.paper.mean import as_printed
 from relaxdp.paper.runner import CLAIMS, Run, chosen, data_files, judge_all
-from relaxdp.theory.randomized_response import NOISE, report_law
+from relaxdp.theory.randomized_response import NOISE, compute_report_distribution
 
 pytestmark = pytest.mark.long
 
@@ -133,7 +133,7 @@ def test_proofs_do_not_hold_of_another_law(monkeypatch: pytest.MonkeyPatch) -> N
     """A fresh response at the new level, whatever the last one was."""
 
     def fresh(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
-        return report_law(values, new, truth=truth)
+        return compute_report_distribution(values, new, truth=truth)
 
     monkeypatch.setattr(proofs, "next_report_law", fresh)
     assert verdicts(Lab(SETTINGS), "binary-proof", "feasibility-last-step") == [Verdict.FAILS] * 2
@@ -141,7 +141,7 @@ def test_proofs_do_not_hold_of_another_law(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_independent_reports_would_say_more_than_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     def independent(values: int, keeps: tuple[Fraction, ...], reports: tuple[int, ...], *, truth: int) -> Fraction:
-        laws = [report_law(values, keep, truth=truth) for keep in keeps]
+        laws = [compute_report_distribution(values, keep, truth=truth) for keep in keeps]
         return math.prod((law[report] for law, report in zip(laws, reports, strict=True)), start=Fraction(1))
 
     monkeypatch.setattr(utility, "transcript_probability", independent)

@@ -24,7 +24,7 @@ from relaxdp.rappor.parameters import compute_word_std_error
 from relaxdp.service.precision import Precision
 from relaxdp.service.wire import EncodingRequest, Target
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import retention
+from relaxdp.theory.level import compute_retention
 
 YES = EncodingRequest("categorical", ["no", "yes"])
 LEVELS = [LevelRequest("0.5"), LevelRequest("1"), LevelRequest("2")]
@@ -166,7 +166,7 @@ def _counts(where: Campaign, place: int, devices: int, share: Any, rng: Any) -> 
     if not devices:
         return {}
     encoding = where.encoding
-    support = encoding.support(retention(int(where.levels[place].threshold)))
+    support = encoding.support(compute_retention(int(where.levels[place].threshold)))
     truths = rng.multinomial(devices, share)
     if encoding.joint == "exclusive":
         counts = np.zeros(len(share), dtype=np.int64)

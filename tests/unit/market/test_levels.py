@@ -35,7 +35,7 @@ from relaxdp.market.levels import (
     stated,
 )
 from relaxdp.market.prices import prices_of
-from relaxdp.theory.epsilon import Epsilon, epsilon_text
+from relaxdp.theory.epsilon import Epsilon, format_epsilon
 from relaxdp.theory.level import Level
 
 THREE = rx.Categorical(["flu", "covid", "none"])
@@ -48,11 +48,11 @@ def grid_of(*levels: str) -> Grid:
 
 
 def texts(levels: Any) -> list[str]:
-    return [epsilon_text(level) for level in levels]
+    return [format_epsilon(level) for level in levels]
 
 
 def steps(step: str, first: int, last: int) -> list[str]:
-    return [epsilon_text(Decimal(step) * number) for number in range(first, last + 1)]
+    return [format_epsilon(Decimal(step) * number) for number in range(first, last + 1)]
 
 
 def at(epsilon: Epsilon) -> Level:
@@ -266,7 +266,7 @@ def test_what_an_epsilon_does_not_mean(asked: str, below: str | None, above: str
     """Both neighbours are told, or the one that there is."""
     with pytest.raises(UnknownLevelError) as found:
         level_on(grid_of("0.5", "1", "2"), Decimal(asked), THREE)
-    assert found.value.fields == {"epsilon": epsilon_text(Decimal(asked)), "below": below, "above": above}
+    assert found.value.fields == {"epsilon": format_epsilon(Decimal(asked)), "below": below, "above": above}
     near = f"nearest are {below} and {above}." if below and above else f"nearest is {below or above}."
     assert found.value.message.endswith(near)
 

@@ -37,7 +37,7 @@ from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, next_number
 from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.schema import ACCOUNTS, ENTRIES, LEVELS
-from relaxdp.theory.epsilon import as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 SENTENCE = re.compile(r"[^\n]{10,300}[.]")
 POINTS = [("0.1", 7), ("0.5", 7), ("1", 100), ("2.5", 1_003)]
@@ -177,8 +177,8 @@ def test_upgrades_cost_the_difference_and_telescope(trader: Here) -> None:
         chosen = sorted(chooser.sample(levels, chooser.randint(1, 8)))
         paid, last = 0, None
         for place, epsilon in enumerate(chosen):
-            quote = trader.quote("one", epsilon_text(epsilon), buyer)
-            bought = trader.buy(buyer, "one", epsilon_text(epsilon), quote["due"], upgrade=place > 0)
+            quote = trader.quote("one", format_epsilon(epsilon), buyer)
+            bought = trader.buy(buyer, "one", format_epsilon(epsilon), quote["due"], upgrade=place > 0)
             assert bought["price"] == price_by_hand(epsilon) == quote["price"]
             assert bought["paid"] == bought["price"] - paid == quote["due"]
             assert (quote["owned"], bought["previous"]) == (last and last["epsilon"], last and last["number"])
@@ -186,9 +186,9 @@ def test_upgrades_cost_the_difference_and_telescope(trader: Here) -> None:
             assert trader.balance(buyer) == 2000 - paid
         states = [each["state"] for each in trader.purchases(buyer)]
         assert states == ["owned"] + ["upgraded"] * (len(chosen) - 1)
-        again = trader.buy(buyer, "one", epsilon_text(epsilon), 0, upgrade=bool(chooser.getrandbits(1) and place))
+        again = trader.buy(buyer, "one", format_epsilon(epsilon), 0, upgrade=bool(chooser.getrandbits(1) and place))
         assert (again["new"], again["number"]) == (False, bought["number"])
-        assert trader.quote("one", epsilon_text(epsilon), buyer)["due"] == 0
+        assert trader.quote("one", format_epsilon(epsilon), buyer)["due"] == 0
     buyers = [f"buyer-{number}" for number in range(rounds)]
     assert trader.balance("clinic") == sum(2000 - trader.balance(buyer) for buyer in buyers)
     books_now = trader.books()
@@ -255,7 +255,7 @@ def test_levels_grow_above_what_was_delivered(trader: Here, tmp_path: Path) -> N
         return [level["epsilon"] for level in made["listing"]["levels"]]
 
     first = [level["epsilon"] for level in trader.listing("one")["levels"]]
-    quarters = [epsilon_text(Decimal(number) / 4) for number in range(1, 11)]
+    quarters = [format_epsilon(Decimal(number) / 4) for number in range(1, 11)]
     assert first == ["0.1", *quarters]
     prices = {"points": [*(list(point) for point in POINTS), ["4", 3000]]}
     made = trader.prices("clinic", "one", prices, ["3", "2.5"])
@@ -273,7 +273,7 @@ def test_levels_grow_above_what_was_delivered(trader: Here, tmp_path: Path) -> N
 
 def test_a_seller_comes_to_the_last_level(trader: Here, tmp_path: Path) -> None:
     """Then deliveries are at stated levels: only a seller gets there, by stating them."""
-    hundred = [epsilon_text(Decimal(number) / 100) for number in range(1, 101)]
+    hundred = [format_epsilon(Decimal(number) / 100) for number in range(1, 101)]
     trader.list_release("clinic", "two", {"formula": "10*epsilon"}, levels=hundred)
     trader.deliver("clinic", "two", release_file(tmp_path, "0.5", release="two-2026"))
     with pytest.raises(Refused, match="at most 100 levels: deliver at one of them. Nothing was delivered."):

@@ -26,7 +26,7 @@ from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import keyed_bridge
 from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keyed_stream import PathId, PathName
-from relaxdp.theory.epsilon import ONE, as_epsilon, epsilon_text
+from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 
 KINDS: dict[str, tuple[dict[str, Any], Mechanism]] = {
     "categorical": ({"name": "categorical", "values": VALUES}, rx.Categorical(VALUES)),
@@ -157,7 +157,7 @@ class Watched:
         ids, reports = (column.to_pylist() for column in table.columns)
         assert ids == sorted(pseudonyms[name] for name in willing)
         said = described(content)["columns"]["answer"]
-        assert (said["epsilon"], said["threshold"]) == (epsilon_text(as_epsilon(epsilon)), str(threshold))
+        assert (said["epsilon"], said["threshold"]) == (format_epsilon(as_epsilon(epsilon)), str(threshold))
         assert said["retention"] == str(Fraction(threshold, ONE))
         found = dict(zip(ids, reports, strict=True))
         for person in willing.values():
@@ -194,8 +194,8 @@ class Watched:
         for person in self.people.values():
             (seen,) = self.trader.sales(person.name)
             assert (seen["income"], seen["minimum"], seen["budget"]) == (person.income, person.minimum, None)
-            assert seen["loss_buyers"] == epsilon_text(person.loss)
-            assert seen["loss_platform"] == epsilon_text(person.limit)
+            assert seen["loss_buyers"] == format_epsilon(person.loss)
+            assert seen["loss_platform"] == format_epsilon(person.limit)
             assert [each["epsilon"] for each in seen["delivered"]] == person.delivered
             assert seen["buyers"] == len(set().union(*person.sold.values()))
             wanted = []

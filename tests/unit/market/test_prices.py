@@ -24,9 +24,9 @@ from relaxdp.market.prices import (
     prices_from_json,
     prices_of,
 )
-from relaxdp.theory.epsilon import as_epsilon, threshold
-from relaxdp.theory.level import odds, retention
-from relaxdp.theory.privacy_loss import transcript_probability
+from relaxdp.theory.epsilon import as_epsilon, compute_threshold
+from relaxdp.theory.level import compute_odds, compute_retention
+from relaxdp.theory.privacy_loss import compute_transcript_probability
 
 HALF = Fraction(1, 2)
 Table = Sequence[tuple[str, int]]
@@ -286,7 +286,7 @@ def test_a_formula_does_not_fall_at_the_realised_retentions() -> None:
     levels = [Decimal(step).scaleb(-2) for step in range(1, 600)]
 
     def price(epsilon: Decimal) -> int:
-        return curve.price(epsilon, retention(threshold(epsilon, 5)))
+        return curve.price(epsilon, compute_retention(compute_threshold(epsilon, 5)))
 
     prices = [price(level) for level in levels]
     assert prices == sorted(prices)
@@ -442,7 +442,7 @@ def told(pool: Pool) -> Fraction:
     keeps = [KEEPS[level] for level in levels]
     greatest = Fraction(0)
     for reports in product(range(VALUES), repeat=len(levels)):
-        chances = [transcript_probability(VALUES, keeps, reports, truth=truth) for truth in range(VALUES)]
+        chances = [compute_transcript_probability(VALUES, keeps, reports, truth=truth) for truth in range(VALUES)]
         assert min(chances) > 0
         greatest = max(greatest, max(chances) / min(chances))
     return greatest
@@ -451,7 +451,7 @@ def told(pool: Pool) -> Fraction:
 def test_a_pool_tells_what_its_best_level_tells() -> None:
     for size in (1, 2, 3, 4):
         for pool in combinations(range(4), size):
-            assert told(frozenset(pool)) == odds(KEEPS[max(pool)], VALUES)
+            assert told(frozenset(pool)) == compute_odds(KEEPS[max(pool)], VALUES)
 
 
 def paid(steps: Sequence[int], prices: Sequence[int], *, gives_back: bool) -> int:
@@ -485,7 +485,8 @@ def test_arbitrage_agrees_with_all_combinations_of_purchases(levels: int, gives_
         undercut = {
             target
             for target in range(levels)
-            if min(cost for tells, cost in costs.items() if tells >= odds(KEEPS[target], VALUES)) < prices[target]
+            if min(cost for tells, cost in costs.items() if tells >= compute_odds(KEEPS[target], VALUES))
+            < prices[target]
         }
         found = arbitrage(dict(zip(names, prices, strict=True)).__getitem__, names[::-1])
         assert (found is not None) == bool(undercut)

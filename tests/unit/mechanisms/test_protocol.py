@@ -23,8 +23,8 @@ from relaxdp.mechanisms.registry import MechanismKind, get_kind, register_mechan
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.theory.epsilon import release_threshold
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.epsilon import compute_nonzero_threshold
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 
 class Bits(Mechanism):
@@ -37,7 +37,7 @@ class Bits(Mechanism):
     _letters = "xyz"
 
     def threshold(self, epsilon: Decimal) -> int:
-        return release_threshold(epsilon / 2, 2)
+        return compute_nonzero_threshold(epsilon / 2, 2)
 
     def truths(self, column: Any, first_row: int = 0) -> Truths:
         return Truths(np.array([self._letters.index(str(item)) for item in column], dtype=np.uint64))
@@ -47,8 +47,8 @@ class Bits(Mechanism):
 
     labels = tuple("xyz")
 
-    def support(self, keep: Fraction) -> Support:
-        return Support(noise=(1 - keep) / 2, gain=keep)
+    def support(self, keep: Fraction) -> SupportProbabilities:
+        return SupportProbabilities(noise=(1 - keep) / 2, gain=keep)
 
 
 @pytest.fixture

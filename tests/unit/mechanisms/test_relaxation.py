@@ -46,7 +46,7 @@ from relaxdp.sampling import private_file
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.sampling.private_file import lock_folder
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import retention
+from relaxdp.theory.level import compute_retention
 
 VALUES = ["flu", "covid", "none"]
 ANSWERS = rx.Categorical(VALUES)
@@ -463,7 +463,7 @@ def test_the_chain_draws_by_the_law() -> None:
         singles.append(tuple(VALUES.index(one.relax(level)) for level in ("0.5", "1.5")))
 
     def statistic(seen: Counter[tuple[int, ...]], levels: tuple[str, str]) -> float:
-        law = chain_law(3, [retention(ANSWERS.threshold(as_epsilon(e))) for e in levels], 1)
+        law = chain_law(3, [compute_retention(ANSWERS.threshold(as_epsilon(e))) for e in levels], 1)
         return sum((seen[key] - runs * float(p)) ** 2 / (runs * float(p)) for key, p in law.items())
 
     limit = chi2.isf(1e-6, 8)

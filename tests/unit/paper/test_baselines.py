@@ -21,9 +21,9 @@ from relaxdp.paper.baselines import (
     split_budget_estimate,
     split_budget_variance,
 )
-from relaxdp.theory.epsilon import threshold
-from relaxdp.theory.level import retention
-from relaxdp.theory.randomized_response import report_law
+from relaxdp.theory.epsilon import compute_threshold
+from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import compute_report_distribution
 
 LEVELS = ("0.1", "0.5", "1", "2")
 ODDS = [(Fraction(3), Fraction(2), 1), (Fraction(3), Fraction(3, 2), 4), (Fraction(9, 8), Fraction(7), 7)]
@@ -110,8 +110,8 @@ def test_extreme_noisy_sampling() -> None:
 @pytest.mark.parametrize("levels", [("0.7",), ("0.1", "0.5"), ("0.3", "1", "3")])
 def test_split_budget_by_enumeration(values: int, levels: tuple[str, ...]) -> None:
     """All reports of one object at all releases: the combination is unbiased and has the stated variance."""
-    keeps = [retention(threshold(spent, values)) for spent in split_budget(levels)]
-    laws = [report_law(values, keep, truth=0) for keep in keeps]
+    keeps = [compute_retention(compute_threshold(spent, values)) for spent in split_budget(levels)]
+    laws = [compute_report_distribution(values, keep, truth=0) for keep in keeps]
     mean, square = np.zeros(values), np.zeros(values)
     for reports in product(range(values), repeat=len(levels)):
         chance = float(np.prod([float(law[report]) for law, report in zip(laws, reports, strict=True)]))

@@ -17,14 +17,16 @@ from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, c
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import DecodedWords, decode_words, fit_word_shares
-from relaxdp.theory.randomized_response import Support
+from relaxdp.theory.randomized_response import SupportProbabilities
 
 SHAPE = BloomShape(bits=32, hashes=2, cohorts=8)
 SMALL = Setting(SHAPE, candidates=20, present=8, scale=4, devices=5000, noise="0.5")
 LEVEL = compute_epsilon(SHAPE, "0.5")
 
 
-def exact_counts(shape: BloomShape, words: list[str], shares: np.ndarray, *, levels: list[Support]) -> RapporCounts:
+def exact_counts(
+    shape: BloomShape, words: list[str], shares: np.ndarray, *, levels: list[SupportProbabilities]
+) -> RapporCounts:
     """Counts that are exactly what is expected, with so many devices that rounding does not matter."""
     devices = 10**12
     counts = RapporCounts(shape)

@@ -20,7 +20,7 @@ from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.keyed_path import ArrayPath, accepted_draws, report_at
 from relaxdp.sampling.keyed_stream import words
-from relaxdp.theory.epsilon import ONE, threshold
+from relaxdp.theory.epsilon import ONE, compute_threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
 WHERE: Any = {"name": "r", "column": "a"}
@@ -58,7 +58,7 @@ def test_array_equals_scalar(make: Callable[[int], Any], count: int) -> None:
     for part, values in enumerate([2, 3, 10, 256, 1000]):
         rows = slice(part * count // 5, (part + 1) * count // 5)
         epsilon = ["0.05", "0.3", "1", "2.5", "6"][part]
-        derived, level = RNG.bytes(32), threshold(epsilon, values)
+        derived, level = RNG.bytes(32), compute_threshold(epsilon, values)
         truth = RNG.integers(0, values, count // 5).astype(np.uint64)
         together = array_reports(derived, values, level, ids[rows], truth)
         alone = [

@@ -30,8 +30,8 @@ from relaxdp.sampling.kernel import build, c_library, self_test
 from relaxdp.sampling.kernel.c_library import SETTING, Kernel, kernel
 from relaxdp.sampling.keyed_path import ArrayPath, ArrayTags, accepted_draws, keyed_path, keyed_tags, report_at
 from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, block, tail
-from relaxdp.theory.epsilon import ONE, threshold
-from relaxdp.theory.randomized_response import NOISE, TRUTH, Mixture
+from relaxdp.theory.epsilon import ONE, compute_threshold
+from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture
 
 FED = Path(__file__).parents[2] / "kernel" / "fed.c"
 KINDS = ("integers", "unsigned", "small integers", "text", "letters", "bytes", "uuids", "blocks")
@@ -88,7 +88,7 @@ def some_level(random: np.random.Generator) -> tuple[int, int]:
     values = int(10 ** random.uniform(math.log10(2), 6))
     if random.random() < 0.1:
         return int(random.choice([2, 256, 257, 2**32, 2**63 + 1])), int(2 ** random.uniform(41, 63.9))
-    return values, threshold(f"{10 ** random.uniform(-3, math.log10(40)):.6f}", values)
+    return values, compute_threshold(f"{10 ** random.uniform(-3, math.log10(40)):.6f}", values)
 
 
 def compare(compiled: Kernel, objects: int, seed: int) -> None:
@@ -269,7 +269,7 @@ def test_a_step_reads_the_same_bytes_and_draws_the_same(
 
 def test_a_step_takes_codes_of_one_byte(compiled: Kernel) -> None:
     """What is compiled is what draws: codes with gaps and wider codes are left to NumPy."""
-    always = Mixture(Fraction(0), Fraction(0), Fraction(1))
+    always = BridgeMixture(Fraction(0), Fraction(0), Fraction(1))
     for values, dtype, drawn in [(2, np.uint8, 50), (256, np.uint8, 50), (256, np.uint16, 0)]:
         bridge = _FreshBridge(values, always, always, Keystream(bytes(48)))
         lower, upper, result = np.zeros((3, 50), dtype)
@@ -294,7 +294,11 @@ def test_a_step_whose_digits_do_not_suffice_is_left_to_numpy(compiled: Kernel, v
     tie, following = (int(word) for word in words)
     for step, flagged in [(1, True), (0, False)]:
         chance = (int(first[0]) + (tie + Fraction(following + step, ONE)) / ONE) / 256
-        always = Mixture(1 - chance, chance, Fraction(0)) if values == 2 else Mixture(chance, 1 - chance, Fraction(0))
+        always = (
+            BridgeMixture(1 - chance, chance, Fraction(0))
+            if values == 2
+            else BridgeMixture(chance, 1 - chance, Fraction(0))
+        )
         source = Keystream(seed)
         bridge = _FreshBridge(values, always, always, source)
         lower, upper, result = (np.array([code], np.min_scalar_type(values - 1)) for code in (0, 1, 9))
@@ -314,7 +318,7 @@ def test_a_step_goes_on_after_a_chunk_that_was_left_to_numpy(compiled: Kernel, m
         words = np.empty(np.count_nonzero(random == top), np.uint64)
         stream.fill(words.view(np.uint8))
     chance = (top + (int(words[3]) + Fraction(1, 3)) / ONE) / 256
-    always = Mixture(1 - chance, chance, Fraction(0))
+    always = BridgeMixture(1 - chance, chance, Fraction(0))
     upper = np.random.default_rng(1).integers(0, 2, count).astype(np.uint8)
     lower = upper ^ np.uint8(1)
     drawn, sources = np.empty((2, count), np.uint8), [Keystream(stream.seed) for _ in range(2)]
@@ -360,7 +364,7 @@ def test_a_keystream_goes_on_where_somebody_else_read() -> None:
 @pytest.mark.parametrize("counter", [b"\xff" * 16, bytes(8) + b"\xff" * 8])
 def test_a_counter_that_overflows(compiled: Kernel, counter: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = np.random.default_rng(1).integers(0, 5, (2, 1000)).astype(np.uint8)
-    some = Mixture(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
+    some = BridgeMixture(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
     drawn = np.empty((2, 1000), np.uint8)
     for result, setting in zip(drawn, (compiled.name, "off"), strict=True):
         monkeypatch.setenv(SETTING, setting)

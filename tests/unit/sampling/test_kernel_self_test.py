@@ -19,7 +19,7 @@ from relaxdp.sampling.kernel import c_library, self_test
 from relaxdp.sampling.kernel.c_library import SETTING, Kernel, kernel
 from relaxdp.sampling.kernel.self_test import BYTES, KINDS, OBJECTS, digest, make_codes, make_ends, messages
 from relaxdp.sampling.keyed_path import ArrayPath
-from relaxdp.theory.randomized_response import Mixture
+from relaxdp.theory.randomized_response import BridgeMixture
 
 
 def paths() -> Iterator[Codes]:
@@ -37,7 +37,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
     """In chunks as short as those of the question."""
     monkeypatch.setattr("relaxdp.sampling.bridge.FRESH_CHUNK", self_test.MAX_CHUNK)
     source = Keystream(self_test._PATH_KEY + bytes(16))
-    agree, differ = (Mixture(*(Fraction(each, 35) for each in of)) for of in ((21, 0, 14), (15, 10, 10)))
+    agree, differ = (BridgeMixture(*(Fraction(each, 35) for each in of)) for of in ((21, 0, 14), (15, 10, 10)))
     for values, kind in KINDS[:BYTES]:
         ends = make_ends(values, kind, (self_test.STEPS,))
         bridge, drawn = _FreshBridge(values, agree, differ, source), np.zeros_like(ends[0])

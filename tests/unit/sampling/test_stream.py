@@ -34,7 +34,7 @@ from relaxdp.sampling.keyed_stream import (
     tail,
     words,
 )
-from relaxdp.theory.epsilon import threshold
+from relaxdp.theory.epsilon import compute_threshold
 
 KEY = Key.from_bytes(bytes(range(32)))
 SPECIFICATION = [
@@ -103,7 +103,7 @@ def test_specification(
     draws = list(accepted_draws(words(key, encode_canonical(object_id), index=truth), len(values)))
     assert [tuple(draw) for draw in draws[: len(path)]] == path
     epsilons = ["0.1", "0.5", "1", "2"]
-    assert [threshold(epsilon, len(values)) for epsilon in epsilons] == levels
+    assert [compute_threshold(epsilon, len(values)) for epsilon in epsilons] == levels
     walked = answers.path(values[truth], key=KEY, id=object_id, name=release, column=attribute)
     assert [walked.at(epsilon) for epsilon in epsilons] == [values[report] for report in reports]
 
