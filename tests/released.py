@@ -13,7 +13,7 @@ import pyarrow as pa
 import relaxdp as rx
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.files import get_kind
+from relaxdp.tables.files import get_file_kind
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.release_output import Output
 from relaxdp.tables.release_plan import PlannedColumn
@@ -58,12 +58,12 @@ def write_release(
         planned = PlannedColumn(column, mechanism, "", level, place, Decimal(0), None)
         arrays += planned.draw(holder, rows.column(column), arrays[0], 0)[0]
         fields += planned.fields()
-        described[planned.output] = ColumnDescription.of(
+        described[planned.output] = ColumnDescription.from_level(
             mechanism, level, path=place, id_type=get_id_type(arrays[0].type), key_fingerprint=key.fingerprint
         )
     arrays += [plain(rows.column(each)) for each in passthrough]
     fields += [table.schema.field(each) for each in passthrough]
-    output = Output(path, get_kind(path), pa.schema(fields), FileDescription(id, described))
+    output = Output(path, get_file_kind(path), pa.schema(fields), FileDescription(id, described))
     output.write(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)))
     output.close()
     output.abandon()

@@ -44,7 +44,7 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.tables.release_result": ("ReleasedColumn",),
         "relaxdp.tables.vault_check": ("Check",),
         "relaxdp.tables.metadata": ("FileDescription",),
-        "relaxdp.tables.counting": ("Tally", "PairTally"),
+        "relaxdp.tables.counting": ("ColumnCounts", "CrosstabCounts"),
     },
     "Mechanisms, for arrays and for one individual": {
         "relaxdp.mechanisms.keyed_reports": ("ReportPath",),

@@ -163,7 +163,7 @@ class PooledSource(MechanismSource):
         return neighbours(level, out)
 
     def _delivery(self, truths: Truths, seller: Key, level: Level) -> Goods:
-        described = ColumnDescription.of(
+        described = ColumnDescription.from_level(
             self.encoding, level, path=PATH, id_type="integer", key_fingerprint=seller.fingerprint
         )
         reports = self.encoding.column(*draw_release(self.encoding, truths, seller, level.epsilon))

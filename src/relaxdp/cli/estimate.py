@@ -19,9 +19,9 @@ from relaxdp.estimation.counts import Method
 from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.mean import PresentMean
 from relaxdp.estimation.result import About, Chosen, EstimateRow, Result
-from relaxdp.tables.counting import PairTally, Tally
+from relaxdp.tables.counting import ColumnCounts, CrosstabCounts
 from relaxdp.tables.estimate import count
-from relaxdp.tables.released_files import Axis
+from relaxdp.tables.released_files import CountedColumn
 
 _QUARTILES = (0.25, 0.5, 0.75)
 _COLUMN_HELP = "The released column, where there are several."
@@ -115,7 +115,7 @@ def estimate(
         tally = count(files, column, by=by, crosstab=crosstab, description=description or [])
         groups = list(_estimate_groups(tally, settings, max_rows=top))
         every = list(_estimate_groups(tally, settings, max_rows=None)) if output.is_for_programs else groups
-    axis = tally.axis if isinstance(tally, Tally) else tally.rows
+    axis = tally.axis if isinstance(tally, ColumnCounts) else tally.rows
     if plot is not None:
         plot_groups(plot, groups, _describe_column(axis, settings), settings)
     results.print_result(_view_estimate(tally, axis, every, settings), output)
@@ -155,11 +155,11 @@ def compare(
 
 
 def _estimate_groups(
-    tally: Tally | PairTally, settings: EstimateSettings, *, max_rows: int | None
+    tally: ColumnCounts | CrosstabCounts, settings: EstimateSettings, *, max_rows: int | None
 ) -> Iterator[EstimateGroup]:
-    if isinstance(tally, PairTally):
+    if isinstance(tally, CrosstabCounts):
         pairs = [(one, two, table.n) for (one, two), table in tally.tables.items()]
-        yield _make_group(None, tally.objects, pairs, tally.estimate(settings.method), settings, max_rows)
+        yield _make_group(None, tally.n, pairs, tally.estimate(settings.method), settings, max_rows)
         return
     for name, counts in tally.groups:
         levels = [(epsilon, None, objects) for epsilon, objects in counts.levels.items()]
@@ -203,7 +203,7 @@ def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[fl
     return ()
 
 
-def _describe_column(axis: Axis, settings: EstimateSettings) -> str:
+def _describe_column(axis: CountedColumn, settings: EstimateSettings) -> str:
     name = repr(results.clean_text(axis.name))
     if settings.crosstab is not None:
         return f"{name} and {results.clean_text(settings.crosstab)!r}"
@@ -211,7 +211,7 @@ def _describe_column(axis: Axis, settings: EstimateSettings) -> str:
 
 
 def _view_estimate(
-    tally: Tally | PairTally, axis: Axis, groups: list[EstimateGroup], settings: EstimateSettings
+    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[EstimateGroup], settings: EstimateSettings
 ) -> results.ResultView:
     labels = (
         ["value"]
@@ -246,7 +246,7 @@ def _find_longest_bar(group: EstimateGroup) -> float:
 
 
 def _describe_estimate(
-    tally: Tally | PairTally, axis: Axis, groups: list[EstimateGroup], settings: EstimateSettings
+    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[EstimateGroup], settings: EstimateSettings
 ) -> str:
     counted: dict[str, int] = {}
     for group in groups:
@@ -257,7 +257,7 @@ def _describe_estimate(
     together = any(group.is_simultaneous for group in groups)
     rows = "the mean" if axis.mechanism.measure is not None else "all values at once" if together else "each value"
     return (
-        f"{tally.objects:,} individuals at epsilon {levels}: {_describe_column(axis, settings)} of release "
+        f"{tally.n:,} individuals at epsilon {levels}: {_describe_column(axis, settings)} of release "
         f"{results.clean_text(axis.description.path.release)!r}; {_describe_intervals(rows, settings)}"
     )
 
@@ -284,12 +284,12 @@ def _make_notes(groups: list[EstimateGroup], settings: EstimateSettings) -> Iter
 
 
 def _make_document(
-    tally: Tally | PairTally, axis: Axis, groups: list[EstimateGroup], settings: EstimateSettings
+    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[EstimateGroup], settings: EstimateSettings
 ) -> dict[str, Any]:
     path = axis.description.path
     return {
         **{"column": axis.name, "crosstab": settings.crosstab, "by": settings.by, "release": path.release},
-        **{"attribute": path.attribute, "encoding": axis.description.encoding, "n": tally.objects},
+        **{"attribute": path.attribute, "encoding": axis.description.encoding, "n": tally.n},
         **settings.intervals,
         **{"method": settings.method, "consistent": settings.consistent},
         "groups": list(map(_convert_group, groups)),
@@ -317,7 +317,7 @@ def _convert_row(row: EstimateRow) -> dict[str, Any]:
     return {"value": value, "crosstab_value": other, **dict(list(row._asdict().items())[1:])}
 
 
-def _require_independent_noise(axes: Sequence[Axis]) -> None:
+def _require_independent_noise(axes: Sequence[CountedColumn]) -> None:
     """Reject two levels of one release: their reports share noise, so the interval of a change would be wrong."""
     one, other = (axis.description for axis in axes)
     if (one.path, one.key_fingerprint) == (other.path, other.key_fingerprint):
@@ -329,7 +329,7 @@ def _require_independent_noise(axes: Sequence[Axis]) -> None:
 
 
 def _view_change(
-    tallies: Sequence[Tally], change: Change, shown: Change, settings: EstimateSettings
+    tallies: Sequence[ColumnCounts], change: Change, shown: Change, settings: EstimateSettings
 ) -> results.ResultView:
     probabilities = _choose_quantiles(change.old, settings)
     quantiles = [change.quantile(probabilities)] if probabilities else []
@@ -341,7 +341,7 @@ def _view_change(
     records = [record for each in (shown, *quantiles) for record in _convert_change(each, settings)]
     releases = [each.axis.description.path.release for each in tallies]
     together = "all values at once" if settings.simultaneous or shown.is_chosen else "each value"
-    counted = " and ".join(f"{each.objects:,}" for each in tallies)
+    counted = " and ".join(f"{each.n:,}" for each in tallies)
     notes = []
     if len(shown.labels) < len(change.labels):
         notes.append(f"These are the {len(shown.labels):,} of {len(change.labels):,} rows that changed most.")
@@ -353,8 +353,8 @@ def _view_change(
         rows,
         {
             "column": tallies[0].axis.name,
-            "old": {"release": releases[0], "n": tallies[0].objects},
-            "new": {"release": releases[1], "n": tallies[1].objects},
+            "old": {"release": releases[0], "n": tallies[0].n},
+            "new": {"release": releases[1], "n": tallies[1].n},
             **settings.intervals,
             "method": settings.method,
             "implausible": change.is_implausible(),

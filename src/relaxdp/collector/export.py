@@ -14,7 +14,7 @@ from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.rappor.reports import CLIENT, COHORT, REPORT
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.service.transfer import nameless
-from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription, parquet_metadata
+from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription, make_parquet_metadata
 
 DEVICE = "device"
 _PAGE = 50_000
@@ -36,14 +36,14 @@ def export(connection: Connection, campaign: Campaign, place: int) -> IO[bytes]:
             for rows in reports.pages(connection, campaign.number, place, _PAGE):
                 writer.write_table(_table(campaign, rows, schema))
                 total += len(rows)
-            writer.add_key_value_metadata(parquet_metadata(schema, replace(described, rows=total)))
+            writer.add_key_value_metadata(make_parquet_metadata(schema, replace(described, rows=total)))
 
     return nameless(write)
 
 
 def _schema(campaign: Campaign, place: int) -> tuple[Any, FileDescription]:
     level = campaign.encoding.level(campaign.levels[place].epsilon)
-    column = ColumnDescription.of(
+    column = ColumnDescription.from_level(
         campaign.encoding, level, path=PathId(campaign.id, ATTRIBUTE), id_type="text"
     )  # without a key: every device has one of its own
     if campaign.words is not None:

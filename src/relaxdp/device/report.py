@@ -20,7 +20,7 @@ from relaxdp.mechanisms.report_arrays import code_dtype
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
-from relaxdp.tables.metadata import typed, untyped
+from relaxdp.tables.metadata import decode_json_value, encode_json_value
 from relaxdp.theory.level import Level
 
 
@@ -33,7 +33,7 @@ class WireReport(NamedTuple):
 
 def kept_answer(encoding: Mechanism, answer: Any) -> Any:
     """Return an answer in the one form in which it is kept, or refuse what is none."""
-    return typed(read_answer(encoding, answer))
+    return encode_json_value(read_answer(encoding, answer))
 
 
 def read_answer(mechanism: Mechanism, given: Any) -> Any:
@@ -103,7 +103,7 @@ def draw(encoding: Mechanism, record: Record, release: str, level: Level) -> Wir
     if isinstance(encoding, Bloom):
         encoding = encoding.in_cohort(record.device, **where)
         cohort = encoding.cohort
-    path = ReportPath(encoding, untyped(record.answer), object_id=record.device, **where)
+    path = ReportPath(encoding, decode_json_value(record.answer), object_id=record.device, **where)
     codes = np.array([path.codes_at(level)], dtype=code_dtype(encoding.alphabet))
     return WireReport(written_report(encoding.reports(codes, path.seeds)[0]), cohort)
 
@@ -112,4 +112,4 @@ def written_report(report: Any) -> Any:
     """Return a report as JSON: packed bytes in base64, labels and numbers as they are."""
     if isinstance(report, bytes):
         return b64encode(report).decode("ascii")
-    return report if isinstance(report, float) else typed(report)
+    return report if isinstance(report, float) else encode_json_value(report)

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from relaxdp.errors import DeliveryError, ServerAnswerError, TableFileError, on_error
 from relaxdp.tables.atomic_files import aside, put_in_place, temporary_folder
-from relaxdp.tables.files import Format, Kind
+from relaxdp.tables.files import FileKind, TableFormat
 from relaxdp.tables.metadata import FileDescription
 from relaxdp.tables.release_output import Output
-from relaxdp.tables.released_files import ReleasedFile, open_all
+from relaxdp.tables.released_files import ReleasedFile, open_released_files
 
 
 @contextmanager
@@ -39,10 +39,10 @@ def sendable(file: Path, column: str | None = None) -> Iterator[tuple[Path, str,
 
 @on_error("Nothing was sent.")
 def _prepared(opened: ExitStack, file: Path, column: str | None) -> tuple[Path, str, Decimal]:
-    found = open_all([file])[0]
-    name = found.released_name(column)
+    found = open_released_files([file])[0]
+    name = found.find_released_column(column)
     level = found.description.columns[name].epsilon
-    if found.table.format is not Format.PARQUET or file.is_dir():
+    if found.table.format is not TableFormat.PARQUET or file.is_dir():
         raise DeliveryError("a release is delivered as one Parquet file, and {path!r} is none.", path=str(file))
     if set(found.table.schema.names) == {found.description.id_column, name}:
         return file, name, level
@@ -60,7 +60,7 @@ def _write(found: ReleasedFile, name: str, place: Path) -> None:
     wanted = [found.description.id_column, name]
     schema = pa.schema([found.table.schema.field(each) for each in wanted])
     description = FileDescription(wanted[0], {name: found.description.columns[name]})
-    output = Output(place, Kind(Format.PARQUET), schema, description)
+    output = Output(place, FileKind(TableFormat.PARQUET), schema, description)
     try:
         with closing(found.table.batches(wanted)) as batches:
             for batch in batches:

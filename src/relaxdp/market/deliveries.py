@@ -33,7 +33,7 @@ from relaxdp.market.listings import KeptFile, Listing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import CHUNK
-from relaxdp.tables.files import Format, Input
+from relaxdp.tables.files import TableFile, TableFormat
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.table_columns import get_id_type
 from relaxdp.tables.table_source import IdOrder, NotAscendingError
@@ -48,11 +48,11 @@ _SMALL_BATCH = 1 << 14
 def read_delivery(path: Path, column: str | None = None) -> Goods:
     """Read what a seller delivers: a released Parquet file. Of other columns than ids and reports nothing is kept."""
     try:
-        table = Input(path)
+        table = TableFile(path)
         file = table.description()
     except RelaxdpError:
         raise DeliveryError("the delivery is damaged, or no Parquet file.") from None
-    if table.format is not Format.PARQUET or file is None:
+    if table.format is not TableFormat.PARQUET or file is None:
         raise DeliveryError(
             "the delivery does not say what it holds: a release is delivered as the Parquet file that "
             "`relaxdp release` writes."
@@ -107,7 +107,7 @@ def _column(file: FileDescription, wanted: str | None) -> str:
     return names[0] if wanted is None else wanted
 
 
-def _read_delivered(path: Path, table: Input, id_column: str, column: str) -> tuple[Any, Any]:
+def _read_delivered(path: Path, table: TableFile, id_column: str, column: str) -> tuple[Any, Any]:
     """Return both columns of a file that a stranger made: a small one may unfold to more than there is memory.
 
     So long texts are refused while they are still entries of a dictionary, and what the file says of its own size is

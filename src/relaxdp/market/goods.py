@@ -23,8 +23,8 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bridged_columns import keyed_column
 from relaxdp.sampling.keyed_stream import CHUNK, PathName
 from relaxdp.sampling.keys import Key
-from relaxdp.tables.files import BATCH_ROWS, Input
-from relaxdp.tables.metadata import ColumnDescription, FileDescription, parquet_metadata, parquet_writer
+from relaxdp.tables.files import BATCH_ROWS, TableFile
+from relaxdp.tables.metadata import ColumnDescription, FileDescription, make_parquet_metadata, open_parquet_writer
 from relaxdp.tables.table_columns import plain
 from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import NOISE
@@ -64,12 +64,12 @@ def level_file(goods: Goods) -> bytes:
     name = goods.described.path.attribute
     schema = pa.schema([(goods.id_column, goods.ids.type), (name, goods.reports.type)])
     content = BytesIO()
-    with parquet_writer(content, schema, goods.id_column) as writer:
+    with open_parquet_writer(content, schema, goods.id_column) as writer:
         for start in range(0, len(goods.ids), BATCH_ROWS):
             columns = [column[start : start + BATCH_ROWS] for column in (goods.ids, goods.reports)]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-        file = FileDescription(goods.id_column, {name: goods.described.sold_at(goods.level)}, rows=len(goods.ids))
-        writer.add_key_value_metadata(parquet_metadata(schema, file))
+        file = FileDescription(goods.id_column, {name: goods.described.with_level(goods.level)}, rows=len(goods.ids))
+        writer.add_key_value_metadata(make_parquet_metadata(schema, file))
     return content.getvalue()
 
 
@@ -149,7 +149,7 @@ def _same_seeds(encoding: Mechanism, first: Any, new: Any) -> bool:
     return True
 
 
-def read_columns(table: Input, id_column: str, column: str) -> tuple[Any, Any]:
+def read_columns(table: TableFile, id_column: str, column: str) -> tuple[Any, Any]:
     """Return both columns, whole. What unfolds to more than the market takes is not read to its end."""
     if any(table.schema.names.count(name) != 1 for name in (id_column, column)):
         raise DeliveryError("the delivery speaks of other columns than it has.")

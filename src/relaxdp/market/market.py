@@ -214,7 +214,7 @@ class Market:
         if suggested is not None:
             terms["suggested"] = level_on(grid, as_epsilon(suggested), made).epsilon
         # Each sale puts its own level in the place of this one; every member has a key of their own.
-        template = ColumnDescription.of(made, made.level(1), path=PathId("", pools.ATTRIBUTE), id_type="text")
+        template = ColumnDescription.from_level(made, made.level(1), path=PathId("", pools.ATTRIBUTE), id_type="text")
         with self.writing() as connection:
             chosen = listings.create(connection, listing_id, kind="pool", title=title, described=template, **terms)
             named = replace(template, path=PathId(chosen, pools.ATTRIBUTE))

@@ -13,7 +13,7 @@ from relaxdp.market import wire
 from relaxdp.market.goods import read_file
 from relaxdp.market.purchases import Purchase
 from relaxdp.tables.files import BATCH_ROWS
-from relaxdp.tables.metadata import typed
+from relaxdp.tables.metadata import encode_json_value
 from relaxdp.tables.table_columns import plain
 
 MOST_READ = 5_000_000
@@ -41,6 +41,6 @@ def told_by(connection: Connection, purchase: Purchase) -> wire.Told:
     shown = found.largest(MOST_SHOWN)
     low, high = shown.interval()
     numbers = [np.atleast_1d(each).tolist() for each in (shown.value, low, high)]
-    rows = [wire.ToldRow(typed(label), *each) for label, *each in zip(shown.labels, *numbers, strict=True)]
+    rows = [wire.ToldRow(encode_json_value(label), *each) for label, *each in zip(shown.labels, *numbers, strict=True)]
     ends = None if found.is_share else (found.minimum, found.maximum)
     return wire.Told(objects=counts.n, values=len(found.labels), range=ends, rows=rows)

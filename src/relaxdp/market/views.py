@@ -17,7 +17,7 @@ from relaxdp.market.listings import KeptLevel, Listing
 from relaxdp.market.pools import Standing
 from relaxdp.market.purchases import Purchase
 from relaxdp.market.sales import Deal
-from relaxdp.tables.metadata import ColumnDescription, typed
+from relaxdp.tables.metadata import ColumnDescription, encode_json_value
 from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import Level
 
@@ -26,7 +26,7 @@ ENCODER = msgspec.json.Encoder()
 
 def encoding_view(described: ColumnDescription) -> wire.Encoding:
     """Return what everybody may know of an encoding."""
-    values = UNSET if described.values is None else [typed(value) for value in described.values]
+    values = UNSET if described.values is None else [encode_json_value(value) for value in described.values]
     ends = UNSET if described.range is None else described.range
     return wire.Encoding(described.encoding, dict(described.options), values, ends)
 

@@ -20,7 +20,7 @@ from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.report_arrays import check_padding, packed_matrix, unpack_bits
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
-from relaxdp.tables.files import Format, Input, get_sidecar, open_text
+from relaxdp.tables.files import TableFile, TableFormat, get_sidecar_path, open_text_file
 from relaxdp.tables.metadata import FileDescription
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
@@ -118,7 +118,7 @@ CLIENT, COHORT, REPORT = "client", "cohort", "report"
 
 def read_report_description(path: Path, shape: BloomShape) -> FileDescription:
     """Return the metadata of a file of reports, or reject a file of other parameters or without a level."""
-    table = Input(path)
+    table = TableFile(path)
     description = table.description()
     stated = None if description is None else description.columns.get(REPORT)
     expected = [COHORT, REPORT, *([] if description is None else [description.id_column])]
@@ -136,7 +136,7 @@ def read_report_description(path: Path, shape: BloomShape) -> FileDescription:
             hint="Pass a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote. Keep "
             "{sidecar!r} next to a CSV file.",
             path=str(path),
-            sidecar=get_sidecar(path).name,
+            sidecar=get_sidecar_path(path).name,
         )
     mechanism: Any = stated.mechanism()
     if mechanism.shape != shape:
@@ -162,7 +162,7 @@ def read_report_batches(
     path: Path, id_column: str, shape: BloomShape
 ) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.uint8]]]:
     """Yield the ids, cohorts and bits (bit 0 first) of a file of reports, batch by batch."""
-    table, first_row = Input(path), 0
+    table, first_row = TableFile(path), 0
     with _locate_ragged_csv_line(table), closing(table.batches((id_column, COHORT, REPORT))) as batches:
         for batch in batches:
             cohorts, ids = _read_cohorts(batch.column(COHORT), shape, first_row, path), batch.column(id_column)
@@ -179,13 +179,13 @@ def read_report_batches(
 
 
 @contextmanager
-def _locate_ragged_csv_line(table: Input) -> Iterator[None]:
+def _locate_ragged_csv_line(table: TableFile) -> Iterator[None]:
     """Replace an error of the CSV reader by one with the line that has more or fewer fields than the header."""
     try:
         yield
     except TableFileError:
-        if table.format is Format.CSV:
-            with open_text(table.path, table.kind) as text:
+        if table.format is TableFormat.CSV:
+            with open_text_file(table.path, table.kind) as text:
                 reader = csv.reader(text, delimiter=table.kind.separator)
                 for row in reader:
                     if row and len(row) != len(table.schema.names):

@@ -27,8 +27,16 @@ from relaxdp.mechanisms.report_arrays import Codes, code_dtype
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.tables.duckdb_queries import open_database
-from relaxdp.tables.files import BATCH_ROWS, Format
-from relaxdp.tables.released_files import Axis, ReleasedFile, axis_of, check_pair, check_rows, comparable_type, open_all
+from relaxdp.tables.files import BATCH_ROWS, TableFormat
+from relaxdp.tables.released_files import (
+    CountedColumn,
+    ReleasedFile,
+    get_comparable_type,
+    make_counted_column,
+    open_released_files,
+    require_crosstab_columns,
+    require_unchanged_rows,
+)
 from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import compute_retention
 
@@ -40,14 +48,14 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ColumnCounts:
     """The counts of one released column: one entry for every group, or a single one where no groups were asked for."""
 
-    axis: Axis
+    axis: CountedColumn
     groups: list[tuple[str | None, Counts]]
 
     @property
-    def objects(self) -> int:
+    def n(self) -> int:
         """How many objects were counted."""
         return sum(counts.n for _, counts in self.groups)
 
@@ -60,15 +68,15 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class PairTally:
+class CrosstabCounts:
     """The counts of two released columns of the same objects: a two-way table for every pair of levels."""
 
-    rows: Axis
-    columns: Axis
+    rows: CountedColumn
+    columns: CountedColumn
     tables: dict[tuple[str, str], Crosstab]
 
     @property
-    def objects(self) -> int:
+    def n(self) -> int:
         """How many objects have a report in both columns."""
         return sum(table.n for table in self.tables.values())
 
@@ -84,29 +92,29 @@ def count(
     by: str | None = None,
     told: Sequence[Path] = (),
     memory_limit: str = MEMORY_LIMIT,
-) -> Tally:
+) -> ColumnCounts:
     """Count a released column of one or many files, for each value of the kept column `by` if one is named.
 
     `told` are released files, one for each, that say what the files hold: a person vouches for the rows.
     """
-    return count_opened(_whole_files(paths, told), column=column, by=by, memory_limit=memory_limit)
+    return count_open_files(_whole_files(paths, told), column=column, by=by, memory_limit=memory_limit)
 
 
-def count_opened(
+def count_open_files(
     files: list[ReleasedFile], *, column: str | None = None, by: str | None = None, memory_limit: str = MEMORY_LIMIT
-) -> Tally:
+) -> ColumnCounts:
     """Count files that are open, or frames in their place."""
-    axis = axis_of(files, [file.released_name(column) for file in files])
+    axis = make_counted_column(files, [file.find_released_column(column) for file in files])
     if by is not None:
         for file in files:
-            file.check_kept(by)
+            file.require_passthrough_column(by)
     with database([file.path for file in files], memory_limit) as connection:
         check_ids(connection, files)
         if is_packed(axis):
-            return Tally(axis, count_packed(connection, files, axis, by))
+            return ColumnCounts(axis, count_packed(connection, files, axis, by))
         cells = Cells(connection, files, [axis], by)
     table = cells.table(len(cells.groups), len(axis.levels), len(axis.labels))
-    return Tally(axis, [(group, _counts(axis, part)) for group, part in zip(cells.groups, table, strict=True)])
+    return ColumnCounts(axis, [(group, _counts(axis, part)) for group, part in zip(cells.groups, table, strict=True)])
 
 
 def count_pairs(
@@ -116,16 +124,16 @@ def count_pairs(
     crosstab: str,
     told: Sequence[Path] = (),
     memory_limit: str = MEMORY_LIMIT,
-) -> PairTally:
+) -> CrosstabCounts:
     """Count the pairs of two released columns. They may stand in different files: the ids bring them together."""
-    return count_opened_pairs(_whole_files(paths, told), column=column, crosstab=crosstab, memory_limit=memory_limit)
+    return count_open_crosstab(_whole_files(paths, told), column=column, crosstab=crosstab, memory_limit=memory_limit)
 
 
-def count_opened_pairs(
+def count_open_crosstab(
     files: list[ReleasedFile], *, column: str | None = None, crosstab: str, memory_limit: str = MEMORY_LIMIT
-) -> PairTally:
+) -> CrosstabCounts:
     """Count the pairs of files that are open, or of frames in their place."""
-    names = [file.pair_names(column, crosstab) for file in files]
+    names = [file.find_crosstab_columns(column, crosstab) for file in files]
     for place, wanted in enumerate((column, crosstab)):
         if not any(pair[place] for pair in names):
             what = f"column {wanted!r}" if wanted else f"other column than {crosstab!r}"
@@ -134,12 +142,12 @@ def count_opened_pairs(
                 hint="Pass crosstab= with the name of another released column.",
                 what=what,
             )
-    rows, columns = (axis_of(files, [pair[place] for pair in names]) for place in (0, 1))
-    check_pair(rows, columns)
+    rows, columns = (make_counted_column(files, [pair[place] for pair in names]) for place in (0, 1))
+    require_crosstab_columns(rows, columns)
     with database([file.path for file in files], memory_limit) as connection:
         check_ids(connection, files)
         if is_packed(rows) or is_packed(columns):
-            return PairTally(rows, columns, count_packed_pairs(connection, files, rows, columns))
+            return CrosstabCounts(rows, columns, count_packed_pairs(connection, files, rows, columns))
         cells = Cells(connection, files, [rows, columns], None)
     table = cells.table(1, len(rows.levels), len(rows.labels), len(columns.levels), len(columns.labels))[0]
     tables = {}
@@ -156,17 +164,17 @@ def count_opened_pairs(
                     names=(rows.name, columns.name),
                     epsilons=(row_epsilon, column_epsilon),
                 )
-    return PairTally(rows, columns, tables)
+    return CrosstabCounts(rows, columns, tables)
 
 
 def _whole_files(paths: Sequence[Path], told: Sequence[Path]) -> list[ReleasedFile]:
     """Open files, or refuse those that have other rows than they were released with."""
-    files = open_all(paths, told)
-    check_rows([(repr(str(file.path)), file.counted()) for file in files])
+    files = open_released_files(paths, told)
+    require_unchanged_rows([(repr(str(file.path)), file.counted()) for file in files])
     return files
 
 
-def _counts(axis: Axis, levels: Integers) -> Counts:
+def _counts(axis: CountedColumn, levels: Integers) -> Counts:
     counts = Counts(axis.mechanism)
     for epsilon, level in zip(axis.levels.values(), levels, strict=True):
         if level.any():
@@ -183,7 +191,7 @@ class Cells:
     With two columns, only ids that have a report in both are counted.
     """
 
-    def __init__(self, connection: Any, files: list[ReleasedFile], axes: list[Axis], by: str | None) -> None:
+    def __init__(self, connection: Any, files: list[ReleasedFile], axes: list[CountedColumn], by: str | None) -> None:
         self._connection, self._files, self._axes, self._by = connection, files, axes, by
         self.groups: list[str | None] = [None]
         for number, axis in enumerate(axes):
@@ -357,7 +365,7 @@ class Cells:
             )
 
 
-def declare(connection: Any, number: int, axis: Axis) -> None:
+def declare(connection: Any, number: int, axis: CountedColumn) -> None:
     """Make the declared values of a column and their codes a view of this number."""
     connection.register(f"labels{number}", _label_table(axis))
     value = "CAST(value AS UUID)" if _kind(axis) == "uuid" else "value"
@@ -381,7 +389,7 @@ def check_ids(connection: Any, files: Sequence[ReleasedFile]) -> None:
         )
 
 
-def refuse_undeclared(axis: Axis, undeclared: int, total: int) -> None:
+def refuse_undeclared(axis: CountedColumn, undeclared: int, total: int) -> None:
     """Refuse reports that are no declared values."""
     if undeclared:
         verb = "reports are" if undeclared > 1 else "report is"
@@ -407,11 +415,11 @@ def _natural(name: str | None) -> tuple[int, float, str]:
         return (1, 0.0, name)
 
 
-def _kind(axis: Axis) -> str:
+def _kind(axis: CountedColumn) -> str:
     return str(next(get_value_kind(label) for label in axis.labels if label is not None))
 
 
-def _label_table(axis: Axis) -> Any:
+def _label_table(axis: CountedColumn) -> Any:
     """Return the declared values with their positions, in the type that reports are compared in."""
     kind, labels = _kind(axis), list(axis.labels)
     if kind == "integer":
@@ -438,23 +446,23 @@ _FROM_TEXT = {
 }
 
 
-def join_declared(axis: Axis, file: ReleasedFile, number: int, place: int, sql: str) -> str:
+def join_declared(axis: CountedColumn, file: ReleasedFile, number: int, place: int, sql: str) -> str:
     """Return SQL that joins a report with its declared value. A null is None where that is declared, else nothing."""
     value = f"declared{place}.value"
     if None not in axis.labels:
         return f"LEFT JOIN declared{place} ON {_report_sql(axis, file, number, sql)} = {value}"
-    if _kind(axis) == "number" and file.table.format is not Format.CSV:
+    if _kind(axis) == "number" and file.table.format is not TableFormat.CSV:
         sql = f"nullif({sql}, 'nan'::DOUBLE)"
     report = _report_sql(axis, file, number, sql)
     # A text that is no value is null after its conversion, but it is not a missing report.
     return f"LEFT JOIN declared{place} ON {report} IS NOT DISTINCT FROM {value} AND ({sql} IS NULL) = ({value} IS NULL)"
 
 
-def _report_sql(axis: Axis, file: ReleasedFile, number: int, sql: str) -> str:
+def _report_sql(axis: CountedColumn, file: ReleasedFile, number: int, sql: str) -> str:
     """Return SQL for a report as a value. A number is not its text, except where a file has nothing but text for it."""
     kind, name = _kind(axis), str(axis.names[number])
-    found = comparable_type(file.table.schema.field(name).type)
-    if file.table.format is Format.CSV:
+    found = get_comparable_type(file.table.schema.field(name).type)
+    if file.table.format is TableFormat.CSV:
         return _FROM_TEXT[kind].format(sql)
     if pa.types.is_null(found) and None in axis.labels:
         return "NULL"
@@ -477,7 +485,7 @@ def repeated_sql(level: str) -> str:
 def id_sql(file: ReleasedFile) -> str:
     """Return SQL for an id as the value that it is, in CSV too."""
     id_type = next(iter(file.description.columns.values())).id_type
-    if id_type in _FROM_TEXT and file.table.format is Format.CSV:
+    if id_type in _FROM_TEXT and file.table.format is TableFormat.CSV:
         return _FROM_TEXT[id_type].format("source.id")
     return "source.id"
 
@@ -500,13 +508,13 @@ def database(paths: Sequence[Path], memory_limit: str) -> AbstractContextManager
     )
 
 
-def is_packed(axis: Axis) -> bool:
+def is_packed(axis: CountedColumn) -> bool:
     """Tell whether reports of this column are bytes to be added up, and not values to be grouped."""
     return axis.mechanism.report_width is not None
 
 
 def count_packed(
-    connection: Any, files: list[ReleasedFile], axis: Axis, by: str | None
+    connection: Any, files: list[ReleasedFile], axis: CountedColumn, by: str | None
 ) -> list[tuple[str | None, Counts]]:
     """Return the counts of every group, each object at its highest level."""
     levels = list(axis.levels.values())
@@ -533,7 +541,7 @@ def count_packed(
 
 
 def count_packed_pairs(
-    connection: Any, files: list[ReleasedFile], rows: Axis, columns: Axis
+    connection: Any, files: list[ReleasedFile], rows: CountedColumn, columns: CountedColumn
 ) -> dict[tuple[str, str], Crosstab]:
     """Return a two-way table for every pair of levels, of the objects that have a report in both columns."""
     axes = (rows, columns)
@@ -562,7 +570,7 @@ def count_packed_pairs(
 
 
 def _pairs_by_level(
-    connection: Any, files: list[ReleasedFile], axes: tuple[Axis, Axis]
+    connection: Any, files: list[ReleasedFile], axes: tuple[CountedColumn, CountedColumn]
 ) -> Iterator[tuple[tuple[int, int], Any]]:
     """Return batch by batch the reports of both columns, by the pair of their levels, each object at its highest."""
     for number, axis in enumerate(axes):
@@ -580,7 +588,7 @@ def _pairs_by_level(
             )
 
 
-def _read_reports(axis: Axis, reports: Any) -> tuple[Codes, Words | None]:
+def _read_reports(axis: CountedColumn, reports: Any) -> tuple[Codes, Words | None]:
     """Return codes and seeds: of packed reports, or of values that are codes already."""
     mechanism = axis.mechanism
     if not is_packed(axis):
@@ -625,7 +633,9 @@ def _repeated() -> EstimationError:
     )
 
 
-def _rows(connection: Any, files: list[ReleasedFile], axes: Sequence[Axis], by: str | None = None) -> Iterator[Any]:
+def _rows(
+    connection: Any, files: list[ReleasedFile], axes: Sequence[CountedColumn], by: str | None = None
+) -> Iterator[Any]:
     """Return batches of the group, and of the level and the report of each column, for every object that has them all.
 
     The first level is -1 where an id does not stand once at each level. A report is packed bytes, or the code of its
@@ -675,9 +685,9 @@ def _rows(connection: Any, files: list[ReleasedFile], axes: Sequence[Axis], by: 
     yield from connection.sql(query).to_arrow_reader(BATCH_ROWS)
 
 
-def _report(axis: Axis, file: ReleasedFile, name: str, sql: str) -> str:
+def _report(axis: CountedColumn, file: ReleasedFile, name: str, sql: str) -> str:
     """Return SQL for a packed report. In text it is written in hexadecimal digits."""
-    if file.table.format is Format.CSV:
+    if file.table.format is TableFormat.CSV:
         return f"unhex({sql})"
     kind = file.table.schema.field(name).type
     width = axis.mechanism.report_width

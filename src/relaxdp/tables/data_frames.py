@@ -18,7 +18,7 @@ from relaxdp.lazy_imports import duckdb, pandas, polars
 from relaxdp.lazy_imports import narwhals as nw
 from relaxdp.sampling.canonical_encoding import get_value_kind, is_missing
 from relaxdp.tables.interrupts import is_interrupt
-from relaxdp.tables.metadata import FileDescription, description_in, said_by
+from relaxdp.tables.metadata import FileDescription, parse_description, read_frame_description
 from relaxdp.tables.table_columns import ColumnNames
 
 _HINT = "Pass a pandas, polars or pyarrow frame, a DuckDB relation, or an object with __arrow_c_stream__."
@@ -88,8 +88,8 @@ class Frame:
         if isinstance(own, FileDescription):
             return own
         if self._reader is not None:
-            return description_in(self._reader.schema.metadata or {})
-        return said_by(self.native)
+            return parse_description(self._reader.schema.metadata or {})
+        return read_frame_description(self.native)
 
     def get_type(self, name: str) -> Any:
         """Return the type of a column as Arrow has it, without executing what is lazy."""

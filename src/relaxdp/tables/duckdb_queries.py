@@ -17,7 +17,7 @@ from relaxdp.errors import QueryError, RelaxdpError, TableFileError
 from relaxdp.lazy_imports import duckdb
 from relaxdp.tables.atomic_files import temporary_folder
 from relaxdp.tables.data_frames import select_column, write_uuids
-from relaxdp.tables.files import BATCH_ROWS, Format, Input, get_kind, list_files
+from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, get_file_kind, list_table_files
 from relaxdp.tables.interrupts import interruptible, is_interrupt
 from relaxdp.tables.table_columns import get_storage, plain, plain_type, suggest_read_csv
 
@@ -63,7 +63,7 @@ def run_query(sql: str, path: Path) -> Iterator[Path]:
 def _create_view(connection: Any, path: Path) -> Exception | None:
     """Make the relation `input`, or return why DuckDB cannot: a query may read the path in another way."""
     try:
-        if get_kind(path).format is Format.PARQUET:
+        if get_file_kind(path).format is TableFormat.PARQUET:
             rows = "read_parquet(getvariable('input'), hive_partitioning = false)"
         else:
             rows = "read_csv(getvariable('input'), header = true)"
@@ -104,7 +104,7 @@ def _connect(path: Path, folder: Path) -> Iterator[Any]:
         "autoload_known_extensions": False,
         "python_enable_replacements": False,
     }
-    files = [str(file.absolute()) for file in list_files(path)]
+    files = [str(file.absolute()) for file in list_table_files(path)]
     listed = "[" + ", ".join(map(quote_text, files)) + "]"
     with duckdb.connect(":memory:", config=settings) as connection:
         # A bar would be drawn into what a program reads. A notebook without ipywidgets rejects the setting.
@@ -212,10 +212,12 @@ def open_database(
             problem.__context__ = None  # DuckDB's own error, which the caller's block is still handling
 
 
-def sorted_batches(table: Input, columns: Sequence[str], id_column: str, threads: int | None = None) -> Generator[Any]:
+def sorted_batches(
+    table: TableFile, columns: Sequence[str], id_column: str, threads: int | None = None
+) -> Generator[Any]:
     """Return the rows of some columns in id order, sorted by DuckDB."""
     wanted = list(dict.fromkeys(columns))
-    table.check_files(wanted)
+    table.require_same_columns(wanted)
     failed = TableFileError(
         "{table!r} could not be sorted by its ids.",
         hint="Check that the file is complete, and that the disk has room for another copy of it.",
@@ -239,17 +241,17 @@ def _read_next(reader: Any, failed: RelaxdpError) -> Any | None:
     raise failed
 
 
-def _relation(connection: Any, table: Input, columns: list[str]) -> str:
+def _relation(connection: Any, table: TableFile, columns: list[str]) -> str:
     """Return SQL for these columns under the names c0, c1, ...: DuckDB does not tell names by case.
 
     It also reads some characters of a path as a pattern, and folders like `diagnosis=flu` as a column.
     """
-    files = [str(file) for file in list_files(table.path)]
+    files = [str(file) for file in list_table_files(table.path)]
     folded = [name.casefold() for name in table.schema.names]
     kinds = [table.schema.field(name).type for name in columns]
     extended = any(isinstance(kind, pa.BaseExtensionType) for kind in kinds)
     readable = not extended and len(set(folded)) == len(folded) and not set("*?[{") & set("".join(files))
-    if table.format is Format.PARQUET and readable:
+    if table.format is TableFormat.PARQUET and readable:
         names = ", ".join(f"{_quote_name(name)} AS c{place}" for place, name in enumerate(columns))
         listed = ", ".join(map(quote_text, files))
         return f"(SELECT {names} FROM read_parquet([{listed}], hive_partitioning = false))"  # noqa: S608
@@ -274,7 +276,7 @@ def _restore_types(batch: Any, schema: Any) -> Any:
     return batch
 
 
-def _select(table: Input, columns: list[str]) -> Generator[Any]:
+def _select(table: TableFile, columns: list[str]) -> Generator[Any]:
     for batch in table.batches(columns):
         yield batch.select(columns)
 

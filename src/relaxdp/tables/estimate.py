@@ -12,11 +12,16 @@ from relaxdp.estimation.counts import Method, check_mechanism
 from relaxdp.estimation.result import Groups, Result, get_library
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.counting import PairTally, Tally, count_opened, count_opened_pairs, count_pairs
+from relaxdp.tables.counting import ColumnCounts, CrosstabCounts, count_open_crosstab, count_open_files, count_pairs
 from relaxdp.tables.counting import count as count_files
 from relaxdp.tables.data_frames import as_text, by_text
 from relaxdp.tables.files import fetch_file
-from relaxdp.tables.metadata import ColumnDescription, FileDescription, description_of, vouched
+from relaxdp.tables.metadata import (
+    ColumnDescription,
+    FileDescription,
+    require_description,
+    require_description_without_rows,
+)
 from relaxdp.tables.released_files import open_frames
 from relaxdp.tables.table_columns import check_name
 from relaxdp.theory.epsilon import Epsilon
@@ -152,7 +157,7 @@ def told(
                 "Several data frames need a description each.",
                 hint="Pass a list: description=[first_release, second_release].",
             )
-        return [None if each is None else vouched(each) for each in given]
+        return [None if each is None else require_description_without_rows(each) for each in given]
     if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
         raise MetadataError(
             "`mechanism` and `epsilon` describe one column of one data frame.",
@@ -160,7 +165,7 @@ def told(
         )
     check_mechanism(mechanism)
     level = mechanism.level(epsilon)
-    return [FileDescription("", {column: ColumnDescription.of(mechanism, level, path=PathId("", column))})]
+    return [FileDescription("", {column: ColumnDescription.from_level(mechanism, level, path=PathId("", column))})]
 
 
 def estimate_frames(
@@ -176,8 +181,8 @@ def estimate_frames(
     wanted = [name for name in (column, by, crosstab) if name is not None]
     files = open_frames(natives, said, wanted)
     if crosstab is not None:
-        return count_opened_pairs(files, column=column, crosstab=crosstab).estimate(method)
-    groups = count_opened(files, column=column, by=by).groups
+        return count_open_crosstab(files, column=column, crosstab=crosstab).estimate(method)
+    groups = count_open_files(files, column=column, by=by).groups
     found = {group: counts.estimate(method) for group, counts in groups}
     return Groups(by, found) if by is not None else found[None]
 
@@ -189,7 +194,7 @@ def count(
     by: str | None = None,
     crosstab: str | None = None,
     description: FileName | Sequence[FileName] | None = (),
-) -> Tally | PairTally:
+) -> ColumnCounts | CrosstabCounts:
     """Count released files, by group and level: everything is estimated from these counts.
 
     Counts of disjoint individuals may be merged, so that parts of a release can be counted where they are.
@@ -231,7 +236,7 @@ def description(source: Any) -> FileDescription:
     Raises:
         MetadataError: The data has no description.
     """
-    return description_of(_unwrap(source))
+    return require_description(_unwrap(source))
 
 
 def _unwrap(source: Any) -> Any:

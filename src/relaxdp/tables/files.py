@@ -26,7 +26,7 @@ import pyarrow.parquet as pa_parquet
 from relaxdp.errors import MetadataError, RelaxdpError, TableFileError
 from relaxdp.lazy_imports import LazyModule
 from relaxdp.tables.atomic_files import temporary_folder
-from relaxdp.tables.metadata import FileDescription, description_in
+from relaxdp.tables.metadata import FileDescription, parse_description
 from relaxdp.tables.table_columns import ColumnNames, suggest_read_csv
 
 BATCH_ROWS = 1 << 18
@@ -37,7 +37,7 @@ fs = LazyModule("pyarrow.fs")  # few tables are at an address
 # Names of files.
 
 
-class Format(StrEnum):
+class TableFormat(StrEnum):
     """The formats of tables. Parquet has a place for a description; that of a CSV file is in another file."""
 
     PARQUET = "parquet"
@@ -47,36 +47,36 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """The format of a file, what separates its fields, and how it is compressed."""
 
-    format: Format
+    format: TableFormat
     separator: str = ","
     compression: str | None = None
 
 
 _ENDINGS = {
-    ".parquet": Kind(Format.PARQUET),
-    ".pq": Kind(Format.PARQUET),
-    ".csv": Kind(Format.CSV),
-    ".tsv": Kind(Format.CSV, "\t"),
+    ".parquet": FileKind(TableFormat.PARQUET),
+    ".pq": FileKind(TableFormat.PARQUET),
+    ".csv": FileKind(TableFormat.CSV),
+    ".tsv": FileKind(TableFormat.CSV, "\t"),
 }
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 SIDECAR = ".relaxdp.json"
 
 
-def is_file(source: Any) -> bool:
+def is_path(source: Any) -> bool:
     """Tell whether a table is a file or an address, and not a data frame."""
     return isinstance(source, str | os.PathLike)
 
 
-def get_kind(path: Path) -> Kind:
+def get_file_kind(path: Path) -> FileKind:
     """Return the kind that a file's ending stands for. A folder is one of Parquet files."""
     if path.is_dir():
         return _ENDINGS[".parquet"]
     compression = _COMPRESSED.get(path.suffix.lower())
     kind = _ENDINGS.get((path if compression is None else Path(path.stem)).suffix.lower())
-    if kind is None or (compression is not None and kind.format is not Format.CSV):
+    if kind is None or (compression is not None and kind.format is not TableFormat.CSV):
         raise TableFileError(
             "{path!r} does not end in .parquet, .csv or .tsv.",
             hint="Name a Parquet, CSV or TSV file (.csv and .tsv also with .gz or .zst), or a folder of Parquet files.",
@@ -85,9 +85,9 @@ def get_kind(path: Path) -> Kind:
     return replace(kind, compression=compression)
 
 
-def get_format(path: Path) -> Format:
+def get_format(path: Path) -> TableFormat:
     """Return the format that a file's ending stands for."""
-    return get_kind(path).format
+    return get_file_kind(path).format
 
 
 def get_stem(path: Path) -> str:
@@ -95,7 +95,7 @@ def get_stem(path: Path) -> str:
     return Path(path.stem).stem if path.suffix.lower() in _COMPRESSED else path.stem
 
 
-def list_files(path: Path) -> list[Path]:
+def list_table_files(path: Path) -> list[Path]:
     """Return the files of a table: itself, or the Parquet files of a folder in the order of their names."""
     if not path.is_dir():
         return [path]
@@ -109,12 +109,12 @@ def list_files(path: Path) -> list[Path]:
     return files
 
 
-def get_sidecar(path: Path) -> Path:
+def get_sidecar_path(path: Path) -> Path:
     """Return the file that describes a CSV file."""
     return path.with_name(path.name + SIDECAR)
 
 
-def list_sidecars(path: Path) -> list[Path]:
+def list_sidecar_paths(path: Path) -> list[Path]:
     """Return files that may describe a CSV file, also if that was compressed or expanded since."""
     names = [path.name] if path.suffix.lower() not in _COMPRESSED else [path.name, path.stem]
     names += [] if len(names) > 1 else [path.name + ending for ending in _COMPRESSED]
@@ -124,42 +124,42 @@ def list_sidecars(path: Path) -> list[Path]:
 # Reading.
 
 
-def _stream(path: Path, kind: Kind) -> Any:
+def _open_stream(path: Path, kind: FileKind) -> Any:
     return pa.input_stream(str(path), compression=kind.compression)
 
 
 @contextmanager
-def open_text(path: Path, kind: Kind) -> Iterator[TextIO]:
+def open_text_file(path: Path, kind: FileKind) -> Iterator[TextIO]:
     """Open a text file, compressed or not, without its byte order mark."""
-    with _stream(path, kind) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+    with _open_stream(path, kind) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
         yield text
 
 
-def _header(path: Path, kind: Kind) -> list[str] | None:
-    with open_text(path, kind) as text:
+def _read_header(path: Path, kind: FileKind) -> list[str] | None:
+    with open_text_file(path, kind) as text:
         # Blank lines do not count, as in Arrow's reader.
         return next(filter(None, csv.reader(text, delimiter=kind.separator)), None)
 
 
-class Input:
+class TableFile:
     """A table in a file: its schema, its number of rows (where the format records it), and its batches."""
 
     def __init__(self, path: Path) -> None:
         """Open a table by its name; its ending decides how it is read."""
         self.path = path
-        with _without_content(path):  # a folder may not be readable
-            self.kind, self._files = get_kind(path), list_files(path)
+        with _hide_file_content(path):  # a folder may not be readable
+            self.kind, self._files = get_file_kind(path), list_table_files(path)
         self.format = self.kind.format
-        with _without_content(path):
-            self.schema = self._schema(self._files[0])
-            self.rows = self._count()
-        is_csv = self.format is Format.CSV
+        with _hide_file_content(path):
+            self.schema = self._read_schema(self._files[0])
+            self.rows = self._count_rows()
+        is_csv = self.format is TableFormat.CSV
         self.names = ColumnNames(self.schema.names, f"the first line of {str(path)!r}" if is_csv else None)
 
-    def _schema(self, file: Path) -> Any:
-        if self.format is Format.PARQUET:
+    def _read_schema(self, file: Path) -> Any:
+        if self.format is TableFormat.PARQUET:
             return pa_parquet.read_schema(file)
-        header = _header(file, self.kind)
+        header = _read_header(file, self.kind)
         if not header:
             raise TableFileError(
                 "{path!r} is empty.", hint="Name a file with a header and at least one row.", path=str(file)
@@ -167,12 +167,12 @@ class Input:
         # Every column is text: a type guessed from the first rows would make 17 of "017".
         return pa.schema([(name, pa.string()) for name in header])
 
-    def _count(self) -> int | None:
-        if self.format is Format.PARQUET:
+    def _count_rows(self) -> int | None:
+        if self.format is TableFormat.PARQUET:
             return sum(int(pa_parquet.read_metadata(file).num_rows) for file in self._files)
         return None
 
-    def counted(self) -> int:
+    def count_rows(self) -> int:
         """Return how many rows there are, by reading the table where its format does not record it."""
         if self.rows is None:
             with contextlib.closing(self.batches(self.schema.names[:1])) as batches:
@@ -184,7 +184,7 @@ class Input:
         wanted = list(dict.fromkeys(columns))
         ragged = None
         try:
-            with _without_content(self.path):
+            with _hide_file_content(self.path):
                 for file in self._files:
                     yield from self._file_batches(file, wanted)
         except TableFileError:
@@ -201,10 +201,10 @@ class Input:
             )
 
     def _file_batches(self, file: Path, columns: list[str]) -> Iterator[Any]:
-        if self.format is Format.PARQUET:
+        if self.format is TableFormat.PARQUET:
             # Without pre-buffering, which would hold the whole file: memory must not grow with the table.
             with pa_parquet.ParquetFile(file, pre_buffer=False) as parquet:
-                self._check_types(file, parquet.schema_arrow, columns)
+                self._require_same_types(file, parquet.schema_arrow, columns)
                 yield from parquet.iter_batches(BATCH_ROWS, columns=columns)
         else:
             types = {name: pa.string() for name in self.schema.names}
@@ -215,7 +215,7 @@ class Input:
             )  # fmt: skip
             parsing = pa_csv.ParseOptions(delimiter=self.kind.separator, newlines_in_values=True)
             with (
-                _stream(file, self.kind) as stream,
+                _open_stream(file, self.kind) as stream,
                 pa_csv.open_csv(stream, parse_options=parsing, convert_options=options) as reader,
             ):
                 yield from reader
@@ -225,23 +225,23 @@ class Input:
 
         Rows are counted without the header and without empty lines; None if every row fits.
         """
-        if self.format is not Format.CSV:
+        if self.format is not TableFormat.CSV:
             return None
         try:
-            with open_text(self._files[0], self.kind) as text:
+            with open_text_file(self._files[0], self.kind) as text:
                 rows = (row for row in csv.reader(text, delimiter=self.kind.separator) if row)
                 fields = len(next(rows, []))
                 return next(((number, fields) for number, row in enumerate(rows, 1) if len(row) != fields), None)
         except (OSError, UnicodeDecodeError, csv.Error):
             return None
 
-    def check_files(self, columns: Sequence[str]) -> None:
+    def require_same_columns(self, columns: Sequence[str]) -> None:
         """Reject a folder whose files do not have these columns with the same types."""
-        with _without_content(self.path):
+        with _hide_file_content(self.path):
             for file in self._files if len(self._files) > 1 else ():
-                self._check_types(file, pa_parquet.read_schema(file), columns)
+                self._require_same_types(file, pa_parquet.read_schema(file), columns)
 
-    def _check_types(self, file: Path, schema: Any, columns: Sequence[str]) -> None:
+    def _require_same_types(self, file: Path, schema: Any, columns: Sequence[str]) -> None:
         for name in columns:
             if name not in schema.names or schema.field(name).type != self.schema.field(name).type:
                 raise TableFileError(
@@ -258,14 +258,14 @@ class Input:
 def read_description(path: Path) -> FileDescription | None:
     """Return the description of a released file, None where it is not one. Its rows are not read."""
     problem = None
-    with _without_content(path):
+    with _hide_file_content(path):
         path.stat()
-        if get_format(path) is not Format.CSV:
+        if get_format(path) is not TableFormat.CSV:
             # pandas, polars and Spark put it into places of their own; and a folder may hold reports in one file only.
-            each = (description_in(_read_metadata(file)) for file in list_files(path))
+            each = (parse_description(_read_metadata(file)) for file in list_table_files(path))
             return next((found for found in each if found is not None), None)
         try:
-            sidecar = next((beside for beside in list_sidecars(path) if beside.exists()), None)
+            sidecar = next((beside for beside in list_sidecar_paths(path) if beside.exists()), None)
             return None if sidecar is None else FileDescription.loads(sidecar.read_text("utf-8"))
         except (OSError, UnicodeDecodeError):
             problem = MetadataError(
@@ -281,9 +281,9 @@ def _read_metadata(file: Path) -> dict[bytes, bytes]:
     return dict(metadata.metadata or {}) | dict(metadata.schema.to_arrow_schema().metadata or {})
 
 
-def released(path: Path) -> tuple[Input, FileDescription]:
+def open_released_file(path: Path) -> tuple[TableFile, FileDescription]:
     """Open a released file; a file that does not describe itself is rejected."""
-    table = Input(path)
+    table = TableFile(path)
     description = table.description()
     if description is None:
         raise MetadataError(
@@ -294,7 +294,7 @@ def released(path: Path) -> tuple[Input, FileDescription]:
     return table, description
 
 
-class _without_content:  # noqa: N801 (used as a statement)
+class _hide_file_content:  # noqa: N801 (used as a statement)
     """Replace an error about a file by one that shows nothing of the content."""
 
     def __init__(self, path: Path) -> None:
@@ -347,7 +347,7 @@ def _replace_error(problem: BaseException, path: str) -> TableFileError | None:
 # Addresses.
 
 
-def is_address(source: object) -> bool:
+def is_cloud_address(source: object) -> bool:
     """Tell whether this is the address of a table in a file system such as S3."""
     return isinstance(source, str) and "://" in source
 
@@ -365,13 +365,13 @@ def get_address_name(source: str) -> str:
 @contextmanager
 def fetch_file(source: Any) -> Iterator[Path]:
     """Give the path of a table: its own, or that of a private copy of what is at an address."""
-    if not is_address(source):
+    if not is_cloud_address(source):
         yield Path(source)
         return
     with temporary_folder() as folder:
         place = folder / (get_address_name(source) or "table")
-        is_csv = get_format(place) is Format.CSV
-        if not _fetch(source, place):
+        is_csv = get_format(place) is TableFormat.CSV
+        if not _copy_from_address(source, place):
             raise TableFileError(
                 "{name!r} cannot be read from its {scheme} address.",
                 hint="Addresses of s3, gs, abfss, hdfs and file are read. Check that the file exists, and that your "
@@ -382,7 +382,7 @@ def fetch_file(source: Any) -> Iterator[Path]:
         if is_csv:
             address, mark, query = source.partition("?")
             beside = f"{address}{SIDECAR}{mark}{query}"
-            if not _fetch(beside, get_sidecar(place)) and not _is_absent(beside):
+            if not _copy_from_address(beside, get_sidecar_path(place)) and not _is_absent_at_address(beside):
                 raise TableFileError(
                     "It cannot be seen whether {name!r} has a description next to it, as released files have.",
                     hint="Allow listing the folder, or copy the file to this machine.",
@@ -391,7 +391,7 @@ def fetch_file(source: Any) -> Iterator[Path]:
         yield place
 
 
-def _fetch(source: str, place: Path) -> bool:
+def _copy_from_address(source: str, place: Path) -> bool:
     """Copy a file; False where that fails: messages of file systems quote addresses, and secrets in them."""
     with suppress(OSError, ValueError, pa.ArrowException):
         system, path = fs.FileSystem.from_uri(source)
@@ -401,7 +401,7 @@ def _fetch(source: str, place: Path) -> bool:
     return False  # a partial copy is in a folder that is removed
 
 
-def _is_absent(source: str) -> bool:
+def _is_absent_at_address(source: str) -> bool:
     """Tell whether a file surely does not exist: one that may not be read does."""
     with suppress(OSError, ValueError, pa.ArrowException):
         system, path = fs.FileSystem.from_uri(source)

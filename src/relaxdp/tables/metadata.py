@@ -58,7 +58,7 @@ class ColumnDescription:
     """Where a level was sold in a market: the exact retention of a symbol. It is that of the threshold."""
 
     @classmethod
-    def of(
+    def from_level(
         cls,
         mechanism: Mechanism,
         level: Level,
@@ -79,7 +79,7 @@ class ColumnDescription:
             **mechanism.declared,
         )
 
-    def sold_at(self, level: Level) -> ColumnDescription:
+    def with_level(self, level: Level) -> ColumnDescription:
         """Return what is said of the same column at a level that a market sells."""
         return replace(self, epsilon=level.epsilon, threshold=level.threshold, retention=level.retention)
 
@@ -104,7 +104,7 @@ class ColumnDescription:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: values of every kind are written so that they come back as what they were."""
-        values = None if self.values is None else [typed(value) for value in self.values]
+        values = None if self.values is None else [encode_json_value(value) for value in self.values]
         content: dict[str, Any] = {
             "version": VERSION,
             "release": self.path.release,
@@ -147,11 +147,11 @@ class ColumnDescription:
                     threshold=int(content["threshold"]),
                     id_type=content["id_type"],
                     key_fingerprint=content["key_fingerprint"],
-                    values=None if values is None else tuple(untyped(value) for value in values),
+                    values=None if values is None else tuple(decode_json_value(value) for value in values),
                     range=None if ends is None else (float(ends[0]), float(ends[1])),
-                    clip=_clip(content),
+                    clip=_parse_clip(content),
                     options=dict(content.get("options", {})),
-                    retention=_retention(content),
+                    retention=_parse_retention(content),
                 )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
             pass
@@ -200,7 +200,7 @@ class FileDescription:
         """Read it back."""
         try:
             content = json.loads(text)
-            id_column, columns, rows = content["id"], content["columns"].items(), _rows(content)
+            id_column, columns, rows = content["id"], content["columns"].items(), _parse_rows(content)
             head = None if content.get("vault") is None else ChainHead(**content["vault"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise MetadataError(
@@ -210,7 +210,7 @@ class FileDescription:
             id_column, {name: ColumnDescription.from_json(column) for name, column in columns}, rows=rows, head=head
         )
 
-    def is_said_by(self, text: str | bytes) -> bool:
+    def equals_json(self, text: str | bytes) -> bool:
         """Tell whether a text says the same, whatever rows either of them speaks of."""
         with contextlib.suppress(ValueError, TypeError, RecursionError):
             no_matter = {"rows": None, "vault": None}
@@ -218,7 +218,7 @@ class FileDescription:
         return False
 
 
-def check_given(given: FileDescription, own: FileDescription | None, name: str) -> FileDescription:
+def require_same_description(given: FileDescription, own: FileDescription | None, name: str) -> FileDescription:
     """Return a description that the caller gives, or reject one that contradicts the table's own.
 
     It may vouch for the rows of a table that describes itself. At another level, or with other values, every estimate
@@ -253,7 +253,7 @@ def check_given(given: FileDescription, own: FileDescription | None, name: str) 
     return given
 
 
-def _rows(content: Mapping[str, Any]) -> int | None:
+def _parse_rows(content: Mapping[str, Any]) -> int | None:
     """Return the stated number of rows, where there is one."""
     stated = content.get("rows")
     if stated is None:
@@ -263,7 +263,7 @@ def _rows(content: Mapping[str, Any]) -> int | None:
     return stated
 
 
-def _clip(content: Mapping[str, Any]) -> bool:
+def _parse_clip(content: Mapping[str, Any]) -> bool:
     """Return whether numbers were clipped. A description with a function of numbers cannot be read."""
     stated = content.get("clip", False)
     if type(stated) is not bool or "function" in content:
@@ -271,7 +271,7 @@ def _clip(content: Mapping[str, Any]) -> bool:
     return stated
 
 
-def _retention(content: Mapping[str, Any]) -> Fraction | None:
+def _parse_retention(content: Mapping[str, Any]) -> Fraction | None:
     """Return the stated retention, which has one spelling: whatever else stands there is not computed with."""
     stated = content.get("retention")
     if stated is None:
@@ -282,16 +282,16 @@ def _retention(content: Mapping[str, Any]) -> Fraction | None:
     return exact
 
 
-def description_in(metadata: Mapping[bytes, bytes]) -> FileDescription | None:
+def parse_description(metadata: Mapping[bytes, bytes]) -> FileDescription | None:
     """Return the description in the metadata of a schema or a file, wherever relaxdp, pandas or Spark put it."""
     text: Any = metadata.get(METADATA_KEY)
     if text is None and SPARK_KEY in metadata:
-        return described_by_spark(metadata[SPARK_KEY])
-    text = described_by_pandas(metadata) if text is None else text
+        return parse_spark_schema(metadata[SPARK_KEY])
+    text = find_pandas_description(metadata) if text is None else text
     return None if text is None else FileDescription.loads(text)
 
 
-def described_by_pandas(metadata: Mapping[bytes, bytes]) -> str | None:
+def find_pandas_description(metadata: Mapping[bytes, bytes]) -> str | None:
     """Return the text that pandas put among the attributes of a frame, in a schema or in a file; else None."""
     try:
         found = json.loads(metadata.get(b"pandas", b"{}")).get("attributes") or {}
@@ -302,7 +302,7 @@ def described_by_pandas(metadata: Mapping[bytes, bytes]) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def described_by_spark(schema: str | bytes) -> FileDescription | None:
+def parse_spark_schema(schema: str | bytes) -> FileDescription | None:
     """Return the description out of a Spark schema as JSON, where every released column carries its own; else None."""
     try:
         fields = json.loads(schema)["fields"]
@@ -310,10 +310,10 @@ def described_by_spark(schema: str | bytes) -> FileDescription | None:
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     parts = {name: FileDescription.loads(text) for name, text in texts.items() if text is not None}
-    return described_columns(parts) if parts else None
+    return merge_column_descriptions(parts) if parts else None
 
 
-def described_columns(parts: Mapping[str, FileDescription]) -> FileDescription:
+def merge_column_descriptions(parts: Mapping[str, FileDescription]) -> FileDescription:
     """Return one description from those of single columns, each under the name that its column has now.
 
     Spark's metadata goes along when a column gets another name: two levels of one column may stand side by side.
@@ -323,7 +323,7 @@ def described_columns(parts: Mapping[str, FileDescription]) -> FileDescription:
     return FileDescription(first.id_column, columns, rows=first.rows)
 
 
-def typed(value: Any) -> Any:
+def encode_json_value(value: Any) -> Any:
     """Return text, small whole numbers and None as they are, and everything else with its kind."""
     kind = get_value_kind(value)
     if value is None or kind == "text" or (kind == "integer" and abs(value) < 2**53):
@@ -331,7 +331,7 @@ def typed(value: Any) -> Any:
     return {str(kind): value.hex() if kind in ("bytes", "number") else str(value)}
 
 
-def untyped(entry: Any) -> Any:
+def decode_json_value(entry: Any) -> Any:
     """Return the value that `typed` wrote."""
     if not isinstance(entry, dict):
         return entry
@@ -340,8 +340,8 @@ def untyped(entry: Any) -> Any:
     return readers[kind](text)
 
 
-def parquet_writer(file: IO[bytes], schema: Any, id_column: str) -> Any:
-    """Return a writer of a released table as Parquet; before it is closed, it is given `parquet_metadata`.
+def open_parquet_writer(file: IO[bytes], schema: Any, id_column: str) -> Any:
+    """Return a writer of a released table as Parquet; before it is closed, it is given `make_parquet_metadata`.
 
     No id occurs twice, so a dictionary of ids is nothing but work. Whole numbers that ascend are written as the small
     steps between them: a sixth of the size, read in half the time.
@@ -352,7 +352,7 @@ def parquet_writer(file: IO[bytes], schema: Any, id_column: str) -> Any:
     return pa_parquet.ParquetWriter(file, schema, compression="zstd", compression_level=1, store_schema=True, **options)
 
 
-def parquet_metadata(schema: Any, description: FileDescription) -> dict[str, bytes]:
+def make_parquet_metadata(schema: Any, description: FileDescription) -> dict[str, bytes]:
     """Return what a Parquet writer is given before it is closed.
 
     The description stands twice in a file: by itself, and in the schema that Arrow keeps there for its own readers.
@@ -376,7 +376,7 @@ def parquet_metadata(schema: Any, description: FileDescription) -> dict[str, byt
 _RELEASED: dict[int, tuple[weakref.ref[Any], FileDescription]] = {}
 
 
-def describe(frame: Any, said: FileDescription) -> Any:
+def attach_description(frame: Any, said: FileDescription) -> Any:
     """Return the frame with its description; what else stood in that place is gone."""
     if isinstance(frame, pa.Table):
         return frame.replace_schema_metadata({METADATA_KEY: said.dumps()})
@@ -389,10 +389,10 @@ def describe(frame: Any, said: FileDescription) -> Any:
     return frame
 
 
-def said_by(frame: Any) -> FileDescription | None:
+def read_frame_description(frame: Any) -> FileDescription | None:
     """Return what a frame says about itself, None for one that relaxdp did not release, or that was changed since."""
     if isinstance(frame, pa.Table):
-        return description_in(frame.schema.metadata or {})
+        return parse_description(frame.schema.metadata or {})
     attributes = getattr(frame, "attrs", None)
     if isinstance(attributes, dict):
         return FileDescription.loads(attributes[_TEXT_KEY]) if isinstance(attributes.get(_TEXT_KEY), str) else None
@@ -404,15 +404,15 @@ def said_by(frame: Any) -> FileDescription | None:
     return said if reference is not None and reference() is frame else None
 
 
-def description_of(source: Any) -> FileDescription:
+def require_description(source: Any) -> FileDescription:
     """Return what a released frame or file says about itself, or refuse one that says nothing."""
     if isinstance(source, FileDescription):
         return source
     if isinstance(source, str | os.PathLike):
-        from relaxdp.tables.files import released  # noqa: PLC0415
+        from relaxdp.tables.files import open_released_file  # noqa: PLC0415
 
-        return released(Path(source))[1]
-    said = said_by(source)
+        return open_released_file(Path(source))[1]
+    said = read_frame_description(source)
     if said is None:
         raise MetadataError(
             "The data frame has no description of its reports: relaxdp did not release it, it was changed, or its "
@@ -423,6 +423,6 @@ def description_of(source: Any) -> FileDescription:
     return said
 
 
-def vouched(source: Any) -> FileDescription:
+def require_description_without_rows(source: Any) -> FileDescription:
     """Return a description that a person gives: whatever rows are there, they were chosen without a look at reports."""
-    return replace(description_of(source), rows=None)
+    return replace(require_description(source), rows=None)

@@ -17,8 +17,8 @@ import pyarrow.ipc as pa_ipc
 from relaxdp.errors import RelaxdpError, TableFileError
 from relaxdp.mechanisms.report_arrays import bit_strings, packed_matrix
 from relaxdp.tables.atomic_files import aside, put_in_place
-from relaxdp.tables.files import Format, Kind, get_kind, get_sidecar
-from relaxdp.tables.metadata import METADATA_KEY, FileDescription, parquet_metadata, parquet_writer
+from relaxdp.tables.files import FileKind, TableFormat, get_file_kind, get_sidecar_path
+from relaxdp.tables.metadata import METADATA_KEY, FileDescription, make_parquet_metadata, open_parquet_writer
 
 
 class Output:
@@ -27,9 +27,9 @@ class Output:
     It says how many rows it holds, except where the description does: then it is a part of a table that has so many.
     """
 
-    def __init__(self, place: Path, kind: Kind, schema: Any, description: FileDescription) -> None:
+    def __init__(self, place: Path, kind: FileKind, schema: Any, description: FileDescription) -> None:
         self._description, self._rows, self._is_closed = description, 0, False
-        self._is_text = kind.format is Format.CSV
+        self._is_text = kind.format is TableFormat.CSV
         self.schema = schema.with_metadata(None)
         self._file = place.open("w+b")
         try:
@@ -38,9 +38,9 @@ class Output:
             self._file.close()
             raise
 
-    def _start(self, kind: Kind, description: FileDescription) -> None:
+    def _start(self, kind: FileKind, description: FileDescription) -> None:
         if not self._is_text:
-            self._writer: Any = parquet_writer(self._file, self.schema, description.id_column)
+            self._writer: Any = open_parquet_writer(self._file, self.schema, description.id_column)
             return
         # Packed reports alone: an id must be read back as the id that it is.
         self._packed = {
@@ -83,7 +83,7 @@ class Output:
     def close(self) -> None:
         """Write what is left, and what the file says about itself. The caller makes the file durable."""
         if not self._is_text:
-            self._writer.add_key_value_metadata(parquet_metadata(self.schema, self._described))
+            self._writer.add_key_value_metadata(make_parquet_metadata(self.schema, self._described))
         self._writer.close()
         if self._is_text:
             self._text.close()
@@ -201,7 +201,7 @@ class FileSink:
                 example=str(target / "out.parquet"),
             )  # fmt: skip
         try:
-            self._kind = get_kind(target)
+            self._kind = get_file_kind(target)
         except TableFileError:
             raise TableFileError(
                 "The output {path!r} must end in .parquet, .csv or .tsv. Text may also end in .gz or .zst.",
@@ -218,10 +218,10 @@ class FileSink:
     def open(self, schema: Any, description: FileDescription) -> Iterator[None]:
         """Hold a place next to the target, in which rows are written until they are published."""
         self._description, self._rows = description, 0
-        sidecar = get_sidecar(self.target)
+        sidecar = get_sidecar_path(self.target)
         # A release that was killed may have come so far as to its description: the same release finishes it.
-        is_ours = sidecar.is_file() and description.is_said_by(sidecar.read_bytes())
-        if self._kind.format is Format.CSV and not is_ours:
+        is_ours = sidecar.is_file() and description.equals_json(sidecar.read_bytes())
+        if self._kind.format is TableFormat.CSV and not is_ours:
             _reject_existing(sidecar)
         with aside(self.target) as self._place, self._errors():
             self._output = Output(self._place, self._kind, schema, description)
@@ -245,10 +245,10 @@ class FileSink:
     def publish(self) -> None:
         """Give the file its name. The description of a text file comes first: none is ever without one."""
         with self._errors():
-            if self._kind.format is not Format.CSV:
+            if self._kind.format is not TableFormat.CSV:
                 put_in_place(self._place, self.target)
                 return
-            sidecar = get_sidecar(self.target)
+            sidecar = get_sidecar_path(self.target)
             sidecar.unlink(missing_ok=True)
             with aside(sidecar) as place:
                 with place.open("w", encoding="utf-8") as file:

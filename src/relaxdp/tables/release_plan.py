@@ -128,7 +128,7 @@ class Plan:
         """The description of the output."""
         head = ChainHead(self.vault.id, self.account.number, self.account.digest)
         described = {
-            each.fields()[-1].name: ColumnDescription.of(
+            each.fields()[-1].name: ColumnDescription.from_level(
                 each.mechanism,
                 each.level,
                 path=each.path,
@@ -348,7 +348,7 @@ def _is_declared_alike(declared: Any, mechanism: Mechanism) -> bool:
 
 
 def _describe_mechanism(column: PlannedColumn) -> dict[str, Any]:
-    return ColumnDescription.of(column.mechanism, column.level, path=column.path).to_json()
+    return ColumnDescription.from_level(column.mechanism, column.level, path=column.path).to_json()
 
 
 def _with_costs(plan: Plan) -> Plan:

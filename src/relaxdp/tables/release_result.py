@@ -17,7 +17,7 @@ from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import add_amounts, subtract_amounts
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.data_frames import convert_table, make_template
-from relaxdp.tables.metadata import FileDescription, describe
+from relaxdp.tables.metadata import FileDescription, attach_description
 from relaxdp.tables.release_plan import compute_margin, get_mechanism_name
 from relaxdp.tables.transaction import Outcome
 from relaxdp.theory.epsilon import format_epsilon
@@ -170,14 +170,14 @@ class Release:
             raise ArgumentError("A dry run releases nothing.", hint="Leave out dry_run=True.")
         if self.library == "spark":
             return self.table
-        return describe(convert_table(self._arrow(), self.library, self.template), self.description)
+        return attach_description(convert_table(self._arrow(), self.library, self.template), self.description)
 
     def _arrow(self) -> Any:
         if self.table is not None:
             return self.table
-        from relaxdp.tables.files import Input  # noqa: PLC0415
+        from relaxdp.tables.files import TableFile  # noqa: PLC0415
 
-        table = Input(Path(str(self.output)))
+        table = TableFile(Path(str(self.output)))
         return pa.Table.from_batches(table.batches(table.schema.names), table.schema)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

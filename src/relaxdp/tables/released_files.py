@@ -17,15 +17,21 @@ import pyarrow.compute as pc
 from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.data_frames import Frame
-from relaxdp.tables.files import BATCH_ROWS, Format, Input, list_files, released
-from relaxdp.tables.metadata import ColumnDescription, FileDescription, check_given, description_of, said_by
+from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, list_table_files, open_released_file
+from relaxdp.tables.metadata import (
+    ColumnDescription,
+    FileDescription,
+    read_frame_description,
+    require_description,
+    require_same_description,
+)
 from relaxdp.tables.table_columns import ColumnNames, get_id_type, nearest
 from relaxdp.theory.epsilon import format_epsilon
 
 Parts = Sequence[tuple[FileDescription, int]]
 
 
-def check_rows(tables: Sequence[tuple[str, Parts]]) -> None:
+def require_unchanged_rows(tables: Sequence[tuple[str, Parts]]) -> None:
     """Refuse tables that lost or gained rows; each has a name, and for its parts what they say and have.
 
     Every part has the rows that it says, or is a part of a table that has them and whose other parts are here too.
@@ -37,10 +43,10 @@ def check_rows(tables: Sequence[tuple[str, Parts]]) -> None:
     for name, parts in tables:
         known = [(each, rows) for each, rows in parts if each.rows is not None]
         if any(each.rows not in (rows, together[each.dumps()]) for each, rows in known):
-            raise rows_changed(name, _said(known), sum(rows for _, rows in known))
+            raise make_changed_rows_error(name, _said(known), sum(rows for _, rows in known))
 
 
-def rows_changed(name: str, said: int, rows: int) -> MetadataError:
+def make_changed_rows_error(name: str, said: int, rows: int) -> MetadataError:
     """Return the refusal of a table that had other rows."""
     return MetadataError(
         "{name} had {released_rows:,} rows when it was released, and has {rows:,} now. Which rows stay must "
@@ -79,7 +85,7 @@ class Described(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class CountedColumn:
     """One released column: what its description says, the levels it stands at, and its name in every file."""
 
     description: ColumnDescription
@@ -105,19 +111,19 @@ class ReleasedFile:
     """One released file and what it says about itself."""
 
     path: Path
-    table: Input
+    table: TableFile
     description: FileDescription
     parts: list[Path] = field(default_factory=list)
-    said: list[tuple[FileDescription, Input]] = field(default_factory=list)
+    said: list[tuple[FileDescription, TableFile]] = field(default_factory=list)
     """What each part says about itself."""
     is_told: bool = False
     """Whether a person said what it holds, so that nobody knows what became of its rows."""
 
     def counted(self) -> list[tuple[FileDescription, int]]:
         """Return what each part says about itself, and how many rows it has. Where it says none, none are counted."""
-        return [(each, table.counted()) for each, table in self.said if each.rows is not None]
+        return [(each, table.count_rows()) for each, table in self.said if each.rows is not None]
 
-    def released_name(self, wanted: str | None) -> str:
+    def find_released_column(self, wanted: str | None) -> str:
         """Return the name of the released column that is meant."""
         names = list(self.description.columns)
         if wanted is None and len(names) == 1:
@@ -135,19 +141,19 @@ class ReleasedFile:
             raise self._no_released(wanted, names)
         return found
 
-    def pair_names(self, wanted: str | None, crosstab: str) -> tuple[str | None, str | None]:
+    def find_crosstab_columns(self, wanted: str | None, crosstab: str) -> tuple[str | None, str | None]:
         """Return the names of both columns, None for one that stands in another file."""
         names = list(self.description.columns)
         second = self.description.find_column(crosstab)
         others = [name for name in names if name != second]
         first = None if wanted is None else self.description.find_column(wanted)
         if wanted is None and others:
-            first = others[0] if len(others) == 1 else self.released_name(None)
+            first = others[0] if len(others) == 1 else self.find_released_column(None)
         if first is None and second is None:
             raise self._no_released(crosstab if wanted is None else wanted, names)
         return first, second
 
-    def check_kept(self, name: str) -> None:
+    def require_passthrough_column(self, name: str) -> None:
         """Refuse what cannot make groups: a column that is not there, a released one, the ids."""
         if name in self.description.columns:
             raise ColumnError(
@@ -188,19 +194,19 @@ class ReleasedFile:
         folded = [name.casefold() for name in self.table.schema.names]
         # DuckDB does not tell names by case, and takes these letters of a path for a pattern.
         plain = len(set(folded)) == len(folded) and not set("*?[{") & set("".join(map(str, self.parts)))
-        if self.table.format is Format.PARQUET and plain:
+        if self.table.format is TableFormat.PARQUET and plain:
             listed = ", ".join(f"{identifier(name)} AS {alias}" for alias, name in columns.items())
             files = ", ".join("'" + str(part.absolute()).replace("'", "''") + "'" for part in self.parts)
             return f"(SELECT {listed} FROM read_parquet([{files}], hive_partitioning = false))"  # noqa: S608
         schema = pa.schema(
-            [(alias, comparable_type(self.table.schema.field(name).type)) for alias, name in columns.items()]
+            [(alias, get_comparable_type(self.table.schema.field(name).type)) for alias, name in columns.items()]
         )
         batches = _renamed(self.table.batches(list(columns.values())), columns, schema)
         connection.register(view, pa.RecordBatchReader.from_batches(schema, batches))
         return view
 
 
-def open_all(paths: Sequence[Path], told: Sequence[Path] = ()) -> list[ReleasedFile]:
+def open_released_files(paths: Sequence[Path], told: Sequence[Path] = ()) -> list[ReleasedFile]:
     """Open files that are to be counted together; `told` are files that say what they hold instead of themselves."""
     if told and len(told) != len(paths):
         raise MetadataError(
@@ -224,12 +230,12 @@ def _open(path: Path, told: Path | None) -> ReleasedFile:
     """Open a released file and check that it is what its description, or that of `told`, says."""
     is_read = True
     try:
-        table, description = released(path) if told is None else _described_as(path, told)
-        file = ReleasedFile(path, table, description, list_files(path), is_told=told is not None)
+        table, description = open_released_file(path) if told is None else _described_as(path, told)
+        file = ReleasedFile(path, table, description, list_table_files(path), is_told=told is not None)
         for part in file.parts:
-            other = Input(part) if len(file.parts) > 1 else table
+            other = TableFile(part) if len(file.parts) > 1 else table
             own = other.description()
-            its = own if told is None else check_given(description, own, repr(str(part)))
+            its = own if told is None else require_same_description(description, own, repr(str(part)))
             if its is None or its != description or not (other is table or _same_types(table, other, description)):
                 raise MetadataError(
                     "{part!r} has another release, level or other columns than the first file of the folder.",
@@ -255,9 +261,9 @@ def _open(path: Path, told: Path | None) -> ReleasedFile:
     return file
 
 
-def _described_as(path: Path, told: Path) -> tuple[Input, FileDescription]:
+def _described_as(path: Path, told: Path) -> tuple[TableFile, FileDescription]:
     """Open a file of which another one says what it holds: it says nothing itself, or not of the rows that it has."""
-    table, whole = Input(path), released(told)[1]
+    table, whole = TableFile(path), open_released_file(told)[1]
     columns = {name: column for name, column in whole.columns.items() if name in table.schema.names}
     if not columns:
         raise MetadataError(
@@ -268,7 +274,7 @@ def _described_as(path: Path, told: Path) -> tuple[Input, FileDescription]:
     return table, replace(whole, columns=columns, rows=None)
 
 
-def _same_types(table: Input, other: Input, description: FileDescription) -> bool:
+def _same_types(table: TableFile, other: TableFile, description: FileDescription) -> bool:
     names = (description.id_column, *description.columns)
     return all(
         name in table.schema.names
@@ -291,7 +297,7 @@ _PATH = {
 }
 
 
-def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
+def make_counted_column(files: Sequence[Described], names: Sequence[str | None]) -> CountedColumn:
     """Return the column that stands in all these files, or refuse files that do not continue each other's paths."""
     found = [(file, file.description.columns[name]) for file, name in zip(files, names, strict=True) if name]
     first_file, first = found[0]
@@ -334,10 +340,10 @@ def axis_of(files: Sequence[Described], names: Sequence[str | None]) -> Axis:
             most=MOST_LEVELS,
             levels=len(levels),
         )
-    return Axis(first, first.mechanism(), list(names), dict(sorted(levels.items())))
+    return CountedColumn(first, first.mechanism(), list(names), dict(sorted(levels.items())))
 
 
-def check_pair(rows: Axis, columns: Axis) -> None:
+def require_crosstab_columns(rows: CountedColumn, columns: CountedColumn) -> None:
     """Refuse two columns that cannot be the sides of a table."""
     for axis in (rows, columns):
         if axis.mechanism.measure is not None:
@@ -363,7 +369,7 @@ def check_pair(rows: Axis, columns: Axis) -> None:
         )
 
 
-def comparable_type(kind: Any) -> Any:
+def get_comparable_type(kind: Any) -> Any:
     """Return a type without a dictionary and with one spelling of text and bytes."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -387,11 +393,11 @@ def identifier(name: str) -> str:
 # Frames in the place of files.
 
 
-class FrameInput(Input):
+class InMemoryTable(TableFile):
     """A frame in the place of a file: the columns that are counted as Arrow has them, and the names of the others."""
 
     def __init__(self, name: str, names: ColumnNames, table: pa.Table) -> None:
-        self.path, self.format, self.rows, self._files = Path(name), Format.FRAME, table.num_rows, []
+        self.path, self.format, self.rows, self._files = Path(name), TableFormat.FRAME, table.num_rows, []
         self._table, self.names = table, names
         others = [(each, pa.null()) for each in names.usable if each not in table.column_names]
         self.schema = pa.schema([*table.schema, *(pa.field(*each) for each in others)])
@@ -415,14 +421,14 @@ def open_frames(
         _open_frame(name, native, told, wanted, ids=ids)
         for name, native, told in zip(names, natives, said, strict=True)
     ]
-    check_rows([(str(file.path), file.counted()) for file in files])
+    require_unchanged_rows([(str(file.path), file.counted()) for file in files])
     return files
 
 
 def _open_frame(name: str, native: Any, told: FileDescription | None, wanted: list[str], *, ids: bool) -> ReleasedFile:
     frame = Frame(native)
-    own = said_by(native)
-    said = told or own or description_of(native)  # the last of which refuses
+    own = read_frame_description(native)
+    said = told or own or require_description(native)  # the last of which refuses
     columns = {each: column for each, column in said.columns.items() if each in frame.names}
     if not columns:
         raise MetadataError(
@@ -430,7 +436,7 @@ def _open_frame(name: str, native: Any, told: FileDescription | None, wanted: li
             hint="Pass the data frame as it was released.",
             name=name,
         )
-    known = check_given(replace(said, columns=columns), own, name)
+    known = require_same_description(replace(said, columns=columns), own, name)
     needed = [each for each in frame.names if each in columns or each in wanted]
     has_ids = known.id_column in frame.names
     if ids and not has_ids:
@@ -446,7 +452,7 @@ def _open_frame(name: str, native: Any, told: FileDescription | None, wanted: li
     table = frame.arrow(list(dict.fromkeys(needed)))
     if look_at_ids:
         _check_ids(name, known, table.column(known.id_column))
-    counted = FrameInput(name, frame.all_names, table)
+    counted = InMemoryTable(name, frame.all_names, table)
     return ReleasedFile(Path(name), counted, known, said=[(known, counted)])
 
 

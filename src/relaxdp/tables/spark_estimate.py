@@ -19,8 +19,8 @@ from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.result import Groups, Result
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.counting import count_reports, split
-from relaxdp.tables.metadata import METADATA_KEY, FileDescription, check_given, described_columns
-from relaxdp.tables.released_files import Axis, axis_of, rows_changed
+from relaxdp.tables.metadata import METADATA_KEY, FileDescription, merge_column_descriptions, require_same_description
+from relaxdp.tables.released_files import CountedColumn, make_changed_rows_error, make_counted_column
 from relaxdp.tables.spark_release import quoted, spark_errors
 from relaxdp.tables.table_columns import ColumnNames
 
@@ -69,7 +69,7 @@ def read_spark_metadata(frame: Any) -> FileDescription | None:
     """Return what the columns of a Spark frame say about themselves."""
     texts = {field.name: field.metadata.get(METADATA_KEY.decode()) for field in frame.schema.fields}
     parts = {name: FileDescription.loads(text) for name, text in texts.items() if text}
-    return described_columns(parts) if parts else None
+    return merge_column_descriptions(parts) if parts else None
 
 
 def estimate_spark(
@@ -78,7 +78,7 @@ def estimate_spark(
     """Return the estimate from Spark frames of one path: each object counts once, at its highest level."""
     names = ["the frame"] if len(frames) == 1 else [f"frame {number}" for number in range(1, len(frames) + 1)]
     files = [_opened(name, frame, told) for name, frame, told in zip(names, frames, said, strict=True)]
-    axis = axis_of(files, [file.name(column) for file in files])
+    axis = make_counted_column(files, [file.name(column) for file in files])
     work = _counting(axis.mechanism, axis.name)
     # As with other frames: what a person describes may have been joined since, so that rows stand there twice.
     ids = len(files) > 1 or (said[0] is not None and files[0].description.id_column in files[0].frame.columns)
@@ -114,11 +114,11 @@ def _opened(name: str, frame: Any, told: FileDescription | None) -> SparkRelease
             name=name,
         )
     columns = {each: column for each, column in said.columns.items() if each in frame.columns}
-    check_given(replace(said, columns=columns), own, name)
+    require_same_description(replace(said, columns=columns), own, name)
     return SparkReleased(Path(name), frame, said)
 
 
-def _reports(files: Sequence[SparkReleased], axis: Axis, by: str | None, *, ids: bool) -> Any:
+def _reports(files: Sequence[SparkReleased], axis: CountedColumn, by: str | None, *, ids: bool) -> Any:
     """Return id (where ids are looked at), level, report and group of all rows."""
     places = {threshold: place for place, threshold in enumerate(axis.levels)}
     parts = []
@@ -163,7 +163,7 @@ def _check_rows(files: Sequence[SparkReleased], objects: int) -> None:
             hint="Pass the data frame as it was released.",
         )
     if len(files) == 1 and released is not None and released != objects:
-        raise rows_changed("the frame", released, objects)
+        raise make_changed_rows_error("the frame", released, objects)
 
 
 def _counting(mechanism: Mechanism, name: str) -> Any:

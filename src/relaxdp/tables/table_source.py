@@ -25,14 +25,14 @@ from relaxdp.tables.data_frames import Frame
 from relaxdp.tables.duckdb_queries import run_query, sorted_batches
 from relaxdp.tables.files import (
     BATCH_ROWS,
-    Format,
-    Input,
+    TableFile,
+    TableFormat,
     fetch_file,
     get_address_name,
     get_format,
     get_stem,
-    is_address,
-    is_file,
+    is_cloud_address,
+    is_path,
     read_description,
 )
 from relaxdp.tables.metadata import FileDescription
@@ -88,19 +88,19 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Source]:
         data: a data frame, anything with `__arrow_c_stream__`, the path of a file or folder, or an address.
         sql: one SELECT that shapes a file. `input` is its rows, `getvariable('input')` its path.
     """
-    if not is_file(data):
+    if not is_path(data):
         if sql is not None:
             raise ArgumentError(
                 "`sql` is only valid for files.", hint="Pass a DuckDB relation: duckdb.sql(...).", option="sql"
             )
         yield FrameSource(data)
         return
-    name = get_address_name(data) if is_address(data) else Path(data).name
+    name = get_address_name(data) if is_cloud_address(data) else Path(data).name
     with ExitStack() as stack:
         path = stack.enter_context(fetch_file(data))
         reports = read_description(path)
         if sql is None:
-            yield FileSource(Input(path), repr(name), get_stem(Path(name)), reports)
+            yield FileSource(TableFile(path), repr(name), get_stem(Path(name)), reports)
             return
         if reports is not None:
             raise MetadataError(
@@ -108,8 +108,8 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Source]:
                 hint="Name the table with the true values. To raise the epsilon of a release, run `relaxdp relax`.",
                 name=name,
             )
-        table = Input(stack.enter_context(run_query(sql, path)))
-        if get_format(path) is Format.CSV:
+        table = TableFile(stack.enter_context(run_query(sql, path)))
+        if get_format(path) is TableFormat.CSV:
             table.names = ColumnNames(table.schema.names, "the result of the query")
         yield FileSource(table, "the result of the query", get_stem(Path(name)))
 
@@ -123,7 +123,7 @@ class FileSource(Source):
     library = "file"
 
     def __init__(
-        self, table: Input, label: str, default_name: str | None = None, reports: FileDescription | None = None
+        self, table: TableFile, label: str, default_name: str | None = None, reports: FileDescription | None = None
     ) -> None:
         self._table, self.label, self.default_name, self.reports = table, label, default_name, reports
         self.names, self.schema, self.rows = table.names, table.schema, table.rows

@@ -129,7 +129,7 @@ SETTINGS = {
 
 
 @dataclass
-class Tally:
+class ColumnCounts:
     """What many runs of one setting came to."""
 
     covered: float
@@ -142,7 +142,7 @@ class Tally:
     unlisted_covered: float
 
 
-def tally(setting: Setting, runs: int, seed: int = 1) -> Tally:
+def tally(setting: Setting, runs: int, seed: int = 1) -> ColumnCounts:
     level = compute_epsilon(setting.shape, setting.noise)
     shares = setting.shares()[: setting.candidates]
     rows = []
@@ -168,7 +168,7 @@ def tally(setting: Setting, runs: int, seed: int = 1) -> Tally:
                 float(abs(rest - (1 - truth.sum())) <= -ndtri(0.025) * error),
             )
         )
-    return Tally(*np.mean(rows, axis=0).tolist())
+    return ColumnCounts(*np.mean(rows, axis=0).tolist())
 
 
 def comparison(runs: int, seed: int = 3) -> list[tuple[str, float, float, float, float]]:

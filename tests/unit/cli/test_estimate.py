@@ -28,7 +28,7 @@ from relaxdp.errors import MetadataError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.counting import count, count_pairs
-from relaxdp.tables.files import get_kind, get_sidecar
+from relaxdp.tables.files import get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.release_output import Output
 from relaxdp.theory.epsilon import as_epsilon
@@ -66,13 +66,13 @@ def described(mechanism: Mechanism, epsilon: str, attribute: str, id_type: str =
 def write(path: Path, columns: dict[str, Any], description: FileDescription) -> Path:
     """Write a released file, in several batches."""
     table = pa.table(columns)
-    output = Output(path, get_kind(path), table.schema, description)
+    output = Output(path, get_file_kind(path), table.schema, description)
     for batch in table.cast(output.schema).to_batches(1_000):
         output.write(batch)
     output.close()
     output.abandon()
     if path.suffix != ".parquet":
-        get_sidecar(path).write_text(description.dumps(), "utf-8")
+        get_sidecar_path(path).write_text(description.dumps(), "utf-8")
     return path
 
 
@@ -228,7 +228,7 @@ def test_values_of_every_kind(tmp_path: Path, values: list[Any], ending: str) ->
     wanted = mechanism.count(places[:, None].astype(np.uint8))
     for chosen in (files[:1], files):
         tally = count(chosen)
-        assert tally.objects == 100
+        assert tally.n == 100
         estimated = tally.groups[0][1].estimate()
         np.testing.assert_array_equal(estimated.counts, wanted)  # type: ignore[attr-defined]
     assert len(rows(answer(files[0]))["value"]) == len(values)
@@ -393,9 +393,9 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     plain = tmp_path / "plain.csv"
     plain.write_text("id,diagnosis\n1,flu\n")
     assert "is not a file that relaxdp released" in sentence(plain)
-    get_sidecar(plain).write_text("{")
+    get_sidecar_path(plain).write_text("{")
     assert "metadata of the file is damaged" in sentence(plain)
-    get_sidecar(plain).write_bytes(b"\xff")
+    get_sidecar_path(plain).write_bytes(b"\xff")
     assert "The description next to" in sentence(plain)
     (tmp_path / "folder").mkdir()
     assert "has no Parquet files" in sentence(tmp_path / "folder")

@@ -46,8 +46,8 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import keyed_bridge
 from relaxdp.sampling.keyed_stream import PathId, PathName
-from relaxdp.tables.files import Input
-from relaxdp.tables.metadata import description_in
+from relaxdp.tables.files import TableFile
+from relaxdp.tables.metadata import parse_description
 from relaxdp.theory.epsilon import ONE, as_epsilon
 
 NUMBERS = list(range(3, 43))
@@ -316,7 +316,7 @@ def test_a_level_is_written_piece_by_piece(tmp_path: Path, monkeypatch: pytest.M
     assert (found.ids.to_pylist(), found.reports.to_pylist()) == (goods.ids.to_pylist(), goods.reports.to_pylist())
     assert (found.id_column, found.described, found.level) == ("id", goods.described, goods.level)
     with pa_parquet.ParquetFile(pa.py_buffer(content)) as parquet:
-        said = description_in(parquet.schema_arrow.metadata)
+        said = parse_description(parquet.schema_arrow.metadata)
     assert said is not None
     assert list(said.columns.values()) == [replace(goods.described, retention=goods.level.retention)]
 
@@ -451,17 +451,17 @@ def test_damaged_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
     assert refused > 60
 
 
-def nothing(table: Input, columns: Sequence[str]) -> Iterator[Any]:
+def nothing(table: TableFile, columns: Sequence[str]) -> Iterator[Any]:
     yield from ()
 
 
 @pytest.mark.parametrize("rows_said", [39, 41])
 def test_a_file_that_lies_about_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_said: int) -> None:
     path = release_file(tmp_path, "1")
-    monkeypatch.setattr(Input, "_count", lambda table: rows_said)
+    monkeypatch.setattr(TableFile, "_count_rows", lambda table: rows_said)
     with pytest.raises(DeliveryError, match="not as many rows"):
         read_delivery(path)
-    monkeypatch.setattr(Input, "batches", nothing)
+    monkeypatch.setattr(TableFile, "batches", nothing)
     with pytest.raises(DeliveryError, match="not as many rows"):
         read_delivery(path)
 
@@ -496,7 +496,7 @@ def unread(table: Claimed, monkeypatch: pytest.MonkeyPatch) -> str:
     """The sentence with which a table is refused."""
     monkeypatch.setattr(goods_module, "plain", lambda piece: piece)
     with pytest.raises(DeliveryError) as refused:
-        goods_module.read_columns(cast("Input", table), "id", "x")
+        goods_module.read_columns(cast("TableFile", table), "id", "x")
     return refused.value.message
 
 

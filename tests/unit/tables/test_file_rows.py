@@ -30,7 +30,7 @@ from relaxdp.cli.main import app
 from relaxdp.errors import EstimationError, MetadataError, RelaxdpError, TableFileError
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import level_file
-from relaxdp.tables.files import Input, get_sidecar, released
+from relaxdp.tables.files import TableFile, get_sidecar_path, open_released_file
 
 ROWS = 3_000
 VALUES = ["flu", "covid", "none"]
@@ -83,13 +83,13 @@ def write(path: Path, table: Any, like: Path) -> Path:
         pa_parquet.write_table(table, path)
     else:
         pa_csv.write_csv(table, path)
-        shutil.copy(get_sidecar(like), get_sidecar(path))
+        shutil.copy(get_sidecar_path(like), get_sidecar_path(path))
     return path
 
 
 def text_in(path: Path) -> str:
     if path.suffix == ".csv":
-        return get_sidecar(path).read_text("utf-8")
+        return get_sidecar_path(path).read_text("utf-8")
     return str(table_of(path).schema.metadata[b"relaxdp"], "utf-8")
 
 
@@ -100,7 +100,7 @@ def text_in(path: Path) -> str:
 def test_a_file_states_its_rows_and_the_last_event_before_it(place: Path, ending: str) -> None:
     """The same release again gives the same rows; only the event differs, because each release is one."""
     one, two = (release(f"{name}.{ending}") for name in ("one", "two"))
-    assert released(one)[1].rows == ROWS
+    assert open_released_file(one)[1].rows == ROWS
     assert table_of(one).to_pydict() == table_of(two).to_pydict()
     stated = [json.loads(text_in(each)) for each in (one, two)]
     vault = rx.Vault("study.vault")
@@ -127,7 +127,7 @@ def test_parquet_is_byte_for_byte_what_a_writer_makes_that_knows_the_rows_before
 def test_a_level_of_the_market_says_its_rows(tmp_path: Path) -> None:
     goods = read_delivery(release_file(tmp_path, "2"))
     (tmp_path / "level.parquet").write_bytes(level_file(goods))
-    assert released(tmp_path / "level.parquet")[1].rows == len(goods.ids)
+    assert open_released_file(tmp_path / "level.parquet")[1].rows == len(goods.ids)
     assert len(estimate(tmp_path / "level.parquet")) > 1
 
 
@@ -137,7 +137,7 @@ def test_a_file_of_an_earlier_version_says_no_rows_and_is_read(place: Path) -> N
     del said["rows"]
     old = table_of(path).replace_schema_metadata({"relaxdp": json.dumps(said)})
     pa_parquet.write_table(old.slice(100), "old.parquet")
-    assert released(Path("old.parquet"))[1].rows is None
+    assert open_released_file(Path("old.parquet"))[1].rows is None
     assert len(estimate("old.parquet")) == 3
 
 
@@ -298,10 +298,10 @@ def test_what_pandas_wrote_is_read(place: Path) -> None:
 
 def test_a_sidecar_that_a_killed_run_left_is_renewed(place: Path) -> None:
     """It is there before its file: with the rows and the event of that run."""
-    text = get_sidecar(release("one.csv")).read_text("utf-8")
+    text = get_sidecar_path(release("one.csv")).read_text("utf-8")
     for rows in (17, ROWS):
         Path("two.csv.relaxdp.json").write_text(json.dumps(json.loads(text) | {"rows": rows}), "utf-8")
-        assert json.loads(get_sidecar(release("two.csv")).read_text("utf-8"))["rows"] == ROWS
+        assert json.loads(get_sidecar_path(release("two.csv")).read_text("utf-8"))["rows"] == ROWS
         Path("two.csv").unlink()
     Path("two.csv.relaxdp.json").write_text(text.replace('"rows"', '"precious"'), "utf-8")
     with refused(TableFileError, path=str(place / "two.csv.relaxdp.json")):
@@ -312,4 +312,4 @@ def test_a_sidecar_that_a_killed_run_left_is_renewed(place: Path) -> None:
 def test_fields_with_line_breaks_and_quotes_are_counted_as_they_are_read(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text('id,x\n1,"a, b"\n2,"say ""x"""\n3,\n', "utf-8")
-    assert Input(path).counted() == 3
+    assert TableFile(path).count_rows() == 3

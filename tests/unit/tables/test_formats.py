@@ -19,7 +19,7 @@ from tests.released import KEY, open_vault
 
 import relaxdp as rx
 from relaxdp.errors import MetadataError, RelaxdpError, TableFileError
-from relaxdp.tables.files import Input, released
+from relaxdp.tables.files import TableFile, open_released_file
 
 VALUES = ["flu", "covid", "none"]
 ROWS = 300
@@ -44,7 +44,7 @@ def release(source: Any, output: str, *, name: str = "r", **more: Any) -> rx.Rel
 
 
 def rows_of(path: str) -> dict[str, list[Any]]:
-    found = Input(Path(path))
+    found = TableFile(Path(path))
     rows: dict[str, list[Any]] = pa.Table.from_batches(found.batches(found.schema.names)).to_pydict()
     return rows
 
@@ -70,7 +70,7 @@ def test_text_of_every_kind_comes_and_goes(place: Path, name: str) -> None:
     write(name)
     release(name, f"out-{name}")
     assert rows_of(f"out-{name}") == expected(text_ids=True)
-    assert released(Path(f"out-{name}"))[1].rows == ROWS
+    assert open_released_file(Path(f"out-{name}"))[1].rows == ROWS
     open_vault(place).relax("r", 1, output=f"again-{name}")
     assert Path(f"again-{name}").read_bytes() == Path(f"out-{name}").read_bytes()
     assert rx.estimate(f"out-{name}").value.shape == (3,)

@@ -137,7 +137,7 @@ def test_a_crosstab_of_any_two_mechanisms(answers: str, wards: str, ending: str)
     for name in ("half", "double"):
         release(f"{name}.{ending}", {"ward": columns["ward"]}, epsilon=2, source=half)
     files = [f"answer.{ending}", f"half.{ending}"]
-    assert rx.count(files, "answer", crosstab="ward").objects == ROWS // 2  # those that have both
+    assert rx.count(files, "answer", crosstab="ward").n == ROWS // 2  # those that have both
     with pytest.raises(EstimationError, match="occurs in more than one row"):
         rx.estimate([*files, f"double.{ending}"], "answer", crosstab="ward")
 

@@ -21,9 +21,9 @@ from relaxdp.errors import EstimationError, MetadataError, ValuesError
 from relaxdp.estimation.counts import Counts
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.counting import PairTally, count, count_pairs
+from relaxdp.tables.counting import CrosstabCounts, count, count_pairs
 from relaxdp.tables.estimate import estimate_frames
-from relaxdp.tables.files import get_kind, get_sidecar
+from relaxdp.tables.files import get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.tables.release_output import Output
 
@@ -40,7 +40,7 @@ LISTS: dict[str, list[Any]] = {
 def describe(mechanism: Mechanism, epsilon: Any, attribute: str = "answer") -> ColumnDescription:
     encoding = mechanism
     path = PathId("study", attribute)
-    return ColumnDescription.of(
+    return ColumnDescription.from_level(
         encoding, encoding.level(epsilon), path=path, id_type="integer", key_fingerprint=KEY.fingerprint
     )
 
@@ -57,17 +57,17 @@ def write(path: Path, columns: dict[str, tuple[Mechanism, Any]], truths: Sequenc
     table = pa.table({"id": pa.array(range(len(truths)), pa.int64()), **made, **kept})
     said = {name: describe(mechanism, epsilon, name) for name, (mechanism, epsilon) in columns.items()}
     description = FileDescription("id", said)
-    output = Output(path, get_kind(path), table.schema, description)
+    output = Output(path, get_file_kind(path), table.schema, description)
     for batch in table.to_batches():
         output.write(batch)
     output.close()
     output.abandon()
     if path.suffix == ".csv":
-        get_sidecar(path).write_text(replace(description, rows=len(truths)).dumps(), "utf-8")
+        get_sidecar_path(path).write_text(replace(description, rows=len(truths)).dumps(), "utf-8")
     return path
 
 
-def estimated(counts: Counts | PairTally) -> Any:
+def estimated(counts: Counts | CrosstabCounts) -> Any:
     return counts.estimate()
 
 

@@ -35,7 +35,7 @@ from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables import duckdb_queries
 from relaxdp.tables.data_frames import convert_table
 from relaxdp.tables.files import BATCH_ROWS, SIDECAR
-from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription, describe
+from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription, attach_description
 from relaxdp.tables.table_columns import ColumnNames, check_columns
 from relaxdp.tables.table_source import NotAscendingError, Source, open_source
 
@@ -97,7 +97,7 @@ def rejected(kind: type[RelaxdpError], words: str = ".") -> Iterator[pytest.Exce
 
 def describe_reports() -> FileDescription:
     encoding = rx.Categorical(["flu", "none"])
-    described = ColumnDescription.of(encoding, encoding.level("1"), path=PathId("r", "illness"))
+    described = ColumnDescription.from_level(encoding, encoding.level("1"), path=PathId("r", "illness"))
     return FileDescription("id", {"illness": described}, rows=3)
 
 
@@ -412,9 +412,9 @@ def test_reports_are_recognised(tmp_path: Path) -> None:
     pa_parquet.write_table(released, tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text("id,illness\n1,flu\n")
     (tmp_path / f"t.csv{SIDECAR}").write_text(said.dumps())
-    frame = describe(rows.to_pandas(), said)
+    frame = attach_description(rows.to_pandas(), said)
     frame.to_parquet(tmp_path / "pandas.parquet")
-    polars = describe(pl.from_arrow(rows), said)
+    polars = attach_description(pl.from_arrow(rows), said)
     data = [released, released.to_reader(), Stream(released), frame, polars]
     data += [tmp_path / name for name in ("t.parquet", "t.csv", "pandas.parquet")]
     for each in data:
