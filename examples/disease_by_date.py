@@ -45,7 +45,7 @@ def diagnoses_of(month: date) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
 
 def row(month: date, today: date) -> list[str]:
     """Return what may be known about covid in one month, on a day."""
-    epsilon = schedule_of(month).at(today)
+    epsilon = schedule_of(month).get_level(today)
     if epsilon is None:
         return [f"{month:%Y-%m}", "not yet"]
     diagnoses, people = diagnoses_of(month)
@@ -75,7 +75,7 @@ def main() -> None:
             table.add_row(*row(month, today))
         console.print(table)
     for month in MONTHS:
-        read = [level for today in READINGS if (level := schedule_of(month).at(today)) is not None]
+        read = [level for today in READINGS if (level := schedule_of(month).get_level(today)) is not None]
         levels = " then ".join(map(str, read))
         console.print(f"{month:%Y-%m} was read at {levels}: it cost each person {read[-1]}, not the sum {sum(read)}.")
 

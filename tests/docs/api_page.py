@@ -23,7 +23,7 @@ GROUPS = {
     "Plans and schedules": (
         "plan", "Plan", "schedules", "schedules.Schedule", "schedules.Explicit", "schedules.Linear",
         "schedules.Geometric", "schedules.NoisySampling", "schedules.ByDate", "schedules.UntilPrecise",
-        "shuffling", "shuffling.shuffled", "shuffling.Shuffled",
+        "shuffling", "shuffling.compute_bound", "shuffling.ShufflingBound",
     ),
     "Theory": (
         "theory", "theory.Level", "theory.relaxation_law", "theory.RelaxationLaw", "theory.privacy_loss",

@@ -524,9 +524,7 @@ def choose_for_numbers(low: float, high: float, epsilon: str) -> list[Any]:
 
 def rank_mechanisms(values: int, epsilon: str) -> list[list[Any]]:
     """Return the mechanisms of so many values, best first, with the standard error of a rare share for n = 1."""
-    return [
-        [KINDS[each.encoding], each.std_error] for each in mechanism_choice.rank_mechanisms(values, epsilon).choices
-    ]
+    return [[KINDS[each.name], each.std_error] for each in mechanism_choice.rank_mechanisms(values, epsilon).mechanisms]
 
 
 def schedule_linear(first: str, last: str, steps: int) -> list[str]:
@@ -552,7 +550,7 @@ def schedule_noisy_sampling(alpha: str, beta: str, samples: int) -> list[str]:
 def schedule_by_date(levels: Mapping[date, str], days: Sequence[date]) -> list[str | None]:
     """Return the level that is allowed on each of these days."""
     schedule = rx.schedules.ByDate(levels)
-    return [None if (level := schedule.at(day)) is None else str(level) for day in days]
+    return [None if (level := schedule.get_level(day)) is None else str(level) for day in days]
 
 
 def schedule_until_precise(
@@ -561,7 +559,7 @@ def schedule_until_precise(
     """Return the levels up to the first with this margin of error, and whether one has it."""
     asked: Any = {"simultaneous": simultaneous, "about": about}
     schedule = rx.schedules.UntilPrecise(rx.schedules.Explicit(levels), margin=margin, n=n, values=values, **asked)
-    return list(map(str, schedule)), schedule.reached
+    return list(map(str, schedule)), schedule.is_reached
 
 
 # The distribution of relaxed reports, and Algorithm 1.
@@ -694,7 +692,7 @@ def find_fabrication(
 
 def amplify_by_shuffling(epsilon: str, n: int, *, delta: float, mechanism: Mechanism | None = None) -> Decimal:
     """Return the epsilon at delta of one publication of n shuffled reports; without a mechanism for any of them."""
-    return rx.shuffling.shuffled(
+    return rx.shuffling.compute_bound(
         epsilon, n=n, delta=delta, values=None if mechanism is None else mechanism.build()
     ).epsilon
 

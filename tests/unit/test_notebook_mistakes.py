@@ -88,12 +88,12 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "missing numbers of shares": (lambda s: s.shares.missing, "missing numbers", "missing=True"),
     "compare different questions": (lambda s: rx.compare(s.shares, s.mean), "different values", "one column"),
     "compare releases": (lambda s: rx.compare(s.release, s.ages), "got Release", "rx.estimate(old)"),
-    "plan with one number": (lambda s: rx.plan(values=3, epsilon=1), "Got one of", "n=10_000 and epsilon=1"),
-    "plan with three numbers": (lambda s: rx.plan(values=3, epsilon=1, n=100, margin=0.1), "Got all of", "Pass two"),
+    "plan with one number": (lambda s: rx.plan(values=3, epsilon=1), "got one.", "n=10_000 and epsilon=1"),
+    "plan with three numbers": (lambda s: rx.plan(values=3, epsilon=1, n=100, margin=0.1), "all three", "Pass two"),
     "plan without answers": (lambda s: rx.plan(n=100, epsilon=1), "`values` or `range`", "range=(0, 120)"),
     "plan a text": (lambda s: rx.plan(values="3", n=100, epsilon=1), "got str", "values=3"),
-    "plan half a range": (lambda s: rx.plan(range=(0,), n=100, epsilon=1), "two ends", "range=(0, 120)"),
-    "plan a range of one number": (lambda s: rx.plan(range=120, n=100, epsilon=1), "two ends", "range=(0, 120)"),  # type: ignore[arg-type]
+    "plan half a range": (lambda s: rx.plan(range=(0,), n=100, epsilon=1), "two numbers", "range=(0, 120)"),
+    "plan a range of one number": (lambda s: rx.plan(range=120, n=100, epsilon=1), "two numbers", "range=(0, 120)"),  # type: ignore[arg-type]
     "plan n as text": (lambda s: rx.plan(values=3, n="100", epsilon=1), "not '100'", "n=10_000"),  # type: ignore[arg-type]
     "plan half an individual": (lambda s: rx.plan(values=3, n=10.5, epsilon=1), "not 10.5", "n=10_000"),  # type: ignore[arg-type]
     "plan a margin in percent": (lambda s: rx.plan(values=3, margin=5, epsilon=1), "between 0 and 0.5", "0.01"),

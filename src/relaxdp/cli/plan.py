@@ -10,10 +10,10 @@ import typer
 from relaxdp.cli import options, results
 from relaxdp.cli.result_plots import plot_steps
 from relaxdp.errors import MechanismError, PlanError
-from relaxdp.estimation.mechanism_choice import NUMBER_ENCODINGS, rank_mechanisms, rank_number_mechanisms
-from relaxdp.estimation.planning import Numbers, Plan, Planned, PlanOptions, find_epsilon
+from relaxdp.estimation.mechanism_choice import NUMBER_MECHANISMS, rank_mechanisms, rank_number_mechanisms
+from relaxdp.estimation.planning import Plan, PlannedRange, PlannedValues, PlanOptions, find_epsilon
 from relaxdp.estimation.planning import plan as plan_release
-from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_title
 from relaxdp.theory.epsilon import format_epsilon
 
 
@@ -60,24 +60,26 @@ def plan(
         "crosstab": crosstab,
     }
     of = _choose_planned(values, number_range, encoding, epsilon)
-    wanted: Any = {"range": (of.low, of.high), "bins": of.bins} if isinstance(of, Numbers) else {"values": of}
+    wanted: Any = {"range": (of.low, of.high), "bins": of.bins} if isinstance(of, PlannedRange) else {"values": of}
     wanted |= {"margin": margin, "n": n, "epsilon": epsilon, **asked}
-    if isinstance(of, int | Numbers):
-        wanted["mechanism"] = asked["encoding"] = "auto" if encoding is None else options.parse_encoding(encoding)[0]
+    settings: dict[str, Any] = dict(asked)
+    if isinstance(of, int | PlannedRange):
+        name = "auto" if encoding is None else options.parse_encoding(encoding)[0]
+        wanted["mechanism"] = asked["mechanism"] = settings["encoding"] = name
     made = plan_release(**wanted, schedule=None if schedule is None else options.parse_schedule(schedule))
     if plot is not None:
         plot_steps(plot, made.levels, margin)
-    answers: dict[str, Any] = {"values": values} if number_range is None else {"range": number_range}
+    settings |= {"values": values} if number_range is None else {"range": number_range}
     if encoding or made.mechanism:
-        answers["encoding"] = encoding or made.mechanism
+        settings["encoding"] = encoding or made.mechanism
     heading = _describe_plan(made.n, values, number_range, encoding or made.mechanism, asked)
     advice = _describe_stop(made, margin, of, asked) if schedule is not None and margin is not None else []
-    results.print_result(_view_plan(made, heading, margin, {**asked, **answers}, advice), output)
+    results.print_result(_view_plan(made, heading, margin, settings, advice), output)
 
 
 def _choose_planned(
     values: int | None, number_range: tuple[float, float] | None, encoding: str | None, epsilon: str | None
-) -> Planned:
+) -> PlannedValues:
     """Return what is planned: the plain number of values, numbers, or a mechanism with settings."""
     if (values is None) == (number_range is None):
         raise PlanError(
@@ -87,8 +89,8 @@ def _choose_planned(
     if values is not None and ":" not in (encoding or ""):
         return values
     name, settings = options.parse_encoding(encoding or "auto")
-    if number_range is not None and name in ("auto", *NUMBER_ENCODINGS) and not set(settings) - {"bins"}:
-        return Numbers(*number_range, **settings)
+    if number_range is not None and name in ("auto", *NUMBER_MECHANISMS) and not set(settings) - {"bins"}:
+        return PlannedRange(*number_range, **settings)
     declared: Any = {"range": number_range} if values is None else {"values": range(values)}
     if name == "auto":
         if values is not None and epsilon is None:
@@ -111,7 +113,7 @@ def _view_plan(
     ]
     rows = [
         results.TableRow(
-            (format_epsilon(step.epsilon), *([step.mechanism or ""] if has_encoding else [])),
+            (format_epsilon(step.epsilon), *([get_mechanism_title(step.mechanism or "")] if has_encoding else [])),
             (f"{made.n:,}", f"{step.margin:.4g}", *(["yes" if step.is_precise else "no"] if has_target else [])),
         )
         for step in steps
@@ -119,7 +121,7 @@ def _view_plan(
     if made.epsilon is not None:
         found: dict[str, Any] = {"found": made.found, "epsilon": format_epsilon(made.epsilon), "margin": made.margin}
     else:
-        stop = None if made.first_precise is None else format_epsilon(made.first_precise.epsilon)
+        stop = None if made.first_precise_level is None else format_epsilon(made.first_precise_level.epsilon)
         found = {"steps": [{k: v for k, v in each.items() if k != "n"} for each in records], "stop_at": stop}
     return results.ResultView(
         heading,
@@ -132,8 +134,8 @@ def _view_plan(
     )
 
 
-def _describe_stop(made: Plan, margin: float, values: Planned, settings: PlanOptions) -> list[str]:
-    stop = made.first_precise
+def _describe_stop(made: Plan, margin: float, values: PlannedValues, settings: PlanOptions) -> list[str]:
+    stop = made.first_precise_level
     if stop is not None:
         return [f"Stop at epsilon {format_epsilon(stop.epsilon)}: the margin of error is {stop.margin:.4g}."]
     try:
@@ -155,7 +157,9 @@ def _describe_plan(
     if asked["crosstab"] is not None:
         answers += f" by {asked['crosstab']}"
         together = "all pairs at once" if asked["simultaneous"] else "each pair"
-    answers += "" if encoding is None else f" as {encoding}"
+    if encoding is not None:
+        name, _, details = encoding.partition(":")
+        answers += f" as {get_mechanism_title(name)}" + (f" with {details}" if details else "")
     return (
         f"{n:,} individuals, {answers}, {share}; "
         f"{100 * asked['confidence_level']:g} % intervals of {together}, about {subject}."

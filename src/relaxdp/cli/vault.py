@@ -13,7 +13,7 @@ from relaxdp.cli.messages import add_verbosity, print_done
 from relaxdp.cli.options import CsvOption, JsonOption, VaultOption
 from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_json, print_result
 from relaxdp.errors import ArgumentError
-from relaxdp.tables.release_plan import get_mechanism_name
+from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.vault import Vault
 from relaxdp.tables.vault_folder import VaultFolder, find_vault
 from relaxdp.theory.epsilon import format_epsilon
@@ -93,7 +93,7 @@ def show_budget(
     totals = {name: format_epsilon(getattr(account, name)) for name in ("budget", "spent", "remaining")}
     records: list[dict[str, Any]] = [
         {
-            "name": release.name, "column": column.column, "mechanism": get_mechanism_name(column.mechanism),
+            "name": release.name, "column": column.column, "mechanism": get_mechanism_title(column.mechanism),
             "epsilon": format_epsilon(column.largest), "retired": release.retired,
         }
         for release in account.releases.values()

@@ -23,7 +23,7 @@ from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.schema import CAMPAIGNS, PUBLICATIONS
 from relaxdp.collector.wire import PublicEncoding
 from relaxdp.errors import CampaignError, NotPublishedError
-from relaxdp.estimation.shuffling import Shuffled, default_delta, shuffled
+from relaxdp.estimation.shuffling import ShufflingBound, compute_bound, compute_default_delta
 from relaxdp.service.codecs import Counted
 from relaxdp.service.wire import WireLevel
 from relaxdp.theory.epsilon import format_epsilon
@@ -90,7 +90,7 @@ def check(campaign: Campaign) -> None:
         return
     if campaign.closes is None and campaign.definition.target is None:
         raise CampaignError("a campaign that is published ends by itself: say when it closes, or a target.")
-    _bound(campaign, campaign.levels[-1].epsilon, asked.least, asked.delta or default_delta(asked.least))
+    _bound(campaign, campaign.levels[-1].epsilon, asked.least, asked.delta or compute_default_delta(asked.least))
 
 
 def close(connection: Connection, campaign: Campaign, before: CampaignState, after: CampaignState) -> None:
@@ -156,7 +156,7 @@ def published(campaign: Campaign, levels: Levels) -> Publication:
     asked = campaign.definition.publish
     assert asked is not None  # noqa: S101
     sizes = {place: _size(level) for place, level in enumerate(levels) if level}
-    delta = asked.delta or default_delta(sum(sizes.values()))
+    delta = asked.delta or compute_default_delta(sum(sizes.values()))
     bounds = {place: _bound(campaign, campaign.levels[place].epsilon, size, delta) for place, size in sizes.items()}
     worst = max(bounds.values(), key=lambda bound: bound.epsilon)
     pooled = result_of(campaign, levels, _OPTIONS)
@@ -194,5 +194,5 @@ def _size(level: Counted) -> int:
     return sum(int(numbers[0]) for numbers in level.values())
 
 
-def _bound(campaign: Campaign, epsilon: str, devices: int, delta: float) -> Shuffled:
-    return shuffled(epsilon, n=devices, delta=delta, values=campaign.mechanism)
+def _bound(campaign: Campaign, epsilon: str, devices: int, delta: float) -> ShufflingBound:
+    return compute_bound(epsilon, n=devices, delta=delta, values=campaign.mechanism)

@@ -203,7 +203,7 @@ class Simulation:
     def planned_stop(self) -> Decimal | None:
         """Return the smallest level that suffices, by the planner alone; None where none does."""
         until = UntilPrecise(Explicit(self.levels), margin=self.half_width, n=self.devices, values=self.values)
-        return list(until)[-1] if until.reached else None
+        return list(until)[-1] if until.is_reached else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,26 +1,50 @@
-"""Plans: two of n, epsilon and margin of error give the third, before anything is released."""
+"""Plans of releases: two of n, epsilon and margin of error give the third, before anything is released.
+
+A plan follows from the noise alone and never looks at a report. So the intervals stay valid if you stop at a level that
+a plan chose.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
-from functools import cache, cached_property
+from functools import cache
 from math import ceil, exp, isfinite, log, sqrt
 from numbers import Integral, Real
-from typing import Any, Literal, Self, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from relaxdp.errors import PlanError
 from relaxdp.estimation.display import describe_risk, describe_short_risk, format_html, format_table
-from relaxdp.estimation.mechanism_choice import VALUE_MECHANISMS, rank_mechanisms, rank_number_mechanisms
-from relaxdp.estimation.report_variance import Spread, categorical_support, pair_spread, spread_of
+from relaxdp.estimation.mechanism_choice import (
+    NUMBER_MECHANISMS,
+    VALUE_MECHANISMS,
+    rank_mechanisms,
+    rank_number_mechanisms,
+)
+from relaxdp.estimation.report_variance import (
+    ReportNoise,
+    compute_categorical_support,
+    compute_pair_noise,
+    compute_report_noise,
+)
 from relaxdp.estimation.result import About, check_about, questions_of, tail_of
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Measure, Mechanism
-from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_title
 from relaxdp.mechanisms.square_wave import BINS, SquareWave
 from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
+
+MAX_SHARE_MARGIN = 0.5
+"""The margin of error of an interval from 0 to 1."""
+DIGITS = 4
+"""The number of significant digits of a planned epsilon."""
+MAX_N = 10**15
+"""Larger than every population, and still exact in floats."""
+USUAL_LEVELS = tuple(map(Decimal, ("0.1", "0.2", "0.5", "1", "2", "3", "4", "6")))
+"""The levels of the table for a plan without an epsilon."""
+_MAX_EXAMPLE_VALUES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +55,9 @@ class PlannedLevel:
     margin: float
     """The expected margin of error."""
     is_precise: bool | None
-    """Whether that is at most the wanted margin; None where none was stated."""
-    mechanism: str | None
-    """The best mechanism, where you left it open."""
+    """Whether that is at most the wanted margin; None if you stated no margin."""
+    mechanism: str | None = None
+    """The best mechanism, where you left it open: the name that `mechanism=` takes."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,22 +87,22 @@ class Plan:
 
     @property
     def mechanism(self) -> str | None:
-        """The best mechanism, if the plan has one level and you left it open."""
+        """The best mechanism, if the plan has one level and you left it open: the name that `mechanism=` takes."""
         return self.levels[0].mechanism if len(self.levels) == 1 else None
 
     @property
-    def first_precise(self) -> PlannedLevel | None:
+    def first_precise_level(self) -> PlannedLevel | None:
         """The first level that is as precise as you asked for, if there is one."""
         return next((level for level in self.levels if level.is_precise), None)
 
-    def _rows(self) -> tuple[list[str], list[list[str]]]:
+    def _format_rows(self) -> tuple[list[str], list[list[str]]]:
         rows = [
             [
                 f"{self.n:,}",
                 format_epsilon(level.epsilon),
                 f"\N{PLUS-MINUS SIGN}{level.margin:.3g}",
                 describe_short_risk(self.columns * level.epsilon, self.answers),
-                level.mechanism or "",
+                get_mechanism_title(level.mechanism or ""),
             ]
             for level in self.levels
         ]
@@ -86,25 +110,24 @@ class Plan:
         width = 5 if any(row[4] for row in rows) else 4
         return headings[:width], [row[:width] for row in rows]
 
-    def _notes(self) -> list[str]:
+    def _format_notes(self) -> list[str]:
         notes = [f"Margins of {100 * self.confidence_level:g} % confidence intervals."]
-        if len(self.levels) == 1:
-            notes = [f"{notes[0]} Computed: {self.found}.", self._describe_risk(self.levels[0].epsilon)]
+        if self.epsilon is not None:
+            both = " of both columns" if self.columns > 1 else ""
+            risk = describe_risk(self.columns * self.epsilon, self.answers, both)
+            notes = [f"{notes[0]} Computed: {self.found}.", risk]
         return notes
 
-    def _describe_risk(self, epsilon: Decimal) -> str:
-        return describe_risk(self.columns * epsilon, self.answers, " of both columns" if self.columns > 1 else "")
-
     def __repr__(self) -> str:
-        return "\n".join([format_table(*self._rows(), left=(4,)), *self._notes()])
+        return "\n".join([format_table(*self._format_rows(), left=(4,)), *self._format_notes()])
 
     def _repr_html_(self) -> str:
-        return format_html(*self._rows(), self._notes())
+        return format_html(*self._format_rows(), self._format_notes())
 
 
 def plan(
     *,
-    values: Any = None,
+    values: Mechanism | Sequence[Any] | int | None = None,
     range: Sequence[float] | None = None,
     n: int | None = None,
     epsilon: Epsilon | None = None,
@@ -116,7 +139,7 @@ def plan(
     simultaneous: bool = False,
     mechanism: str | None = "auto",
     bins: int = BINS,
-    crosstab: Any = None,
+    crosstab: Mechanism | Sequence[Any] | int | None = None,
 ) -> Plan:
     """Plan a release: pass two of `n`, `epsilon` and `margin` and get the third.
 
@@ -147,81 +170,87 @@ def plan(
     Example:
         >>> plan(values=["yes", "no"], n=100_000, margin=0.01)
               n  epsilon  margin of error  a guess is right  mechanism
-        100,000   0.6113            ±0.01    at most 64.9 %  categorical
+        100,000   0.6113            ±0.01    at most 64.9 %  k-ary randomized response
         Margins of 95 % confidence intervals. Computed: epsilon.
         Risk at epsilon 0.6113: a guess between two answers is right at most 64.9 % of the time, instead of 50 %.
         >>> plan(range=(0, 100), n=10_000, epsilon=4).mechanism
         'wave'
     """
-    planned, answers = _read_answers(values, range, bins)
-    size = None if n is None else _read_n(n)
-    wanted = None if margin is None else _read_number(margin, "margin", "0.01")
+    planned, answers = _parse_values(values, range, bins)
+    size = None if n is None else _parse_n(n)
+    target = None if margin is None else _require_number(margin, "margin", "0.01")
     level = None if epsilon is None else as_epsilon(epsilon)
-    asked: PlanOptions = {
-        "share": None if share is None else _read_number(share, "share", "0.2"),
+    options: PlanOptions = {
+        "share": None if share is None else _require_number(share, "share", "0.2"),
         "confidence_level": confidence_level,
         "about": about,
         "simultaneous": simultaneous,
-        "encoding": mechanism,
-        "crosstab": None if crosstab is None else _read_answers(crosstab, None, bins)[0],
+        "mechanism": mechanism,
+        "crosstab": None if crosstab is None else _parse_values(crosstab, None, bins)[0],
     }
     found: Literal["n", "epsilon", "margin"] = "margin"
-    given = [level is not None or schedule is not None, size is not None, wanted is not None]
+    given = [level is not None or schedule is not None, size is not None, target is not None]
     if level is not None and schedule is not None:
-        raise PlanError("`epsilon` and `schedule` cannot be combined.", hint="Pass one of them.")
+        raise PlanError(
+            "`epsilon` and `schedule` cannot be combined.", hint="Pass epsilon= for one level, schedule= for several."
+        )
     if schedule is not None and size is None:
         raise PlanError("A schedule needs the number of individuals.", hint="Pass n= (--n), such as n=10_000.")
     if schedule is None and given.count(True) != 2 and given != [False, True, False]:
         raise PlanError(
-            "Got {given} of `n`, `epsilon` and `margin`: two of them give the third.",
+            "Expected two of `n`, `epsilon` and `margin`, from which the third is computed; got {given}.",
             hint="Pass two of margin= (--margin), n= (--n) and epsilon= (--epsilon), such as n=10_000 and epsilon=1.",
-            given=("none", "one", "two", "all")[given.count(True)],
+            given=("none", "one", "two", "all three")[given.count(True)],
         )
-    if size is None and wanted is not None and level is not None:
-        found, size = "n", find_n(wanted, epsilon=level, values=planned, **asked)
-    elif level is None and schedule is None and wanted is not None and size is not None:
-        found, level = "epsilon", find_epsilon(wanted, n=size, values=planned, **asked)
+    if size is None and target is not None and level is not None:
+        found, size = "n", find_n(target, epsilon=level, values=planned, **options)
+    elif level is None and schedule is None and target is not None and size is not None:
+        found, level = "epsilon", find_epsilon(target, n=size, values=planned, **options)
     assert size is not None  # noqa: S101
-    limit = wanted if schedule is not None else None
-    if level is None and schedule is None:  # each with the best mechanism of its own
-        rows = [row for each in USUAL_LEVELS for row in compute_steps([each], n=size, values=planned, **asked)]
-    else:
-        rows = compute_steps(_read_schedule(schedule, level), n=size, values=planned, margin=limit, **asked)
-    levels = tuple(PlannedLevel(row.epsilon, row.margin, row.met, row.encoding) for row in rows)
-    return Plan(size, levels, found, answers, confidence_level, 1 if crosstab is None else 2)
+    if level is not None:
+        levels = plan_levels([level], n=size, values=planned, **options)
+    elif schedule is not None:
+        levels = plan_levels(_parse_schedule(schedule), n=size, values=planned, margin=target, **options)
+    else:  # each level with its own best mechanism
+        levels = [row for each in USUAL_LEVELS for row in plan_levels([each], n=size, values=planned, **options)]
+    return Plan(size, tuple(levels), found, answers, confidence_level, 1 if crosstab is None else 2)
 
 
-def _read_answers(values: Any, range: Any, bins: int) -> tuple[Any, int]:
-    """Return what is planned, and the number of possible answers."""
+def _parse_values(values: Any, range: Any, bins: int) -> tuple[PlannedValues, int]:
+    """Return the values or range to plan for, and the number of possible answers."""
     if (values is None) == (range is None):
         raise PlanError(
-            "Pass either `values` or `range`.", hint="For example values=['flu', 'covid', 'none'], or range=(0, 120)."
+            "Expected either `values` or `range`, got {given}.",
+            hint="Pass the possible answers, such as values=['flu', 'covid', 'none'], or range=(0, 120) for numbers.",
+            given="neither" if values is None else "both",
         )
     if range is not None:
         if not isinstance(range, Sequence) or isinstance(range, str) or len(range) != 2:
-            raise PlanError("`range` must be the two ends of the range.", hint="Pass range=(0, 120).")
-        return Numbers(range[0], range[1], bins), 2
+            raise PlanError(
+                "`range` must be two numbers, the smallest and the largest one.", hint="Pass range=(0, 120)."
+            )
+        return PlannedRange(range[0], range[1], bins), 2
     if isinstance(values, Mechanism):
         return values, 2 if values.measure is not None else len(values.labels)
     if isinstance(values, Integral):
         return int(values), int(values)
     if isinstance(values, str | type) or not hasattr(values, "__len__"):
         raise PlanError(
-            "Expected a number of values, a list of values or a mechanism, got {type}.",
+            "`values` must be a number of values, a list of values or a mechanism, got {type}.",
             hint="Pass values=3, values=['flu', 'covid', 'none'] or values=rx.Numeric(0, 120).",
             type=values.__name__ if isinstance(values, type) else type(values).__name__,
         )
     return len(values), len(values)
 
 
-def _read_n(n: Any) -> int:
-    number = _read_number(n, "n", "10_000")
+def _parse_n(n: Any) -> int:
+    number = _require_number(n, "n", "10_000")
     if not number.is_integer():
         raise PlanError("`n` must be a whole number, not {n!r}.", hint="Pass a number such as n=10_000.", n=n)
     return int(n)
 
 
-def _read_number(number: Any, name: str, example: str) -> float:
+def _require_number(number: Any, name: str, example: str) -> float:
     if not isinstance(number, Real) or isinstance(number, bool):
         raise PlanError(
             "`{name}` must be a number, not {number!r}.",
@@ -233,148 +262,32 @@ def _read_number(number: Any, name: str, example: str) -> float:
     return float(number)
 
 
-def _read_schedule(schedule: Any, level: Decimal | None) -> list[Any]:
-    if level is not None:
-        return [level]
+def _parse_schedule(schedule: Any) -> list[Any]:
     if isinstance(schedule, str) or not isinstance(schedule, Iterable):
         raise PlanError(
-            "`schedule` must be a list of levels or a schedule.",
+            "`schedule` must be a list of levels or one of rx.schedules, got {type}.",
             hint="Pass schedule=[0.5, 1, 2] or schedule=rx.schedules.Linear(0.5, 2, steps=4).",
+            type=type(schedule).__name__,
         )
     return list(schedule)
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Numbers in a range whose encoding is still open, or known by its name."""
-
-    low: float
-    high: float
-    bins: int = BINS
-
-    def __post_init__(self) -> None:
-        """Refuse what is no range, and what are no bins."""
-        self.encoded("numeric", Decimal(1))
-        self.encoded("wave", Decimal(1))
-
-    def encoded(self, name: str, last: Decimal) -> Mechanism:
-        """Return the encoding of this name, for a last epsilon."""
-        return _of_numbers(name, self.low, self.high, self.bins if name == SquareWave.name else None, last)
-
-    @cached_property
-    def measure(self) -> Measure | None:
-        """What is answered: a mean within the range."""
-        return self.encoded("numeric", Decimal(1)).measure
-
-
-@cache
-def _of_numbers(name: str, low: float, high: float, bins: int | None, last: Decimal) -> Mechanism:
-    return create_mechanism(name, range=(low, high), options={} if bins is None else {"bins": bins}, epsilon=last)
-
-
-Planned = int | Numbers | Mechanism
-"""How many values a categorical answer can have, numbers in a range, or the mechanism that will release it."""
-
-
-class Side:
-    """One column that is planned: so many values, however they are encoded, or what a mechanism answers."""
-
-    def __init__(self, of: Planned, encoding: str | None) -> None:
-        self.numbers = of if isinstance(of, Numbers) else None
-        self.encoding: Mechanism | None = None if isinstance(of, int | Numbers) else of
-        self.values = of if isinstance(of, int) else 2 if isinstance(of, Numbers) else len(of.labels)
-        if not 2 <= self.values <= MAX_VALUES:
-            raise PlanError(
-                "The number of values must be from 2 to 2**32, not {values}.",
-                hint="Pass the number of possible answers, such as values=3.",
-                values=self.values,
-            )
-        if self.encoding is not None and encoding not in (None, "auto"):
-            raise PlanError(
-                "`values` is a mechanism already, so no other one can be named.",
-                hint="Pass the number of values, such as values=3, to name a mechanism.",
-            )
-        self.name = encoding or ("categorical" if self.numbers is None else "auto")
-
-    @property
-    def measure(self) -> Measure | None:
-        """What is answered is a mean; None where it is shares."""
-        if self.numbers is not None:
-            return self.numbers.measure
-        return None if self.encoding is None else self.encoding.measure
-
-    def named_at(self, epsilon: Decimal) -> str | None:
-        """Return the encoding that is chosen for a last epsilon; None where it was not left open."""
-        if self.encoding is not None or self.name != "auto":
-            return None
-        return (rank_mechanisms(self.values, epsilon) if self.numbers is None else rank_number_mechanisms(epsilon)).best
-
-    def encoded(self, last: Decimal) -> Mechanism | None:
-        """Return the encoding for a last epsilon; None for a number of values."""
-        return self.encoding if self.numbers is None else self.numbers.encoded(self.named_at(last) or self.name, last)
-
-    def support(self, level: Decimal, last: Decimal) -> SupportProbabilities:
-        """Return the chances of a report at a level, where the encoding is that of the last epsilon."""
-        fixed = self.encoded(last)
-        if fixed is not None:
-            return fixed.support(fixed.level(level).retention)
-        name = self.named_at(last) or self.name
-        if name == "categorical":
-            return categorical_support(level, self.values)
-        encoding = made_for(name, self.values, last)
-        return encoding.support(encoding.level(level).retention)
-
-
-@cache
-def made_for(name: str, values: int, last: Decimal) -> Mechanism:
-    """Return an encoding of so many values, or of fewer that are as good."""
-    # Bits and hashes support a value with the same chances however many others there are.
-    few = min(values, _FEW) if name in VALUE_MECHANISMS else values
-    return create_mechanism(name, values=range(few), epsilon=last)
-
-
-_FEW = 64
-
-
-MAX_MARGIN = 0.5
-"""An interval from 0 to 1: the margin of knowing nothing."""
-DIGITS = 4
-"""How many significant digits a planned epsilon has."""
-MAX_N = 10**15
-"""More than there are, and still exact in floats."""
-
-
-USUAL_LEVELS = tuple(map(Decimal, ("0.1", "0.2", "0.5", "1", "2", "3", "4", "6")))
-"""The levels of the table that is shown where nobody says an epsilon."""
-
-
 class PlanOptions(TypedDict, total=False):
-    """Which interval is planned: the options of `Frequency.interval`, and what is known of the share."""
+    """The options of the interval that is planned."""
 
     share: float | None
-    """The share that a value is expected to have. None plans for the worst: whatever it is, the interval will do."""
+    """The share that a value is expected to have. None plans for the worst case."""
     confidence_level: float
     about: About
     simultaneous: bool
-    encoding: str | None
-    """How a number of values is encoded: by a name, "auto" for the best one at the last epsilon, None as they are."""
-    crosstab: Planned | None
+    mechanism: str | None
+    """The mechanism for a number of values: a name, "auto" for the best one at the last epsilon, None for k-ary
+    randomized response."""
+    crosstab: PlannedValues | None
     """A second column of the same individuals: the plan is for a pair of values of a crosstab, both at this epsilon."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One level of a schedule, and how precise the answer will be there."""
-
-    epsilon: Decimal
-    margin: float
-    met: bool | None
-    """Whether that is at most the wanted margin; None where none was named."""
-    encoding: str | None = None
-    """The encoding that it is planned with, where it was left open."""
-
-
-def find_margin(*, n: int, values: Planned, epsilon: Epsilon, **options: Unpack[PlanOptions]) -> float:
+def find_margin(*, n: int, values: PlannedValues, epsilon: Epsilon, **options: Unpack[PlanOptions]) -> float:
     """Return the margin that `Frequency.interval` will have, before it is cut at 0 and 1; at most 0.5.
 
     That is a quantile times the standard error, plus half a report because counts are whole numbers. With `share` None
@@ -389,37 +302,37 @@ def find_margin(*, n: int, values: Planned, epsilon: Epsilon, **options: Unpack[
     0.00903
     """
     _check_n(n)
-    return _find_margin(values, n, as_epsilon(epsilon), options)
+    return plan_levels([epsilon], n=n, values=values, **options)[0].margin
 
 
-def compute_max_margin(values: Planned) -> float:
-    """Return the margin of knowing nothing: of shares 0.5, of a mean half its range."""
-    return _PlannedInterval(values).max_margin
+def compute_max_margin(values: PlannedValues) -> float:
+    """Return the margin of error without any information: 0.5 for shares, half the range for a mean."""
+    return _IntervalPlan(values).max_margin
 
 
-def find_epsilon(margin: float, *, n: int, values: Planned, **options: Unpack[PlanOptions]) -> Decimal:
+def find_epsilon(margin: float, *, n: int, values: PlannedValues, **options: Unpack[PlanOptions]) -> Decimal:
     """Return the smallest epsilon, rounded up to four significant digits, that gives this margin.
 
     >>> find_epsilon(0.01, n=100_000, values=5)
     Decimal('1.174')
     """
     _check_n(n)
-    plan = _PlannedInterval(values, **options)
-    plan.check_target(margin)
-    least, most = plan.possible_epsilons
-    floor = plan.compute_margin(n, Decimal(most))
-    if floor > margin:
+    plan = _IntervalPlan(values, **options)
+    plan.check_margin(margin)
+    low, high = plan.epsilon_bounds
+    smallest_margin = plan.compute_margin(n, Decimal(high))
+    if smallest_margin > margin:
         raise PlanError(
             "No epsilon gives a margin of error of {margin:g} with {n:,} individuals: even without noise it is "
             "{least_margin:.3g}.",
             hint="Plan for more individuals, or a larger margin.",
             margin=margin,
             n=n,
-            least_margin=floor,
+            least_margin=smallest_margin,
         )
-    # The margin falls as epsilon grows, almost as a power of it: in logarithms the search is over in a few steps.
+    # The margin is almost a power of epsilon. In logarithms the search needs few steps.
     root = scipy.optimize.brentq(
-        lambda x: log(plan.compute_margin(n, as_epsilon(exp(x))) / margin), log(least), log(most)
+        lambda x: log(plan.compute_margin(n, as_epsilon(exp(x))) / margin), log(low), log(high)
     )
     context = Context(prec=DIGITS, rounding=ROUND_CEILING)
     epsilon = context.create_decimal_from_float(exp(root))
@@ -428,17 +341,17 @@ def find_epsilon(margin: float, *, n: int, values: Planned, **options: Unpack[Pl
     return as_epsilon(epsilon)
 
 
-def find_n(margin: float, *, epsilon: Epsilon, values: Planned, **options: Unpack[PlanOptions]) -> int:
+def find_n(margin: float, *, epsilon: Epsilon, values: PlannedValues, **options: Unpack[PlanOptions]) -> int:
     """Return the smallest number of individuals that gives this margin.
 
     >>> find_n(0.01, epsilon=1, values=5)
     141860
     """
-    plan, exact = _PlannedInterval(values, **options), as_epsilon(epsilon)
-    plan.check_target(margin)
-    # spread / sqrt(n) + step / n = margin, solved for 1 / sqrt(n) in the form without cancellation.
-    spread, step = plan.spread_and_step(exact)
-    inverse_root = 2 * margin / (spread + sqrt(spread**2 + 4 * step * margin))
+    plan, exact = _IntervalPlan(values, **options), as_epsilon(epsilon)
+    plan.check_margin(margin)
+    # width / sqrt(n) + half_step / n = margin, solved for 1 / sqrt(n) in the form without cancellation.
+    width, half_step = plan.compute_width_and_step(exact)
+    inverse_root = 2 * margin / (width + sqrt(width**2 + 4 * half_step * margin))
     if inverse_root**-2 > MAX_N:
         raise PlanError(
             "No number of individuals up to 10^15 gives a margin of error of {margin:g} at epsilon {epsilon}.",
@@ -452,87 +365,173 @@ def find_n(margin: float, *, epsilon: Epsilon, values: Planned, **options: Unpac
     return n
 
 
-def compute_steps(
+def plan_levels(
     schedule: Iterable[Epsilon],
     *,
     n: int,
-    values: Planned,
+    values: PlannedValues,
     margin: float | None = None,
     **options: Unpack[PlanOptions],
-) -> list[Step]:
-    """Return how precise the answer will be at every level of a schedule, and where `margin` is met.
+) -> list[PlannedLevel]:
+    """Return the expected margin of error at every level of a schedule, with the mechanism that is best at the last.
 
-    >>> [step.met for step in compute_steps([0.1, 0.5, 1, 2], n=100_000, values=5, margin=0.012)]
+    >>> [level.is_precise for level in plan_levels([0.1, 0.5, 1, 2], n=100_000, values=5, margin=0.012)]
     [False, False, True, True]
     """
     _check_n(n)
     levels = list(map(as_epsilon, schedule))
-    plan = _PlannedInterval(values, **options).planned_for(max(levels, default=None))
+    last = max(levels, default=None)
+    plan = _IntervalPlan(values, last, **options)
     if margin is not None:
-        plan.check_target(margin)
-    return [_step(plan, n, level, margin) for level in levels]
+        plan.check_margin(margin)
+    margins = [min(plan.max_margin, plan.compute_margin(n, level)) for level in levels]
+    name = None if last is None else plan.column.choose_name(last)
+    return [
+        PlannedLevel(level, expected, None if margin is None else expected <= margin, name)
+        for level, expected in zip(levels, margins, strict=True)
+    ]
 
 
-def _step(plan: _PlannedInterval, n: int, level: Decimal, target: float | None) -> Step:
-    width = min(plan.max_margin, plan.compute_margin(n, level))
-    return Step(level, width, None if target is None else width <= target, plan.encoding_at(level))
+@dataclass(frozen=True)
+class PlannedRange:
+    """A range of numbers whose mechanism is still open, or known by its name."""
+
+    low: float
+    high: float
+    bins: int = BINS
+
+    def __post_init__(self) -> None:
+        for name in NUMBER_MECHANISMS:  # reject an invalid range or number of bins
+            self.create_mechanism(name, Decimal(1))
+
+    def create_mechanism(self, name: str, last_epsilon: Decimal) -> Mechanism:
+        """Return the mechanism with this name for a last planned epsilon."""
+        bins = self.bins if name == SquareWave.name else None
+        return _create_range_mechanism(name, self.low, self.high, bins, last_epsilon)
 
 
-class _PlannedInterval:
-    """An interval that is planned: of one of so many values, of what a mechanism answers, or of a pair of values."""
+@cache
+def _create_range_mechanism(name: str, low: float, high: float, bins: int | None, last_epsilon: Decimal) -> Mechanism:
+    options = {} if bins is None else {"bins": bins}
+    return create_mechanism(name, range=(low, high), options=options, epsilon=last_epsilon)
+
+
+@cache
+def _create_example_mechanism(name: str, values: int, last_epsilon: Decimal) -> Mechanism:
+    # Bits and hashes support a value with the same probability, however many other values there are.
+    few = min(values, _MAX_EXAMPLE_VALUES) if name in VALUE_MECHANISMS else values
+    return create_mechanism(name, values=range(few), epsilon=last_epsilon)
+
+
+PlannedValues = int | PlannedRange | Mechanism
+"""The number of values of a categorical answer, a range of numbers, or the mechanism that will release them."""
+
+
+class PlannedMechanism:
+    """The mechanism of a planned column: a given one, one that is known by its name, or the best one."""
+
+    def __init__(self, values: PlannedValues, name: str | None) -> None:
+        self.range = values if isinstance(values, PlannedRange) else None
+        self.given = None if isinstance(values, int | PlannedRange) else values
+        self.n_values = (
+            values if isinstance(values, int) else 2 if isinstance(values, PlannedRange) else len(values.labels)
+        )
+        if not 2 <= self.n_values <= MAX_VALUES:
+            raise PlanError(
+                "The number of values must be from 2 to 2**32, not {values}.",
+                hint="Pass the number of possible answers, such as values=3.",
+                values=self.n_values,
+            )
+        if self.given is not None and name not in (None, "auto"):
+            raise PlanError(
+                "`values` is a mechanism and `mechanism` names another one, {name!r}.",
+                hint="Leave out `mechanism`, or pass the number of values, such as values=3.",
+                name=name,
+            )
+        self.name = name or ("categorical" if self.range is None else "auto")
+
+    @property
+    def measure(self) -> Measure | None:
+        """The measure of a mean; None for shares."""
+        if self.range is not None:
+            return self.range.create_mechanism("numeric", Decimal(1)).measure
+        return None if self.given is None else self.given.measure
+
+    def choose_name(self, last_epsilon: Decimal) -> str | None:
+        """Return the name of the best mechanism for a last epsilon; None if the mechanism was not left open."""
+        if self.given is not None or self.name != "auto":
+            return None
+        ranking = (
+            rank_mechanisms(self.n_values, last_epsilon) if self.range is None else rank_number_mechanisms(last_epsilon)
+        )
+        return ranking.best
+
+    def create(self, last_epsilon: Decimal) -> Mechanism | None:
+        """Return the mechanism for a last epsilon; None for k-ary randomized response of any number of values."""
+        if self.given is not None:
+            return self.given
+        name = self.choose_name(last_epsilon) or self.name
+        if self.range is not None:
+            return self.range.create_mechanism(name, last_epsilon)
+        return None if name == "categorical" else _create_example_mechanism(name, self.n_values, last_epsilon)
+
+    def compute_support(self, level: Decimal, last_epsilon: Decimal) -> SupportProbabilities:
+        """Return the probabilities of a report at a level, with the mechanism for the last epsilon."""
+        mechanism = self.create(last_epsilon)
+        if mechanism is None:
+            return compute_categorical_support(level, self.n_values)
+        return mechanism.support(mechanism.level(level).retention)
+
+
+class _IntervalPlan:
+    """The expected margin of error of an interval: of a share, of a mean, or of the share of a pair of values."""
 
     def __init__(
         self,
-        of: Planned,
+        values: PlannedValues,
+        last_epsilon: Decimal | None = None,
         *,
         share: float | None = None,
         confidence_level: float = 0.95,
         about: About = "sample",
         simultaneous: bool = False,
-        encoding: str | None = None,
-        crosstab: Planned | None = None,
+        mechanism: str | None = None,
+        crosstab: PlannedValues | None = None,
     ) -> None:
-        self._side = Side(of, encoding)
-        self._last: Decimal | None = None
-        self._other = None if crosstab is None else Side(crosstab, encoding)
-        self._measure = self._side.measure
-        if self._other is not None and (self._measure or self._other.measure):
+        self.column = PlannedMechanism(values, mechanism)
+        self._second_column = None if crosstab is None else PlannedMechanism(crosstab, mechanism)
+        self._last_epsilon = last_epsilon
+        self._measure = self.column.measure
+        if self._second_column is not None and (self._measure or self._second_column.measure):
             raise PlanError(
-                "A crosstab needs two columns with declared values.", hint="Pass crosstab= for values only."
+                "A crosstab needs two columns with declared values, and one of these has numbers in a range.",
+                hint="Pass the numbers of values, such as values=4, crosstab=3.",
             )
-        has_share = self._measure is None or self._measure.absent is not None  # of those that are missing
-        if share is not None and (not has_share or not 0 <= share <= 1):
+        has_share = self._measure is None or self._measure.absent is not None  # the share of missing numbers
+        if share is not None and not has_share:
+            raise PlanError("`share` cannot be combined with a mean of numbers.", hint="Leave out share= (--share).")
+        if share is not None and not 0 <= share <= 1:
             raise PlanError(
-                "`share` must be between 0 and 1, not {share}, and a mean has none.",
-                hint="Pass a share such as 0.2, or leave it out.",
+                "`share` must be between 0 and 1, not {share}.",
+                hint="Pass a share such as 0.2, or leave it out to plan for the worst case.",
                 share=share,
             )
         check_about(about)
-        exclusive = self._side.encoding is None or self._side.encoding.joint == "exclusive"
-        values = self._side.values * (1 if self._other is None else self._other.values)
-        questions = questions_of(values, exclusive=exclusive) if simultaneous and self._measure is None else 1
+        exclusive = self.column.given is None or self.column.given.joint == "exclusive"
+        n_values = self.column.n_values * (1 if self._second_column is None else self._second_column.n_values)
+        questions = questions_of(n_values, exclusive=exclusive) if simultaneous and self._measure is None else 1
         self._quantile = -float(scipy.special.ndtri(tail_of(confidence_level, questions)))
         self._share, self._about = share, about
 
-    def planned_for(self, last: Decimal | None) -> Self:
-        """Return the plan with the encoding of this last epsilon at every level."""
-        self._last = last
-        return self
-
-    def encoding_at(self, epsilon: Decimal) -> str | None:
-        """Return the encoding that is chosen, where it was left open."""
-        return self._side.named_at(self._last or epsilon)
-
     @property
     def max_margin(self) -> float:
-        """The margin of knowing nothing."""
-        return MAX_MARGIN if self._measure is None else (self._measure.most - self._measure.least) / 2
+        """The margin of error without any information."""
+        return MAX_SHARE_MARGIN if self._measure is None else (self._measure.most - self._measure.least) / 2
 
-    def check_target(self, margin: float) -> None:
-        """Reject a margin that no interval has."""
+    def check_margin(self, margin: float) -> None:
         if not (isfinite(margin) and 0 < margin < self.max_margin):
             raise PlanError(
-                "The margin must lie between 0 and {max_margin:g}, not {margin}.",
+                "The margin of error must be between 0 and {max_margin:g}, not {margin}.",
                 hint="Pass a margin such as {example:g}.",
                 max_margin=self.max_margin,
                 example=self.max_margin / 50,
@@ -540,42 +539,41 @@ class _PlannedInterval:
             )
 
     def compute_margin(self, n: int, epsilon: Decimal) -> float:
-        spread, step = self.spread_and_step(epsilon)
-        return spread / sqrt(n) + step / n
+        width, half_step = self.compute_width_and_step(epsilon)
+        return width / sqrt(n) + half_step / n
 
-    def spread_and_step(self, epsilon: Decimal) -> tuple[float, float]:
-        """Return what is divided by the root of n, and what by the number itself."""
-        found = self._spread(epsilon, self._last or epsilon)
-        return self._quantile * sqrt(found.variance), found.step
+    def compute_width_and_step(self, epsilon: Decimal) -> tuple[float, float]:
+        """Return the part of the margin that is divided by sqrt(n), and the part that is divided by n."""
+        noise = self._compute_noise(epsilon, self._last_epsilon or epsilon)
+        return self._quantile * sqrt(noise.variance), noise.half_step
 
-    def _spread(self, level: Decimal, last: Decimal) -> Spread:
-        support = self._side.support(level, last)
-        if self._other is None:
-            fixed = self._side.encoded(last)
-            return spread_of(support, self._about, self._share, None if fixed is None else fixed.measure)
-        return pair_spread(support, self._other.support(level, last), self._about, self._share)
+    def _compute_noise(self, level: Decimal, last_epsilon: Decimal) -> ReportNoise:
+        support = self.column.compute_support(level, last_epsilon)
+        if self._second_column is None:
+            mechanism = self.column.create(last_epsilon)
+            measure = None if mechanism is None else mechanism.measure
+            return compute_report_noise(support, self._about, self._share, measure)
+        return compute_pair_noise(
+            support, self._second_column.compute_support(level, last_epsilon), self._about, self._share
+        )
 
     @property
-    def possible_epsilons(self) -> tuple[float, int]:
-        """Two epsilons between which all others lie that differ in their threshold and are not pure noise."""
-        if self._side.numbers is not None:
+    def epsilon_bounds(self) -> tuple[float, int]:
+        """Two epsilons between which all others are that differ in their threshold and are not pure noise."""
+        if self.column.range is not None:
             return 1e-6, 100
-        if self._side.encoding is None:
-            least, most = self._side.values * 1e-19, 46 + self._side.values.bit_length()
-            return (least, most) if self._side.name == "categorical" else (1e-6, most)  # bits share an epsilon out
-        alphabet = self._side.encoding.alphabet
+        if self.column.given is None:
+            low, high = self.column.n_values * 1e-19, 46 + self.column.n_values.bit_length()
+            # Bits share an epsilon, so their smallest one is larger.
+            return (low, high) if self.column.name == "categorical" else (1e-6, high)
+        alphabet = self.column.given.alphabet
         return alphabet * 1e-17, 2 * (46 + alphabet.bit_length())
-
-
-def _find_margin(values: Planned, n: int, epsilon: Decimal, options: PlanOptions) -> float:
-    plan = _PlannedInterval(values, **options)
-    return min(plan.max_margin, plan.compute_margin(n, epsilon))
 
 
 def _check_n(n: int) -> None:
     if not isinstance(n, int) or not 1 <= n <= MAX_N:
         raise PlanError(
-            "n must be a whole number from 1 to 10^15, not {n}.",
+            "`n` must be a whole number from 1 to 10^15, not {n}.",
             hint="Pass a number such as n=10_000 (--n 10000).",
             n=n,
         )

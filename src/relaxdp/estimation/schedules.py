@@ -1,7 +1,7 @@
-"""Schedules: at which levels to release, as plain objects. Iterate over one to get its epsilons, which never fall.
+"""Schedules of levels for gradual releases. Iterate over a schedule to get its epsilons, which never decrease.
 
-Levels are exact decimals. Those that are computed are rounded *down* to six significant digits, the private side; the
-first and the last level that a person named stay as they are.
+Levels are exact decimals. Computed levels are rounded down to six significant digits, so that they never cost more. The
+first and the last level stay as you state them.
 """
 
 from __future__ import annotations
@@ -15,36 +15,55 @@ from fractions import Fraction
 from itertools import pairwise
 
 from relaxdp.errors import PlanError
-from relaxdp.estimation.planning import Step, compute_steps
+from relaxdp.estimation.planning import PlannedLevel, plan_levels
 from relaxdp.estimation.result import About
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, format_epsilon
 
-DIGITS = 6
-"""How many significant digits a computed level has."""
-MOST_STEPS = 10_000
-_DOWN = Context(prec=DIGITS, rounding=ROUND_FLOOR)
+__all__ = [
+    "ByDate",
+    "Explicit",
+    "Geometric",
+    "Linear",
+    "NoisySampling",
+    "Schedule",
+    "UntilPrecise",
+    "noisy_sampling_epsilon",
+]
+_DIGITS = 6
+_MAX_STEPS = 10_000
+_DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
 _WIDE = Context(prec=60)
 _NEAREST = Context(prec=40)
 
 
 class Schedule(ABC):
-    """Levels that never fall. A mistake is refused when a schedule is made, not when it is used."""
+    """The levels of a gradual release, which never decrease. Iterate over it to get them.
+
+    Creating a schedule with a mistake raises `PlanError`.
+    """
 
     def __post_init__(self) -> None:
         if not tuple(self):
-            raise PlanError("The schedule has no level.", hint="Pass at least one, such as [0.5, 1, 2].")
+            raise PlanError("The schedule has no level.", hint="Pass at least one level, such as [0.5, 1, 2].")
 
     @abstractmethod
     def __iter__(self) -> Iterator[Decimal]:
-        """Return the levels, the lowest first."""
+        """Yield the levels, the smallest first."""
 
 
 @dataclass(frozen=True)
 class Explicit(Schedule):
-    """The `levels` that a person wrote down, which may repeat and must not fall.
+    """A list of levels. They may repeat and must not decrease.
 
-    >>> [str(level) for level in Explicit([0.1, "0.5", 1, 2])]
-    ['0.1', '0.5', '1', '2']
+    Args:
+        levels: The epsilons, the smallest first.
+
+    Raises:
+        PlanError: The list is empty, or a level is smaller than the one before.
+
+    Example:
+        >>> [str(level) for level in Explicit([0.1, "0.5", 1, 2])]
+        ['0.1', '0.5', '1', '2']
     """
 
     levels: Sequence[Epsilon]
@@ -52,19 +71,28 @@ class Explicit(Schedule):
     def __iter__(self) -> Iterator[Decimal]:
         if isinstance(self.levels, str) or not isinstance(self.levels, Iterable):
             raise PlanError(
-                "Expected a list of levels, got {type}.",
-                hint="Pass a list such as [0.5, 1, 2].",
+                "`levels` must be a list of epsilons, got {type}.",
+                hint="Pass levels=[0.5, 1, 2].",
                 type=type(self.levels).__name__,
             )
-        return iter(_not_falling(self.levels))
+        return iter(_parse_ascending(self.levels))
 
 
 @dataclass(frozen=True)
 class Linear(Schedule):
-    """`steps` levels from `first` to `last`, each larger than the one before by the same amount.
+    """Levels from `first` to `last`, each larger than the one before by the same amount.
 
-    >>> [str(level) for level in Linear("0.1", 1, steps=4)]
-    ['0.1', '0.4', '0.7', '1']
+    Args:
+        first: The first epsilon.
+        last: The last epsilon, not smaller than the first.
+        steps: The number of levels, from 2 to 10,000.
+
+    Raises:
+        PlanError: `last` is smaller than `first`, or `steps` is out of range.
+
+    Example:
+        >>> [str(level) for level in Linear("0.1", 1, steps=4)]
+        ['0.1', '0.4', '0.7', '1']
     """
 
     first: Epsilon
@@ -72,7 +100,7 @@ class Linear(Schedule):
     steps: int
 
     def __iter__(self) -> Iterator[Decimal]:
-        first, last = _ends(self.first, self.last, self.steps)
+        first, last = _parse_first_and_last(self.first, self.last, self.steps)
         yield first
         for step in range(1, self.steps - 1):
             level = Fraction(first) + (Fraction(last) - Fraction(first)) * Fraction(step, self.steps - 1)
@@ -82,10 +110,19 @@ class Linear(Schedule):
 
 @dataclass(frozen=True)
 class Geometric(Schedule):
-    """`steps` levels from `first` to `last`, each larger than the one before by the same factor.
+    """Levels from `first` to `last`, each larger than the one before by the same factor.
 
-    >>> [str(level) for level in Geometric("0.1", "0.8", steps=4)]
-    ['0.1', '0.2', '0.4', '0.8']
+    Args:
+        first: The first epsilon.
+        last: The last epsilon, not smaller than the first.
+        steps: The number of levels, from 2 to 10,000.
+
+    Raises:
+        PlanError: `last` is smaller than `first`, or `steps` is out of range.
+
+    Example:
+        >>> [str(level) for level in Geometric("0.1", "0.8", steps=4)]
+        ['0.1', '0.2', '0.4', '0.8']
     """
 
     first: Epsilon
@@ -93,7 +130,7 @@ class Geometric(Schedule):
     steps: int
 
     def __iter__(self) -> Iterator[Decimal]:
-        first, last = _ends(self.first, self.last, self.steps)
+        first, last = _parse_first_and_last(self.first, self.last, self.steps)
         yield first
         growth = _WIDE.ln(_WIDE.divide(last, first))
         for step in range(1, self.steps - 1):
@@ -105,12 +142,21 @@ class Geometric(Schedule):
 
 @dataclass(frozen=True)
 class NoisySampling(Schedule):
-    """The guarantees of RAPPOR's noisy sampling after 1, 2, ... `samples` samples: the paper's eps_ns(K).
+    """The epsilons of RAPPOR's noisy sampling after 1, 2, ... `samples` samples: the paper's eps_ns(K).
 
-    Relaxing along it costs what the samples would cost, and is more precise at every step.
+    Relaxing along this schedule costs as much as the samples, and is more precise at every step.
 
-    >>> [str(level) for level in NoisySampling(epsilon_alpha=1, epsilon_beta="0.5", samples=3)]
-    ['0.227336', '0.43378', '0.604812']
+    Args:
+        epsilon_alpha: The epsilon of RAPPOR's permanent randomized response.
+        epsilon_beta: The epsilon of its instantaneous randomized response.
+        samples: The number of samples, from 1 to 10,000.
+
+    Raises:
+        PlanError: `samples` is out of range.
+
+    Example:
+        >>> [str(level) for level in NoisySampling(epsilon_alpha=1, epsilon_beta="0.5", samples=3)]
+        ['0.227336', '0.43378', '0.604812']
     """
 
     epsilon_alpha: Epsilon
@@ -118,7 +164,7 @@ class NoisySampling(Schedule):
     samples: int
 
     def __iter__(self) -> Iterator[Decimal]:
-        _check_steps(self.samples, least=1)
+        _check_steps(self.samples, minimum=1)
         for samples in range(1, self.samples + 1):
             guarantee = noisy_sampling_epsilon(
                 epsilon_alpha=self.epsilon_alpha, epsilon_beta=self.epsilon_beta, samples=samples
@@ -129,43 +175,66 @@ class NoisySampling(Schedule):
 
 @dataclass(frozen=True)
 class ByDate(Schedule):
-    """`levels` that are allowed from a day on, for data that grow less sensitive with age.
+    """Levels that are allowed from a date on, for data that grow less sensitive with age.
 
-    >>> schedule = ByDate({date(2026, 1, 1): "0.25", date(2026, 7, 1): 1})
-    >>> schedule.at(date(2025, 12, 31)), schedule.at(date(2026, 3, 1)), schedule.at(date(2026, 7, 1))
-    (None, Decimal('0.25'), Decimal('1'))
+    Args:
+        levels: For each date, the epsilon that is allowed from then on.
+
+    Raises:
+        PlanError: The mapping is empty, a key is not a date, or a later level is smaller than an earlier one.
+
+    Example:
+        >>> schedule = ByDate({date(2026, 1, 1): "0.25", date(2026, 7, 1): 1})
+        >>> [schedule.get_level(date(2026, month, 1)) for month in (3, 7)]
+        [Decimal('0.25'), Decimal('1')]
+        >>> schedule.get_level(date(2025, 12, 31)) is None
+        True
     """
 
     levels: Mapping[date, Epsilon]
 
     def __iter__(self) -> Iterator[Decimal]:
-        return (level for _, level in self._dated())
+        return (level for _, level in self._sort_by_date())
 
-    def at(self, today: date) -> Decimal | None:
-        """Return the level that is allowed on a day, or None before the first day."""
-        day = _day(today)
-        return next((level for first_day, level in reversed(self._dated()) if first_day <= day), None)
+    def get_level(self, day: date) -> Decimal | None:
+        """Return the level that is allowed on a day, or None before the first one."""
+        _check_date(day)
+        return next((level for first_day, level in reversed(self._sort_by_date()) if first_day <= day), None)
 
-    def _dated(self) -> list[tuple[date, Decimal]]:
-        days = sorted(map(_day, self.levels))
-        return list(zip(days, _not_falling(self.levels[day] for day in days), strict=True))
+    def _sort_by_date(self) -> list[tuple[date, Decimal]]:
+        for day in self.levels:
+            _check_date(day)
+        days = sorted(self.levels)
+        return list(zip(days, _parse_ascending(self.levels[day] for day in days), strict=True))
 
 
 @dataclass(frozen=True)
 class UntilPrecise(Schedule):
-    """The levels of another schedule up to the first that is precise enough, whatever the answer turns out to be.
+    """The levels of another schedule, up to the first one that is precise enough.
 
-    `confidence_level`, `about` and `simultaneous` describe the interval whose margin of error is to be at most
-    `margin`. Where the `schedule` stops depends on the number of individuals `n`, on the number of `values` and on
-    epsilon, never on a report. So the interval after the stop covers as often as any other. A rule that looks at the
-    estimate does not have that property.
+    The schedule ends where the margin of error is at most `margin`. That depends on `n`, on the number of values and on
+    epsilon, never on a report. So the interval after the last level covers as often as any other. A rule that looks at
+    the estimate does not have that property.
 
-    Claim: the coverage after the stop is at least 94.5 %, and what looking costs;
+    Args:
+        schedule: The other schedule.
+        margin: The margin of error that you want, of a share.
+        n: The number of individuals.
+        values: The number of possible answers.
+        confidence_level: The confidence level of the interval.
+        about: "population" if the individuals are a random sample that the interval generalizes from.
+        simultaneous: Use intervals that hold for all values at once.
+
+    Raises:
+        PlanError: The margin is not between 0 and 0.5, or `n` or `values` is out of range.
+
+    Claim: the coverage after the last level is at least 94.5 %, and what looking costs;
     tests/statistical/estimation/test_stopping.py.
 
-    >>> until = UntilPrecise(Explicit([0.1, 0.5, 1, 2, 4]), margin=0.012, n=100_000, values=5)
-    >>> [str(level) for level in until], until.reached
-    (['0.1', '0.5', '1'], True)
+    Example:
+        >>> until = UntilPrecise(Explicit([0.1, 0.5, 1, 2, 4]), margin=0.012, n=100_000, values=5)
+        >>> [str(level) for level in until], until.is_reached
+        (['0.1', '0.5', '1'], True)
     """
 
     schedule: Schedule
@@ -177,18 +246,18 @@ class UntilPrecise(Schedule):
     simultaneous: bool = False
 
     def __iter__(self) -> Iterator[Decimal]:
-        for step in self._steps():
-            yield step.epsilon
-            if step.met:
+        for level in self._plan_levels():
+            yield level.epsilon
+            if level.is_precise:
                 return
 
     @property
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         """Whether a level is precise enough; if not, the other schedule ends too early."""
-        return any(step.met for step in self._steps())
+        return any(level.is_precise for level in self._plan_levels())
 
-    def _steps(self) -> list[Step]:
-        return compute_steps(
+    def _plan_levels(self) -> list[PlannedLevel]:
+        return plan_levels(
             self.schedule,
             margin=self.margin,
             n=self.n,
@@ -200,15 +269,24 @@ class UntilPrecise(Schedule):
 
 
 def noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, samples: int) -> Decimal:
-    """Return the guarantee of one bit after `samples` noisy samples, to 40 digits, rounded up.
+    """Return the epsilon of one bit after several samples of RAPPOR's noisy sampling.
 
-    It is below epsilon_alpha and below samples * epsilon_beta, and nears the smaller of the two.
+    It is smaller than `epsilon_alpha` and than `samples * epsilon_beta`, and approaches the smaller of the two.
+
+    Args:
+        epsilon_alpha: The epsilon of RAPPOR's permanent randomized response.
+        epsilon_beta: The epsilon of its instantaneous randomized response.
+        samples: The number of samples.
+
+    Returns:
+        The epsilon to 40 digits, rounded up.
 
     Claim: eps_ns(K) of the paper, and the greatest enumerated likelihood ratio;
     tests/unit/paper/test_baselines.py.
 
-    >>> round(noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=0.5, samples=10), 5)
-    Decimal('0.98433')
+    Example:
+        >>> round(noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=0.5, samples=10), 5)
+        Decimal('0.98433')
     """
     wide = Context(prec=MAX_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
     kept, sampled = as_epsilon(epsilon_alpha), wide.multiply(as_epsilon(epsilon_beta), Decimal(samples))
@@ -219,41 +297,40 @@ def noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, sam
     return Context(prec=40, rounding=ROUND_CEILING).plus(wide.add(min(kept, sampled), correction))
 
 
-def _not_falling(levels: Iterable[Epsilon]) -> list[Decimal]:
+def _parse_ascending(levels: Iterable[Epsilon]) -> list[Decimal]:
     exact = [as_epsilon(level) for level in levels]
     for old, new in pairwise(exact):
         if new < old:
             raise PlanError(
-                "The schedule falls from {old_epsilon} to {new_epsilon}. A report cannot be taken back.",
-                hint="Sort the levels: the lowest first.",
+                "The schedule decreases from {old_epsilon} to {new_epsilon}. A released report cannot be taken back.",
+                hint="Sort the levels: the smallest first.",
                 old_epsilon=format_epsilon(old),
                 new_epsilon=format_epsilon(new),
             )
     return exact
 
 
-def _ends(first: Epsilon, last: Epsilon, steps: int) -> list[Decimal]:
-    _check_steps(steps, least=2)
-    return _not_falling([first, last])
+def _parse_first_and_last(first: Epsilon, last: Epsilon, steps: int) -> list[Decimal]:
+    _check_steps(steps, minimum=2)
+    return _parse_ascending([first, last])
 
 
-def _check_steps(steps: int, *, least: int) -> None:
-    if not isinstance(steps, int) or not least <= steps <= MOST_STEPS:
+def _check_steps(steps: int, *, minimum: int) -> None:
+    if not isinstance(steps, int) or not minimum <= steps <= _MAX_STEPS:
         raise PlanError(
-            "The number of steps must be a whole number from {least} to {most:,}, not {steps!r}.",
+            "The number of levels of a schedule must be a whole number from {least} to {most:,}, not {steps!r}.",
             hint="Pass a number such as 4.",
-            least=least,
-            most=MOST_STEPS,
+            least=minimum,
+            most=_MAX_STEPS,
             steps=steps,
         )
 
 
-def _day(day: date) -> date:
+def _check_date(day: date) -> None:
     if not isinstance(day, date) or isinstance(day, datetime):
         raise PlanError(
             "Expected a date without a time, got {type}.",
-            hint="Pass a mapping such as rx.schedules.ByDate({{date(2026, 1, 1): 0.5}}).",
+            hint="Pass a datetime.date, such as in rx.schedules.ByDate({{date(2026, 1, 1): 0.5}}).",
             type=type(day).__name__,
             day=day,
         )
-    return day

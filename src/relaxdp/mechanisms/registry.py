@@ -39,6 +39,8 @@ class MechanismKind:
     """Takes the values, the two ends of the range, or nothing; and the options as keywords."""
     meaning: str = ""
     options: tuple[Option, ...] = ()
+    title: str = ""
+    """The name in the literature, for tables; without one, `name`."""
 
 
 def _create_bloom(**options: int) -> Bloom:
@@ -54,21 +56,35 @@ def _create_missing(low: float, high: float, *, clip: bool = False) -> Numeric:
 
 
 BUILT_IN = (
-    MechanismKind("categorical", "values", Categorical, "the report is one of the answers"),
-    MechanismKind("unary-optimised", "values", Unary, "a bit for each answer, for many answers"),
-    MechanismKind("unary-symmetric", "values", _create_symmetric, "a bit for each answer, all alike"),
+    MechanismKind(
+        "categorical", "values", Categorical, "the report is one of the answers",
+        title="k-ary randomized response",
+    ),
+    MechanismKind(
+        "unary-optimised", "values", Unary, "a bit for each answer, for many answers",
+        title="optimised unary encoding (OUE)",
+    ),
+    MechanismKind(
+        "unary-symmetric", "values", _create_symmetric, "a bit for each answer, all alike",
+        title="symmetric unary encoding (SUE)",
+    ),
     MechanismKind(
         "local-hash", "values", LocalHash, "a short hash, for very many answers",
         (Option("buckets", "Into how many buckets values are hashed.", 2, MAX_BUCKETS, is_planned=True),),
+        title="local hashing (OLH)",
     ),
-    MechanismKind("numeric", "range", Numeric, "the smallest or the largest number, for the mean"),
-    MechanismKind("numeric-missing", "range", _create_missing),
+    MechanismKind(
+        "numeric", "range", Numeric, "the smallest or the largest number, for the mean",
+        title="randomized rounding",
+    ),
+    MechanismKind("numeric-missing", "range", _create_missing, title="randomized rounding with missing values"),
     MechanismKind(
         "wave", "range", SquareWave, "a place near the number, for the mean and the whole distribution",
         (
             Option("bins", "Into how many bins numbers are rounded.", 2, MAX_PLACES, is_planned=True),
             Option("window", "Over how many places a number is spread: a power of two.", 1, MAX_PLACES, True),
         ),
+        title="square wave",
     ),
     MechanismKind(
         "bloom", "words", _create_bloom, "a Bloom filter of a word that is looked for among candidates",
@@ -77,6 +93,7 @@ BUILT_IN = (
             Option("hashes", "How many bits a word sets.", 1, MAX_HASHES),
             Option("cohorts", "The number of cohorts of devices, each with its own hash functions.", 1, MAX_COHORTS),
         ),
+        title="RAPPOR",
     ),
 )  # fmt: skip
 _kinds = {kind.name: kind for kind in BUILT_IN}
@@ -98,6 +115,12 @@ def get_kind(name: str) -> MechanismKind:
         known = ", ".join(sorted(_kinds))
         raise MechanismError("Unknown mechanism {name!r}.", hint="Choose one of {known}.", name=name, known=known)
     return _kinds[name]
+
+
+def get_mechanism_title(name: str) -> str:
+    """Return the name of a mechanism in the literature, such as 'k-ary randomized response' for 'categorical'."""
+    kind = _kinds.get(name)
+    return name if kind is None else kind.title or name
 
 
 def create_mechanism(

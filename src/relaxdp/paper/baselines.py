@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimation.report_variance import categorical_support, share_variance
+from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
 
@@ -44,8 +44,8 @@ def noisy_sampling_estimate(ones: Any, *, samples: int, epsilon_alpha: Epsilon, 
     >>> float(noisy_sampling_estimate([10, 10, 0, 10], samples=10, epsilon_alpha=50, epsilon_beta=50))
     0.75
     """
-    permanent_bits = categorical_support(epsilon_beta, 2).debias(np.asarray(ones) / samples)
-    return np.asarray(categorical_support(epsilon_alpha, 2).debias(permanent_bits.mean(axis=0)))
+    permanent_bits = compute_categorical_support(epsilon_beta, 2).debias(np.asarray(ones) / samples)
+    return np.asarray(compute_categorical_support(epsilon_alpha, 2).debias(permanent_bits.mean(axis=0)))
 
 
 def split_budget(levels: Iterable[Epsilon]) -> list[Decimal]:
@@ -71,7 +71,7 @@ def split_budget_variance(levels: Iterable[Epsilon], *, values: int, objects: in
     5.92
     """
     parts = _parts(levels, values)
-    variances = np.array([share_variance(part, share) for part in parts])
+    variances = np.array([compute_share_variance(part, share) for part in parts])
     return float((_weights(parts) ** 2 * variances).sum()) / objects
 
 
@@ -94,15 +94,15 @@ def relaxation_variance(levels: Iterable[Epsilon], *, values: int, objects: int 
     >>> round(relaxation_variance(["0.98433"], values=2), 3)
     0.953
     """
-    return share_variance(categorical_support(list(levels)[-1], values), share) / objects
+    return compute_share_variance(compute_categorical_support(list(levels)[-1], values), share) / objects
 
 
 def _parts(levels: Iterable[Epsilon], values: int) -> list[SupportProbabilities]:
-    return [categorical_support(spent, values) for spent in split_budget(levels)]
+    return [compute_categorical_support(spent, values) for spent in split_budget(levels)]
 
 
 def _weights(parts: list[SupportProbabilities]) -> Floats:
-    precisions = np.array([1 / share_variance(part, 0.0) for part in parts])
+    precisions = np.array([1 / compute_share_variance(part, 0.0) for part in parts])
     return np.asarray(precisions / precisions.sum())
 
 

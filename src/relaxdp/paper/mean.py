@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.estimation.counts import Counts
-from relaxdp.estimation.report_variance import categorical_support
+from relaxdp.estimation.report_variance import compute_categorical_support
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
@@ -58,7 +58,7 @@ def mean_estimates(lab: Lab) -> Outcome:
         bits = sampler.numeric(ends, LEVELS, np.tile(truth, runs), purpose="mean")
         reported = bits.reshape(len(LEVELS), runs, OBJECTS).mean(axis=-1)
         upper = np.stack(
-            [categorical_support(level, 2).debias(each) for level, each in zip(LEVELS, reported, strict=True)]
+            [compute_categorical_support(level, 2).debias(each) for level, each in zip(LEVELS, reported, strict=True)]
         )
         means, printed = formula(upper, LOW, HIGH), as_printed(upper, LOW, HIGH)
         curves[sampler.name] = (means, printed)
@@ -113,7 +113,7 @@ def mean_of_square(lab: Lab) -> Outcome:
     ends = Numeric(low, high)
     numbers = np.tile(np.square(np.array(SQUARED, dtype=float)), lab.settings.runs)
     share = (wanted - SQUARE_RANGE[0]) / (SQUARE_RANGE[1] - SQUARE_RANGE[0])
-    supports = [categorical_support(level, 2) for level in LEVELS]
+    supports = [compute_categorical_support(level, 2) for level in LEVELS]
     chances = [float(support.noise + support.gain * share) for support in supports]
     for sampler in lab.samplers:
         bits = sampler.numeric(ends, LEVELS, numbers, purpose="mean of square")
@@ -140,7 +140,7 @@ def expected_upper(keep: Fraction) -> Fraction:
 
 def _variance(truth: Floats, level: Decimal) -> float:
     """Return the variance of one run: every bit is random through its rounding and its response."""
-    support = categorical_support(level, 2)
+    support = compute_categorical_support(level, 2)
     chance = float(support.noise) + float(support.gain) * (truth - LOW) / (HIGH - LOW)
     spread = float((chance * (1 - chance)).sum()) / OBJECTS**2
     return spread * ((HIGH - LOW) / float(support.gain)) ** 2

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimation.report_variance import categorical_support
+from relaxdp.estimation.report_variance import compute_categorical_support
 from relaxdp.paper import figures, judge
 from relaxdp.paper.baselines import relaxation_variance, split_budget, split_budget_estimate, split_budget_variance
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
@@ -35,7 +35,7 @@ def simulate(lab: Lab, sampler: Sampler, values: int) -> tuple[Floats, Floats]:
     runs = lab.settings.runs
     truth = np.tile(np.repeat(np.array([0, values - 1], np.uint8), OBJECTS // 2), runs)
     relaxed = [
-        categorical_support(level, values).debias(each[:, 0] / OBJECTS)
+        compute_categorical_support(level, values).debias(each[:, 0] / OBJECTS)
         for level, each in zip(LEVELS, counts(LEVELS, "relaxed"), strict=True)
     ]
     parts = np.concatenate([counts((part,), f"part {place}") for place, part in enumerate(split_budget(LEVELS))])

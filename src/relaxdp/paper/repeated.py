@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import ATTACKS, Relaxed, errors, minimum_error_rate
-from relaxdp.estimation.report_variance import categorical_support, share_variance
+from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Check, Data
 from relaxdp.paper.lab import Lab, Sampler
@@ -65,12 +65,14 @@ class Population:
 
     def variances(self) -> Floats:
         """Return the theoretical variance of every estimate, of shape (levels, values): the paper's last appendix."""
-        supports = [categorical_support(level, self.values) for level in self.levels]
-        return np.array([[share_variance(each, share) / self.objects for share in self.shares] for each in supports])
+        supports = [compute_categorical_support(level, self.values) for level in self.levels]
+        return np.array(
+            [[compute_share_variance(each, share) / self.objects for share in self.shares] for each in supports]
+        )
 
     def hits(self) -> Floats:
         """Return with which probability a report is the truth, at every level."""
-        return np.array([float(categorical_support(level, self.values).hit) for level in self.levels])
+        return np.array([float(compute_categorical_support(level, self.values).hit) for level in self.levels])
 
     @property
     def least_error_rate(self) -> float:
@@ -122,7 +124,9 @@ def _batch(sampler: Sampler, population: Population, runs: int, purpose: str) ->
     reports = sampler.transcripts(values, levels, truth, purpose=purpose)
     by_run = reports.reshape(len(levels), runs, population.objects)
     shares = np.stack([(by_run == value).mean(axis=-1) for value in range(values)], axis=1)
-    debiased = [categorical_support(level, values).debias(part) for level, part in zip(levels, shares, strict=True)]
+    debiased = [
+        compute_categorical_support(level, values).debias(part) for level, part in zip(levels, shares, strict=True)
+    ]
     attacked = by_run[:, :, population.attacked].reshape(len(levels), -1).T
     same, rates = _attack(attacked, np.tile(population.truth[population.attacked], runs), population, runs)
     hits = (reports == truth).sum(axis=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import sqrt
 
-from relaxdp.estimation.report_variance import Spread, spread_of
+from relaxdp.estimation.report_variance import ReportNoise, compute_report_noise
 from relaxdp.estimation.result import questions_of, tail_of
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
@@ -43,7 +43,7 @@ class Precision:
             self._spreads = [_of_words(BloomShape(**encoding.options), level, candidates) for level in levels]
         else:
             supports = [encoding.support(level.retention) for level in levels]
-            self._spreads = [spread_of(support, target.about, measure=measure) for support in supports]
+            self._spreads = [compute_report_noise(support, target.about, measure=measure) for support in supports]
 
     @property
     def widest(self) -> float:
@@ -58,7 +58,7 @@ class Precision:
         weights = [number * (spread.precision if self._method == "precision" else 1.0) for number, spread in parts]
         total, squares = sum(weights), 0.0
         for weight, (number, spread) in zip(weights, parts, strict=True):
-            own = self._quantile * sqrt(spread.variance / number) + spread.step / number
+            own = self._quantile * sqrt(spread.variance / number) + spread.half_step / number
             squares += (weight / total * own) ** 2
         return min(self.widest, sqrt(squares))
 
@@ -105,6 +105,6 @@ def _fewest(width: Callable[[int], float], wanted: float) -> int | None:
     return many
 
 
-def _of_words(shape: BloomShape, level: Level, candidates: int) -> Spread:
+def _of_words(shape: BloomShape, level: Level, candidates: int) -> ReportNoise:
     variance = compute_word_std_error(shape, epsilon=str(level), n_devices=1, n_candidates=candidates) ** 2
-    return Spread(variance, 0.0, 1 / variance)
+    return ReportNoise(variance, 0.0, 1 / variance)

@@ -327,7 +327,7 @@ def _plan_column(
         choice = choose_mechanism(
             declared, epsilon=request.epsilon, remaining_share=share, planned_epsilon=request.planned_epsilon
         )
-        mechanism, why = choice.mechanism, choice.why
+        mechanism, why = choice.mechanism, choice.reason
     level = mechanism.level(request.epsilon)
     return PlannedColumn(name, mechanism, why, level, PathId(request.name, name), Decimal(0), None)
 
@@ -375,22 +375,6 @@ _PRECISE = 0.2
 """A margin of error of this part of the widest one is worth having, and is what the hint looks for."""
 _MAX_SENSIBLE = 10
 """An epsilon above this protects next to nothing, so it is never advised."""
-
-_MECHANISM_NAMES = {
-    "categorical": "k-ary randomized response",
-    "unary-optimised": "optimised unary encoding (OUE)",
-    "unary-symmetric": "symmetric unary encoding (SUE)",
-    "local-hash": "local hashing (OLH)",
-    "numeric": "randomized rounding",
-    "numeric-missing": "randomized rounding with missing values",
-    "wave": "square wave",
-    "bloom": "RAPPOR",
-}
-
-
-def get_mechanism_name(encoding: str) -> str:
-    """Return the name of a mechanism as the field knows it."""
-    return _MECHANISM_NAMES.get(encoding, encoding)
 
 
 def compute_margin(mechanism: Mechanism, epsilon: Decimal, rows: int | None) -> float | None:

@@ -16,9 +16,10 @@ from relaxdp.estimation.display import describe_risk, describe_short_risk, forma
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import add_amounts, subtract_amounts
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_table, make_template
 from relaxdp.tables.metadata import FileDescription, attach_description
-from relaxdp.tables.release_plan import compute_margin, get_mechanism_name
+from relaxdp.tables.release_plan import compute_margin
 from relaxdp.tables.transaction import Outcome
 from relaxdp.theory.epsilon import format_epsilon
 
@@ -56,7 +57,7 @@ class ReleasedColumn:
         margin = "" if self.margin is None else f"\N{PLUS-MINUS SIGN}{_show_margin(self.margin)}"
         return [
             self.column if self.output == self.column else f"{self.column} as {self.output}",
-            f"{get_mechanism_name(self.mechanism.name)} ({self.why})",
+            f"{get_mechanism_title(self.mechanism.name)} ({self.why})",
             format_epsilon(self.cost),
             margin,
             describe_short_risk(spent, self.answers),

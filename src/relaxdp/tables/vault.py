@@ -16,9 +16,10 @@ from relaxdp.estimation.display import describe_risk, describe_short_risk, forma
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Adopted, Created, Event, as_budget
+from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import as_text
 from relaxdp.tables.release_output import FileSink, MemorySink
-from relaxdp.tables.release_plan import Request, get_mechanism_name, plan_relaxation, plan_release
+from relaxdp.tables.release_plan import Request, plan_relaxation, plan_release
 from relaxdp.tables.release_result import Release, make_frame
 from relaxdp.tables.table_source import Source, open_source
 from relaxdp.tables.transaction import LocalStager, Progress, run_plan
@@ -344,7 +345,7 @@ class Vault:
         account = self._account()
         rows = [
             {
-                "name": release.name, "column": column.column, "mechanism": get_mechanism_name(column.mechanism),
+                "name": release.name, "column": column.column, "mechanism": get_mechanism_title(column.mechanism),
                 "largest_epsilon": float(column.largest), "last_epsilon": float(column.epsilon), "rows": release.rows,
                 "risk": describe_short_risk(account.spent), "passthrough": ", ".join(release.passthrough),
                 "retired": release.retired,
@@ -401,7 +402,7 @@ class Vault:
         spent, budget, left = map(format_epsilon, (account.spent, account.budget, account.remaining))
         rows = [
             [
-                release.name, column.column, get_mechanism_name(column.mechanism), format_epsilon(column.largest),
+                release.name, column.column, get_mechanism_title(column.mechanism), format_epsilon(column.largest),
                 f"{release.rows:,}",
             ]
             for release in account.releases.values()

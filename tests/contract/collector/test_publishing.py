@@ -106,7 +106,8 @@ def test_only_large_groups_and_only_their_counts_are_told(database: Database, en
     assert [(group["level"]["epsilon"], group["devices"]) for group in found["groups"]] == [("1", 6), ("2", 6)]
     assert sum(each["reports"] for group in found["groups"] for each in group["counts"]) == found["devices"] == 12
     bounds = [
-        rx.shuffling.shuffled(epsilon, n=6, delta=1e-6, values=campaign.mechanism).epsilon for epsilon in ("1", "2")
+        rx.shuffling.compute_bound(epsilon, n=6, delta=1e-6, values=campaign.mechanism).epsilon
+        for epsilon in ("1", "2")
     ]
     assert [group["public_epsilon"] for group in found["groups"]] == [str(bound) for bound in bounds]
     assert found["public_epsilon"] == str(max(bounds))
@@ -211,7 +212,7 @@ def test_a_server_publishes_what_was_closed_before_it_began(
         first = published(server, "gone")
         assert server.ask("GET", "/v1/campaigns/gone/published", if_none_match=first.headers["etag"]).status == 304
         assert (first.json["devices"], first.json["delta"]) == (200, 1e-5)
-        assert first.json["public_epsilon"] == str(rx.shuffling.shuffled(2, n=200, delta=1e-5, values=3).epsilon)
+        assert first.json["public_epsilon"] == str(rx.shuffling.compute_bound(2, n=200, delta=1e-5, values=3).epsilon)
         assert [row["value"] for row in first.json["rows"]] == ["a", "b", "c"]
         page = server.ask("GET", "/published/gone")
         assert page.status == 200

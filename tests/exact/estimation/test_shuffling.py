@@ -17,8 +17,8 @@ from tests.exact.enumeration import chain_law
 
 import relaxdp as rx
 from relaxdp.estimation import shuffling
-from relaxdp.estimation.shuffling import cover as cover_reports
-from relaxdp.estimation.shuffling import distance
+from relaxdp.estimation.shuffling import compute_cover as cover_reports
+from relaxdp.estimation.shuffling import compute_distance
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.local_hash import LocalHash
@@ -87,7 +87,7 @@ def fails(exact: dict[Any, Any], more: int = 0) -> list[tuple[int, int, str, flo
         for delta in DELTAS
         if worst_delta(
             exact[values, objects, epsilon],
-            rx.shuffling.shuffled(epsilon, n=objects + more, delta=delta, values=values).epsilon,
+            rx.shuffling.compute_bound(epsilon, n=objects + more, delta=delta, values=values).epsilon,
         )
         > F(delta)
     ]
@@ -108,13 +108,13 @@ def test_rounding_down_would_be_seen(exact: dict[Any, Any], monkeypatch: pytest.
 
 def test_what_speaks_for_neither_must_hide_too(exact: dict[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all that is no clone hid it: the bound of others, which is exceeded where few objects report."""
-    of = shuffling.Hidden.of
+    of = shuffling.RoundedCloneProbabilities.from_cover
 
-    def mutant(cover: CloneProbabilities) -> shuffling.Hidden:
+    def mutant(cover: CloneProbabilities) -> shuffling.RoundedCloneProbabilities:
         hidden = of(cover)
-        return hidden if hidden.told == 1 else replace(hidden, neither=(1 - 2 * hidden.clone) * (1 - 1e-9))
+        return hidden if hidden.informative == 1 else replace(hidden, neither=(1 - 2 * hidden.clone) * (1 - 1e-9))
 
-    monkeypatch.setattr(shuffling.Hidden, "of", mutant)
+    monkeypatch.setattr(shuffling.RoundedCloneProbabilities, "from_cover", mutant)
     failed = fails(exact)
     assert (3, 2, "1.5", 1e-3) in failed
     assert {values for values, *_ in failed} == {3}
@@ -124,7 +124,7 @@ def test_what_speaks_for_neither_must_hide_too(exact: dict[Any, Any], monkeypatc
 def test_the_bound_is_reached(exact: dict[Any, Any], values: int) -> None:
     """Nothing is given away: one in the last digit less, and a data set exceeds it."""
     for objects, delta in product((2, 3, 4), (0.05, 1e-3)):
-        found = rx.shuffling.shuffled("1.5", n=objects, delta=delta, values=values).epsilon
+        found = rx.shuffling.compute_bound("1.5", n=objects, delta=delta, values=values).epsilon
         if found < Decimal("1.5"):
             assert worst_delta(exact[values, objects, "1.5"], found * Decimal("0.998")) > F(delta)
 
@@ -188,15 +188,15 @@ def test_bits_and_hashes(name: str) -> None:
     }.get(name, lambda: rows_of(encoding, keep))()
     farthest = max(variation(one, other) for one, other in permutations(laws, 2))
     if name == "local-hash":  # some seeds hash both values into one bucket
-        assert distance(encoding, keep) * (1 - F(1, 3)) == farthest
+        assert compute_distance(encoding, keep) * (1 - F(1, 3)) == farthest
     else:
-        assert distance(encoding, keep) == farthest
+        assert compute_distance(encoding, keep) == farthest
     objects = 2 if name in ("local-hash", "bloom") else 3
     pairs = list(neighbours(laws, objects))
     for delta in DELTAS:
-        found = rx.shuffling.shuffled(2, n=objects, delta=delta, values=mechanism)
+        found = rx.shuffling.compute_bound(2, n=objects, delta=delta, values=mechanism)
         assert worst_delta(pairs, found.epsilon) <= F(delta)
-        assert found.epsilon <= rx.shuffling.shuffled(2, n=objects, delta=delta).epsilon
+        assert found.epsilon <= rx.shuffling.compute_bound(2, n=objects, delta=delta).epsilon
 
 
 def covers(cover: CloneProbabilities, laws: Sequence[Law]) -> bool:
@@ -250,7 +250,7 @@ def test_a_single_symbol_is_as_far_apart_as_it_is_kept(name: str) -> None:
     encoding = create_mechanism(
         name, **({"values": ["a", "b"]} if name == "categorical" else {"range": (0.0, 1.0)}), epsilon=2
     )
-    assert distance(encoding, F(1, 3)) == F(1, 3)
+    assert compute_distance(encoding, F(1, 3)) == F(1, 3)
 
 
 def test_whatever_the_reports_are() -> None:
@@ -265,7 +265,7 @@ def test_whatever_the_reports_are() -> None:
         epsilon = EXACT.next_plus(EXACT.ln(Decimal(odds.numerator) / Decimal(odds.denominator)))
         pairs = list(neighbours(laws, 3))
         for delta in (0.05, 1e-3):
-            found = rx.shuffling.shuffled(round(epsilon + Decimal("1e-12"), 12), n=3, delta=delta)
+            found = rx.shuffling.compute_bound(round(epsilon + Decimal("1e-12"), 12), n=3, delta=delta)
             assert worst_delta(pairs, found.epsilon) <= F(delta)
 
 
@@ -283,7 +283,7 @@ def test_all_levels_together_cost_the_last_one(values: int) -> None:
         for epsilon in (Decimal("0.3"), Decimal("0.9"), Decimal("1.5")):
             assert delta_of(rows[0], rows[1], epsilon) == delta_of(ends[0], ends[1], epsilon)
             assert delta_of(apart[0], apart[1], epsilon) <= delta_of(ends[0], ends[1], epsilon)
-    assert rx.shuffling.shuffled(said, n=3, delta=1e-3, values=values) == rx.shuffling.shuffled(
+    assert rx.shuffling.compute_bound(said, n=3, delta=1e-3, values=values) == rx.shuffling.compute_bound(
         2, n=3, delta=1e-3, values=values
     )
 
@@ -298,7 +298,7 @@ def _each_level_sorted(law: Law) -> Law:
 def test_groups_that_overlap_do_not_compose() -> None:
     """Everybody, and everybody but one: the difference is the one's report. No bound is offered for it."""
     laws, delta = response("4", 2), 0.001
-    composed = 2 * rx.shuffling.shuffled(4, n=2_000, delta=delta / 2, values=2).epsilon
+    composed = 2 * rx.shuffling.compute_bound(4, n=2_000, delta=delta / 2, values=2).epsilon
     assert composed < Decimal("3.9")  # as if two such publications were two of their own
     assert delta_of(laws[0], laws[1], composed) > F(delta)  # but together they are the bare report
 
@@ -306,18 +306,18 @@ def test_groups_that_overlap_do_not_compose() -> None:
 def test_other_questions_about_the_same_objects_add_up() -> None:
     """A survey of two questions, both published: neither bound holds for both together, and their sum does."""
     laws, delta = response("1.5", 2), 0.05
-    one = rx.shuffling.shuffled("1.5", n=3, delta=delta, values=2)
+    one = rx.shuffling.compute_bound("1.5", n=3, delta=delta, values=2)
     seen = [shuffled_law([laws[truth], laws[0], laws[1]]) for truth in (0, 1)]
     both = [{(a, b): p * q for (a, p), (b, q) in product(law.items(), repeat=2)} for law in seen]
     assert delta_of(both[0], both[1], one.epsilon) > F(2 * delta)
     assert delta_of(both[0], both[1], 2 * one.epsilon) <= F(2 * delta)
-    two = rx.shuffling.shuffled("1.5", n=3, delta=2 * delta, values=2, publications=2)
+    two = rx.shuffling.compute_bound("1.5", n=3, delta=2 * delta, values=2, publications=2)
     assert delta_of(both[0], both[1], two.epsilon) <= F(2 * delta)
     assert any("other questions" in each for each in one.assumes)
 
 
 def test_one_object_alone_has_no_bound() -> None:
-    assert rx.shuffling.shuffled(2, n=1, values=2).epsilon == 2
+    assert rx.shuffling.compute_bound(2, n=1, values=2).epsilon == 2
 
 
 def tail(trials: int, least: int) -> F:
@@ -329,11 +329,11 @@ def test_tails_and_chances_are_right_to_the_stated_part() -> None:
         for least in {0, 1, trials // 2, int(trials / 2 + 3 * trials**0.5), trials, trials + 1}:
             if 0 < tail(trials, least) < F(1e-290):  # smaller than floats are; so is what it stands for
                 continue
-            found = float(shuffling._tail(np.array([float(trials)]), np.array([float(least)]))[0])
+            found = float(shuffling._compute_coin_tail(np.array([float(trials)]), np.array([float(least)]))[0])
             assert abs(F(found) - tail(trials, least)) <= F(shuffling._SLACK) / 100 * tail(trials, least)
     for trials, chance in ((1, F(1, 3)), (40, F(1, 7)), (1_500, F(1, 50))):
-        low, high = shuffling._window(trials, float(chance), 1e-12)
-        law = shuffling._binomial(trials, float(chance), low, high)
+        low, high = shuffling._compute_binomial_window(trials, float(chance), 1e-12)
+        law = shuffling._compute_binomial_probabilities(trials, float(chance), low, high)
         truths = [comb(trials, x) * chance**x * (1 - chance) ** (trials - x) for x in range(low, high + 1)]
         assert 1 - sum(truths) <= F(1e-12)
         for one, truth in zip(law.tolist(), truths, strict=True):
@@ -342,11 +342,11 @@ def test_tails_and_chances_are_right_to_the_stated_part() -> None:
 
 def test_two_ways_to_a_tail_agree_where_fractions_cannot_go() -> None:
     for trials in (10**5, 10**7, 10**9):
-        low, high = shuffling._window(trials, 0.5, 1e-30)
-        law = shuffling._binomial(trials, 0.5, low, high)
+        low, high = shuffling._compute_binomial_window(trials, 0.5, 1e-30)
+        law = shuffling._compute_binomial_probabilities(trials, 0.5, low, high)
         for deviations in (0.5, 3, 5, 7):
             least = int(trials / 2 + deviations * trials**0.5 / 2)
-            found = float(shuffling._tail(np.array([float(trials)]), np.array([float(least)]))[0])
+            found = float(shuffling._compute_coin_tail(np.array([float(trials)]), np.array([float(least)]))[0])
             assert found == pytest.approx(law[least - low :].sum(), rel=shuffling._SLACK / 3)
 
 
@@ -354,7 +354,7 @@ def test_a_long_sum_is_as_good_as_a_short_one() -> None:
     generator = np.random.default_rng(1)
     first, second = generator.random(3_000), generator.random(2_500)
     first, second = first / first.sum(), second / second.sum()
-    law, error = shuffling._convolved(first, second)
+    law, error = shuffling._convolve(first, second)
     assert error > 0
     assert np.abs(law - np.convolve(first, second)).max() < error / 10
-    assert shuffling._convolved(first[:10], second[:10])[1] == 0
+    assert shuffling._convolve(first[:10], second[:10])[1] == 0

@@ -84,7 +84,7 @@ def test_coverage_where_everybody_relaxes(truths: tuple[int, ...], seed: int) ->
     state = stop(where, [len(LEVELS)] * sum(truths))
     until = UntilPrecise(Explicit(LEVELS), margin=TARGET, n=sum(truths), values=len(VALUES))
     smallest = len(list(until)) - 1
-    assert until.reached
+    assert until.is_reached
     assert 0 < smallest < len(LEVELS) - 1
     assert state.open_level == smallest
     # It may stop before the last device has relaxed: then some still stand one level below.

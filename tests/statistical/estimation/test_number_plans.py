@@ -9,7 +9,7 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
-from relaxdp.estimation.report_variance import place_variance
+from relaxdp.estimation.report_variance import compute_wave_variance
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 
@@ -39,9 +39,9 @@ def test_the_variance_of_a_place(epsilon: str) -> None:
     measure, keep = waves.measure, float(waves.level(epsilon).retention)
     for number in (0.0, 0.5, -1.0):
         found = measured(waves, number, epsilon)
-        assert abs(found / place_variance(measure, keep, at=abs(number)) - 1) < 0.03
+        assert abs(found / compute_wave_variance(measure, keep, distance_from_middle=abs(number)) - 1) < 0.03
         other = float(waves.level(str(float(epsilon) * 1.06)).retention)
-        assert abs(found / place_variance(measure, other, at=abs(number)) - 1) > 0.03
+        assert abs(found / compute_wave_variance(measure, other, distance_from_middle=abs(number)) - 1) > 0.03
 
 
 @pytest.mark.parametrize("epsilon", ["1.2", "1.4"])
@@ -50,8 +50,8 @@ def test_the_choice_is_the_one_with_the_smaller_worst_error(epsilon: str) -> Non
         name: max(measured(create_mechanism(name, range=(-1, 1), epsilon=epsilon), at, epsilon) for at in (0, 1))
         for name in ("numeric", "wave")
     }
-    for choice in rank_number_mechanisms(epsilon).choices:
-        assert abs(worst[choice.encoding] / choice.std_error**2 - 1) < 0.03
+    for choice in rank_number_mechanisms(epsilon).mechanisms:
+        assert abs(worst[choice.name] / choice.std_error**2 - 1) < 0.03
     assert min(worst, key=lambda name: worst[name]) == rank_number_mechanisms(epsilon).best
 
 

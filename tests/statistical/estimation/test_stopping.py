@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.report_variance import categorical_support
+from relaxdp.estimation.report_variance import compute_categorical_support
 from relaxdp.estimation.schedules import Linear, UntilPrecise
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.theory.epsilon import as_epsilon
@@ -51,7 +51,7 @@ def relaxed_counts(truths: Sequence[int], levels: Iterable[Decimal], runs: int, 
     truth = np.tile(np.repeat(np.arange(VALUES, dtype=np.uint8), truths), runs)
     entropy, old, last, found = SeededEntropy(seed), NOISE, None, []
     for level in levels:
-        new = categorical_support(level, VALUES).gain
+        new = compute_categorical_support(level, VALUES).gain
         last = relax_once(VALUES, old, new, truth=truth, last=last, entropy=entropy)
         rows, old = last.reshape(runs, OBJECTS), new
         found.append(np.stack([(rows == value).sum(axis=1) for value in range(VALUES)], axis=1))
@@ -60,7 +60,7 @@ def relaxed_counts(truths: Sequence[int], levels: Iterable[Decimal], runs: int, 
 
 def read(counts: NDArray[np.int64], epsilon: Decimal) -> Read:
     """The intervals, which depend on the count alone, for all runs at once."""
-    estimate = Frequency(range(counts.size), counts.reshape(-1), OBJECTS, categorical_support(epsilon, VALUES))
+    estimate = Frequency(range(counts.size), counts.reshape(-1), OBJECTS, compute_categorical_support(epsilon, VALUES))
     return Read(*(end.reshape(counts.shape) for end in estimate.interval()))
 
 
@@ -83,7 +83,7 @@ def documented(rule: str) -> float:
 def test_coverage_after_stopping_when_precise_enough(truths: tuple[int, ...], seed: int) -> None:
     until = UntilPrecise(SCHEDULE, margin=TARGET, n=OBJECTS, values=VALUES)
     levels = list(until)
-    assert until.reached
+    assert until.is_reached
     assert 1 < len(levels) < len(list(SCHEDULE))
     counts = relaxed_counts(truths, levels, MANY_RUNS, seed)[-1]
     found = read(counts, levels[-1])
@@ -99,7 +99,7 @@ def test_coverage_after_stopping_when_precise_enough(truths: tuple[int, ...], se
 def test_exact_coverage_after_the_stop() -> None:
     """The level of the stop is known beforehand, so for every true share the coverage can be summed over all counts."""
     *_, level = UntilPrecise(SCHEDULE, margin=TARGET, n=OBJECTS, values=VALUES)
-    support = categorical_support(level, VALUES)
+    support = compute_categorical_support(level, VALUES)
     found = read(np.arange(OBJECTS + 1)[:, None], level)
     coverages = []
     for truths in range(OBJECTS + 1):

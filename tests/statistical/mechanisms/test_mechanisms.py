@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from relaxdp.estimation.mechanism_choice import rank_mechanisms
-from relaxdp.estimation.report_variance import share_variance
+from relaxdp.estimation.report_variance import compute_share_variance
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms import local_hash
 from relaxdp.mechanisms.bridged_columns import fresh_column, truth_column
@@ -38,8 +38,8 @@ def errors(name: str, values: int, epsilon: str, seed: int) -> NDArray[np.float6
 
 def expected_variance(name: str, values: int, epsilon: str) -> float:
     """The theory's, times the number of objects, as `rank_mechanisms` says."""
-    choices = rank_mechanisms(values, epsilon).choices
-    return next(each.std_error**2 for each in choices if each.encoding == name)
+    choices = rank_mechanisms(values, epsilon).mechanisms
+    return next(each.std_error**2 for each in choices if each.name == name)
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1"])
@@ -72,7 +72,7 @@ def test_where_bits_begin_to_pay(epsilon: str) -> None:
     """Categorical is better up to m = 3 e^eps + 2, and optimised bits beyond."""
     edge = 3 * np.exp(float(epsilon)) + 2
     for values, better in ((int(edge), "categorical"), (int(edge) + 2, "unary-optimised")):
-        choices = {each.encoding: each.std_error for each in rank_mechanisms(values, epsilon).choices}
+        choices = {each.name: each.std_error for each in rank_mechanisms(values, epsilon).mechanisms}
         assert min(("categorical", "unary-optimised"), key=choices.__getitem__) == better
 
 
@@ -135,4 +135,4 @@ def test_support_variance_of_the_estimate() -> None:
     for name in ("unary-symmetric", "unary-optimised", "local-hash"):
         encoding = create_mechanism(name, values=range(20), epsilon=1)
         support = encoding.support(compute_retention(encoding.threshold(Decimal(1))))
-        assert share_variance(support, 0.0) == pytest.approx(expected_variance(name, 20, "1"))
+        assert compute_share_variance(support, 0.0) == pytest.approx(expected_variance(name, 20, "1"))

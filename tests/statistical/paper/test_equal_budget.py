@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from relaxdp.estimation.report_variance import categorical_support, share_variance
+from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.paper.baselines import (
@@ -45,7 +45,7 @@ def judge(errors: Floats, variance: float) -> None:
 def estimates_of_rare_value(values: int, levels: tuple[str, ...], entropy: SeededEntropy, *, split: bool) -> Floats:
     """The estimated share of value 1 when everybody's truth is 0, from real releases of both kinds."""
     truth = np.zeros(RUNS * OBJECTS, np.uint8)
-    supports = [categorical_support(level, values) for level in (split_budget(levels) if split else levels)]
+    supports = [compute_categorical_support(level, values) for level in (split_budget(levels) if split else levels)]
     found, old, last = [], NOISE, None
     for support in supports:
         if split:  # a fresh response with the difference
@@ -56,7 +56,7 @@ def estimates_of_rare_value(values: int, levels: tuple[str, ...], entropy: Seede
         found.append(support.debias((last.reshape(RUNS, OBJECTS) == 1).mean(axis=1)))
     if not split:
         return np.asarray(found[-1])
-    weights = [1 / share_variance(support, 0) for support in supports]
+    weights = [1 / compute_share_variance(support, 0) for support in supports]
     return np.asarray(np.average(found, axis=0, weights=weights))
 
 

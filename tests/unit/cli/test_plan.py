@@ -50,7 +50,7 @@ def test_what_the_interval_is_about() -> None:
 def test_table() -> None:
     shown = run("--margin", "0.01", "--n", "100000", "--values", "5", "--share", "0.1")
     assert (
-        "100,000 individuals, 5 values as categorical, a share of 0.1; 95 % intervals of each value, about these"
+        "100,000 individuals, 5 values as k-ary randomized response, a share of 0.1; 95 % intervals of each value, "
         in shown
     )
     assert "epsilon (found)" in shown
@@ -99,13 +99,13 @@ def test_a_schedule_that_ends_too_early() -> None:
             "Pass two of margin= (--margin), n= (--n) and epsilon= (--epsilon), such as",
         ),
         ("--n 5 --epsilon x", "Epsilon must be a number such as 0.5 or '0.5', not 'x'."),
-        ("--n 0 --epsilon 1", "n must be a whole number from 1 to 10^15, not 0."),
-        ("--n 5 --margin 2", "The margin must lie between 0 and 0.5, not 2.0."),
+        ("--n 0 --epsilon 1", "`n` must be a whole number from 1 to 10^15, not 0."),
+        ("--n 5 --margin 2", "The margin of error must be between 0 and 0.5, not 2.0."),
         ("--schedule linear:1 --n 5", "--schedule 'linear:1' is not a schedule."),
         ("--schedule steep:1,2,3 --n 5", "or linear:FIRST,LAST,STEPS or geometric:FIRST,LAST,STEPS or noisy-sampling:"),
         ("--schedule linear:1,2,x --n 5", "--schedule 'linear:1,2,x' is not a schedule."),
         ("--schedule 1", "Pass n= (--n), such as n=10_000."),
-        ("--schedule 2,1 --n 5", "The schedule falls from 2 to 1. A report cannot be taken back."),
+        ("--schedule 2,1 --n 5", "The schedule decreases from 2 to 1. A released report cannot be taken back."),
     ],
 )
 def test_a_mistake_is_an_error_and_a_hint(

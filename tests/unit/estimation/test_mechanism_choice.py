@@ -105,7 +105,7 @@ def test_few_values_are_best_as_they_are(values: int) -> None:
             assert all(own <= each * (1 + 1e-9) for own, each in zip(best, other, strict=True))
     choice = choose(list("abcde")[:values], 0.1, 2)
     assert isinstance(choice.mechanism, rx.Categorical)
-    assert choice.why == "best for up to 5 values"
+    assert choice.reason == "best for up to 5 values"
 
 
 def test_one_value_more_is_not_always() -> None:
@@ -114,7 +114,7 @@ def test_one_value_more_is_not_always() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("asked", "reason"),
     [
         ({"epsilon": "0.1", "share": "1.9"}, "best from epsilon 0.1 to 2"),
         ({"epsilon": "0.1", "share": "10"}, "best from epsilon 0.1 to 4"),
@@ -124,9 +124,9 @@ def test_one_value_more_is_not_always() -> None:
         ({"epsilon": "0.1", "share": "1.9", "planned": "2"}, "best at the planned epsilon 2"),
     ],
 )
-def test_why(asked: dict[str, str], why: str) -> None:
-    assert choose([f"city {number}" for number in range(50)], **asked).why == why
-    assert choose(NumberRange(0, 120), **asked).why == why
+def test_reason(asked: dict[str, str], reason: str) -> None:
+    assert choose([f"city {number}" for number in range(50)], **asked).reason == reason
+    assert choose(NumberRange(0, 120), **asked).reason == reason
 
 
 def test_what_follows_decides() -> None:
@@ -198,7 +198,7 @@ def test_numbers() -> None:
     assert isinstance(choose(NumberRange(0, 120), "0.1", planned=2).mechanism, rx.SquareWave)
     missing = choose(NumberRange(0, 120, missing=True), 3)
     assert repr(missing.mechanism) == "Numeric(0, 120, missing=True)"
-    assert missing.why == "the only one for numbers that may be missing"
+    assert missing.reason == "the only one for numbers that may be missing"
     with refused(ValuesError):
         choose(NumberRange(120, 0), 1)
 

@@ -15,8 +15,8 @@ import relaxdp as rx
 from relaxdp.errors import EpsilonError, EstimationError, PlanError
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.mechanism_choice import rank_mechanisms
-from relaxdp.estimation.planning import PlanOptions, compute_steps, find_epsilon, find_margin, find_n
-from relaxdp.estimation.report_variance import categorical_support, share_variance
+from relaxdp.estimation.planning import PlanOptions, find_epsilon, find_margin, find_n, plan_levels
+from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
 from relaxdp.estimation.result import About, tail_of
 from relaxdp.mechanisms.registry import create_mechanism
 
@@ -34,13 +34,13 @@ def every_interval(
     objects: int, values: int, epsilon: str, tail: float, about: About
 ) -> tuple[NDArray[np.float64], ...]:
     """The ends of the real intervals for every count that there can be."""
-    support = categorical_support(epsilon, values)
+    support = compute_categorical_support(epsilon, values)
     counts = np.arange(objects + 1)
     return Frequency(range(objects + 1), counts, objects, support).ends(tail, about)
 
 
 def count_law(objects: int, truths: int, values: int, epsilon: str, about: About) -> NDArray[np.float64]:
-    support = categorical_support(epsilon, values)
+    support = compute_categorical_support(epsilon, values)
     hit, noise = float(support.hit), float(support.noise)
     if about == "population":
         chance = noise + (hit - noise) * truths / objects
@@ -83,17 +83,19 @@ def test_simultaneous_and_other_confidence_levels() -> None:
     for asked in levels:
         tail = tail_of(asked.get("confidence_level", 0.95), 4 if "simultaneous" in asked else 1)
         low, high = every_interval(4000, 4, "1", tail, "sample")
-        middle = round(4000 * float(categorical_support("1", 4).noise + categorical_support("1", 4).gain / 2))
+        middle = round(
+            4000 * float(compute_categorical_support("1", 4).noise + compute_categorical_support("1", 4).gain / 2)
+        )
         planned = find_margin(n=4000, values=4, epsilon=1, **asked)
         assert planned == pytest.approx((high - low)[middle] / 2, rel=0.01)
 
 
 def test_share_variance_is_that_of_the_estimate() -> None:
-    support = categorical_support("1.3", 4)
+    support = compute_categorical_support("1.3", 4)
     estimate = Frequency(range(4), np.array([500, 300, 200, 0]), 1000, support)
     shares = np.clip(estimate.value, 0, 1)
     for about in ABOUTS:
-        variances = [share_variance(support, share, about) / 1000 for share in shares]
+        variances = [compute_share_variance(support, share, about) / 1000 for share in shares]
         assert np.sqrt(variances) == pytest.approx(estimate.compute_std_error(about), rel=1e-12)
 
 
@@ -146,24 +148,24 @@ def test_nothing_is_wider_than_knowing_nothing() -> None:
 
 
 def test_steps() -> None:
-    found = compute_steps(["0.1", 1, 2], n=100_000, values=5, margin=0.012, share=0.2)
+    found = plan_levels(["0.1", 1, 2], n=100_000, values=5, margin=0.012, share=0.2)
     assert [step.epsilon for step in found] == [Decimal("0.1"), 1, 2]
-    assert [step.met for step in found] == [False, True, True]
+    assert [step.is_precise for step in found] == [False, True, True]
     assert found[1].margin == find_margin(n=100_000, values=5, epsilon=1, share=0.2)
-    assert {step.met for step in compute_steps([1, 2], n=10, values=2)} == {None}
-    assert compute_steps(["0.001"], n=1, values=2)[0].margin == 0.5
+    assert {step.is_precise for step in plan_levels([1, 2], n=10, values=2)} == {None}
+    assert plan_levels(["0.001"], n=1, values=2)[0].margin == 0.5
 
 
 def test_mistakes() -> None:
     for wanted in (0, -0.1, 0.5, 2, float("nan")):
-        with refused(PlanError, max_margin=0.5, example=0.01, says="The margin must lie between 0 and"):
+        with refused(PlanError, max_margin=0.5, example=0.01, says="The margin of error must be between 0 and"):
             find_epsilon(wanted, n=100, values=2)
-        with refused(PlanError, says="The margin must lie between 0 and"):
+        with refused(PlanError, says="The margin of error must be between 0 and"):
             find_n(wanted, epsilon=1, values=2)
-        with refused(PlanError, says="The margin must lie between 0 and"):
-            compute_steps([1], n=100, values=2, margin=wanted)
+        with refused(PlanError, says="The margin of error must be between 0 and"):
+            plan_levels([1], n=100, values=2, margin=wanted)
     for objects in (0, -5, 10.5, 10**15 + 1):
-        with refused(PlanError, says="n must be a whole number from 1 to"):
+        with refused(PlanError, says="`n` must be a whole number from 1 to"):
             find_margin(n=objects, values=2, epsilon=1)  # type: ignore[arg-type]
     with refused(PlanError, values=1):
         find_margin(n=10, values=1, epsilon=1)

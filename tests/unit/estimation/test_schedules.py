@@ -14,7 +14,7 @@ from tests.refusals import refused
 from relaxdp.errors import EpsilonError, PlanError
 from relaxdp.estimation.planning import find_margin
 from relaxdp.estimation.schedules import (
-    MOST_STEPS,
+    _MAX_STEPS,
     ByDate,
     Explicit,
     Geometric,
@@ -88,11 +88,11 @@ def test_a_callers_decimal_context_changes_nothing(schedule: Schedule) -> None:
 def test_by_date() -> None:
     schedule = ByDate({date(2026, 7, 1): 1, date(2026, 1, 1): "0.25", date(2027, 1, 1): 1})
     assert texts(schedule) == ["0.25", "1", "1"]
-    assert schedule.at(date(2025, 12, 31)) is None
-    assert schedule.at(date(2026, 1, 1)) == Decimal("0.25")
-    assert schedule.at(date(2026, 6, 30)) == Decimal("0.25")
-    assert schedule.at(date(2026, 7, 1)) == 1
-    assert schedule.at(date(2099, 1, 1)) == 1
+    assert schedule.get_level(date(2025, 12, 31)) is None
+    assert schedule.get_level(date(2026, 1, 1)) == Decimal("0.25")
+    assert schedule.get_level(date(2026, 6, 30)) == Decimal("0.25")
+    assert schedule.get_level(date(2026, 7, 1)) == 1
+    assert schedule.get_level(date(2099, 1, 1)) == 1
 
 
 def test_until_precise() -> None:
@@ -101,7 +101,7 @@ def test_until_precise() -> None:
     widths = [find_margin(n=5000, values=4, epsilon=level) for level in until]
     assert widths[-1] <= 0.05 < widths[-2]
     assert list(until) == list(levels)[: len(widths)]
-    assert until.reached
+    assert until.is_reached
     stricter = UntilPrecise(levels, margin=0.05, n=5000, values=4, simultaneous=True, about="population")
     assert list(stricter)[-1] > list(until)[-1]
 
@@ -109,7 +109,7 @@ def test_until_precise() -> None:
 def test_until_precise_may_not_be_reached() -> None:
     until = UntilPrecise(Explicit([1, 2]), margin=0.001, n=100, values=2)
     assert texts(until) == ["1", "2"]
-    assert not until.reached
+    assert not until.is_reached
 
 
 def test_until_precise_by_date_keeps_the_order() -> None:
@@ -122,14 +122,20 @@ def test_until_precise_by_date_keeps_the_order() -> None:
     [
         (lambda: Explicit([]), "The schedule has no level."),
         (lambda: ByDate({}), "The schedule has no level."),
-        (lambda: Explicit([1, "0.5"]), "The schedule falls from 1 to 0.5. A report cannot"),
-        (lambda: ByDate({date(2026, 1, 1): 1, date(2026, 1, 2): 0.5}), "The schedule falls from 1 to 0.5"),
-        (lambda: Linear(2, 1, 3), "The schedule falls from 2 to 1"),
-        (lambda: Geometric(2, 1, 3), "The schedule falls from 2 to 1"),
-        (lambda: Linear(1, 2, 0), "The number of steps must be a whole number from 2 to 10,000, not 0."),
-        (lambda: Geometric(1, 2, 1), "The number of steps must be a whole number from 2 to 10,000, not 1."),
-        (lambda: Linear(1, 2, MOST_STEPS + 1), "not 10001."),
-        (lambda: NoisySampling(1, 1, 0), "The number of steps must be a whole number from 1 to 10,000, not 0."),
+        (lambda: Explicit([1, "0.5"]), "The schedule decreases from 1 to 0.5. A released report cannot"),
+        (lambda: ByDate({date(2026, 1, 1): 1, date(2026, 1, 2): 0.5}), "The schedule decreases from 1 to 0.5"),
+        (lambda: Linear(2, 1, 3), "The schedule decreases from 2 to 1"),
+        (lambda: Geometric(2, 1, 3), "The schedule decreases from 2 to 1"),
+        (lambda: Linear(1, 2, 0), "The number of levels of a schedule must be a whole number from 2 to 10,000, not 0."),
+        (
+            lambda: Geometric(1, 2, 1),
+            "The number of levels of a schedule must be a whole number from 2 to 10,000, not 1.",
+        ),
+        (lambda: Linear(1, 2, _MAX_STEPS + 1), "not 10001."),
+        (
+            lambda: NoisySampling(1, 1, 0),
+            "The number of levels of a schedule must be a whole number from 1 to 10,000, not 0.",
+        ),
         (lambda: ByDate({datetime(2026, 1, 1): 1}), "Expected a date without a time"),
         (lambda: ByDate({"2026-01-01": 1}), "Expected a date without a time"),  # type: ignore[dict-item]
     ],
@@ -143,9 +149,9 @@ def test_mistakes_are_refused_when_made(make: Callable[[], Schedule], sentence: 
 def test_other_mistakes() -> None:
     with refused(EpsilonError, says="greater than 0"):
         Linear(0, 1, 3)
-    with refused(PlanError, says="The margin must lie between 0 and"):
+    with refused(PlanError, says="The margin of error must be between 0 and"):
         UntilPrecise(Explicit([1]), margin=0, n=10, values=2)
-    with refused(PlanError, says="n must be a whole number"):
+    with refused(PlanError, says="`n` must be a whole number"):
         UntilPrecise(Explicit([1]), margin=0.1, n=0, values=2)
     with refused(PlanError, day="2026-01-01"):
-        ByDate({date(2026, 1, 1): 1}).at("2026-01-01")  # type: ignore[arg-type]
+        ByDate({date(2026, 1, 1): 1}).get_level("2026-01-01")  # type: ignore[arg-type]

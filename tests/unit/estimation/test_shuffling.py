@@ -11,7 +11,7 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import EpsilonError, PlanError
-from relaxdp.estimation.shuffling import Hidden, Totals, any_cover, least_epsilon
+from relaxdp.estimation.shuffling import CloneTotals, RoundedCloneProbabilities, bisect_epsilon, iterate_covers
 
 # What a public program says that computes the clones of Wang et al. 2023 numerically (20 halvings of the local epsilon)
 # at delta 1e-6: of any report, of 100 values, and of hashes into so many buckets.
@@ -33,7 +33,7 @@ def test_as_others_compute_it(
     """Three points each. What they leave out, and few objects would need, costs at most three percent here."""
     mechanism = rx.LocalHash(range(100), buckets=buckets)
     ours = [
-        rx.shuffling.shuffled(epsilon, n=objects, delta=1e-6, **of)
+        rx.shuffling.compute_bound(epsilon, n=objects, delta=1e-6, **of)
         for of in ({}, {"values": 100}, {"values": mechanism})
     ]
     for found, theirs in zip(ours, (any_report, values, hashes), strict=True):
@@ -43,11 +43,13 @@ def test_as_others_compute_it(
 def test_the_published_figure_of_clones() -> None:
     """The first clones of Feldman et al. 2021, half as many: their program says from 0.16754 to 0.17279."""
     power = math.exp(4)
-    cover = Hidden(told=1.0, lean=(power - 1) / (power + 1) / 2, clone=1 / (2 * power), neither=0.0)
-    found = least_epsilon(Totals.of(cover, 100_000, 1e-12).delta, 1e-6, 0, 4)
+    cover = RoundedCloneProbabilities(
+        informative=1.0, lean=(power - 1) / (power + 1) / 2, clone=1 / (2 * power), neither=0.0
+    )
+    found = bisect_epsilon(CloneTotals.from_cover(cover, 100_000, 1e-12).compute_delta, 1e-6, 0, 4)
     assert 0.16753 < found < 0.17279
-    assert rx.shuffling.shuffled(4, n=100_000, delta=1e-6).epsilon == Decimal("0.1185")
-    assert rx.shuffling.shuffled(4, n=100_000, delta=1e-6, values=2).epsilon < Decimal("0.113")
+    assert rx.shuffling.compute_bound(4, n=100_000, delta=1e-6).epsilon == Decimal("0.1185")
+    assert rx.shuffling.compute_bound(4, n=100_000, delta=1e-6, values=2).epsilon < Decimal("0.113")
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1, 4, 9])
@@ -55,14 +57,14 @@ def test_the_published_figure_of_clones() -> None:
 def test_blocks_of_distances_leave_out_none_and_hide_in_no_more_than_there_is(epsilon: float, part: float) -> None:
     power = math.exp(epsilon)
     farthest = 1 / (power + 1)
-    blocks = list(any_cover(epsilon, part * (power - 1) / (power + 1)))
+    blocks = list(iterate_covers(epsilon, part * (power - 1) / (power + 1)))
     if part == 1:
         first = blocks.pop(0)
-        assert (first.told, first.neither) == (1, 0)
+        assert (first.informative, first.neither) == (1, 0)
         assert first.clone == pytest.approx(blocks[0].clone, rel=1e-9)  # fewer clones than any that it stands for
     assert blocks[0].clone == pytest.approx(part * farthest, rel=0.01)
     for block, nearer in zip(blocks, [*(each.clone for each in blocks[1:]), 0.0], strict=True):
-        assert block.told == pytest.approx(block.clone * (1 + power))
+        assert block.informative == pytest.approx(block.clone * (1 + power))
         rest = (1 - nearer * (1 + power)) / power  # of what speaks for neither, at the near end
         assert 0 < 2 * (block.clone - nearer) + block.neither <= rest * (1 + 1e-9)
 
@@ -80,7 +82,7 @@ def test_not_below_two_data_sets(objects: int, epsilon: float) -> None:
     for tail in (others.sf(places), others.cdf(places) - others.pmf(places)):  # they said yes; they said no
         own, other = (part * others.pmf(places) + tail for part in (1 - flip, flip))
         least = max(least, math.log(((own - delta)[own > delta] / other[own > delta]).max()))
-    found = rx.shuffling.shuffled(epsilon, n=objects, delta=delta, values=2)
+    found = rx.shuffling.compute_bound(epsilon, n=objects, delta=delta, values=2)
     assert least <= found.epsilon
     assert objects < 100_000 or found.epsilon < 1.005 * least
 
@@ -101,54 +103,57 @@ def test_not_below_two_data_sets_of_more_values(values: int) -> None:
     cells[1:, 1:] = stats.multinomial.pmf(counts, objects - 1, [other, other, 1 - 2 * other])
     one, two, neither = other * cells[:-1, 1:], other * cells[1:, :-1], rest * cells[1:, 1:]
     law, neighbour = power * one + two + neither, one + power * two + neither
-    found = rx.shuffling.shuffled(epsilon, n=objects, delta=delta, values=values).epsilon
+    found = rx.shuffling.compute_bound(epsilon, n=objects, delta=delta, values=values).epsilon
     reached, near = (np.maximum(law - math.exp(part * float(found)) * neighbour, 0).sum() for part in (1, 0.9))
     assert reached <= delta < near
 
 
 def test_more_objects_cost_less_and_more_epsilon_costs_more() -> None:
-    for of in ({}, {"values": 2}, {"values": 200, "encoding": "unary-optimised"}):
-        found = [rx.shuffling.shuffled(2, n=objects, delta=1e-6, **of).epsilon for objects in (1, 30, 10_000)]
+    for of in ({}, {"values": 2}, {"values": 200, "mechanism": "unary-optimised"}):
+        found = [rx.shuffling.compute_bound(2, n=objects, delta=1e-6, **of).epsilon for objects in (1, 30, 10_000)]
         assert found == sorted(found, reverse=True)
         assert found[0] == 2
-        risen = [rx.shuffling.shuffled(epsilon, n=10_000, delta=1e-6, **of).epsilon for epsilon in ("0.5", 3, 60)]
+        risen = [rx.shuffling.compute_bound(epsilon, n=10_000, delta=1e-6, **of).epsilon for epsilon in ("0.5", 3, 60)]
         assert risen == sorted(risen)
         assert risen[-1] == 60
 
 
 def test_the_smallest_group_and_the_last_level_count() -> None:
-    one = rx.shuffling.shuffled(2, n=900, delta=1e-6, values=4)
-    assert rx.shuffling.shuffled([0.5, 2, 1], n=[5_000, 900, 1_200], delta=1e-6, values=4) == one
-    assert (one.n, str(one.reports)) == (900, "2")
+    one = rx.shuffling.compute_bound(2, n=900, delta=1e-6, values=4)
+    assert rx.shuffling.compute_bound([0.5, 2, 1], n=[5_000, 900, 1_200], delta=1e-6, values=4) == one
+    assert (one.n, str(one.report_epsilon)) == (900, "2")
 
 
 def test_publications_with_noise_of_their_own_compose() -> None:
-    one = rx.shuffling.shuffled(1, n=50_000, delta=1e-7, values=2).epsilon
-    two = rx.shuffling.shuffled(1, n=50_000, delta=2e-7, values=2, publications=2).epsilon
-    many = rx.shuffling.shuffled(1, n=50_000, delta=1e-5, values=2, publications=100).epsilon
+    one = rx.shuffling.compute_bound(1, n=50_000, delta=1e-7, values=2).epsilon
+    two = rx.shuffling.compute_bound(1, n=50_000, delta=2e-7, values=2, publications=2).epsilon
+    many = rx.shuffling.compute_bound(1, n=50_000, delta=1e-5, values=2, publications=100).epsilon
     assert two <= 2 * one * Decimal("1.001")
     assert many < 60 * one  # advanced composition
-    assert rx.shuffling.shuffled(1, n=2, values=2, publications=3).epsilon == 3  # never more than the reports add up to
+    assert (
+        rx.shuffling.compute_bound(1, n=2, values=2, publications=3).epsilon == 3
+    )  # never more than the reports add up to
 
 
 def test_delta_is_small_beside_the_number_of_objects() -> None:
-    assert rx.shuffling.shuffled(1, n=50).delta == 1e-6
-    assert rx.shuffling.shuffled(1, n=10**7).delta == 1e-8
+    assert rx.shuffling.compute_bound(1, n=50).delta == 1e-6
+    assert rx.shuffling.compute_bound(1, n=10**7).delta == 1e-8
 
 
 def test_very_many_objects_take_no_longer() -> None:
     assert (
-        rx.shuffling.shuffled(1, n=10**15, delta=1e-9).epsilon <= rx.shuffling.shuffled(1, n=10**9, delta=1e-9).epsilon
+        rx.shuffling.compute_bound(1, n=10**15, delta=1e-9).epsilon
+        <= rx.shuffling.compute_bound(1, n=10**9, delta=1e-9).epsilon
     )
 
 
 def test_what_it_says() -> None:
-    found = rx.shuffling.shuffled(4, n=100_000, delta=1e-6, values=2)
+    found = rx.shuffling.compute_bound(4, n=100_000, delta=1e-6, values=2)
     assert str(found) == (
         "Towards the public, one publication of a closed group of 100,000 costs each of them at most epsilon 0.08482 "
-        "at delta 1e-06; the reports themselves cost epsilon 4 (2 values, categorical)."
+        "at delta 1e-06; the reports themselves cost epsilon 4 (2 values, k-ary randomized response)."
     )
-    several = rx.shuffling.shuffled(4, n=100_000, delta=1e-6, values=2, publications=3)
+    several = rx.shuffling.compute_bound(4, n=100_000, delta=1e-6, values=2, publications=3)
     assert "3 publications, each with noise of its own," in str(several)
     said = found.to_dict()
     assert said["epsilon"] == "0.08482"
@@ -156,25 +161,25 @@ def test_what_it_says() -> None:
     frame = found.to_frame()
     assert frame.loc[0, "epsilon"] == 0.08482
     assert found.gain == pytest.approx(47.2, abs=0.1)
-    assert math.isinf(rx.shuffling.shuffled(0.001, n=10**6, delta=0.1).gain)
+    assert math.isinf(rx.shuffling.compute_bound(0.001, n=10**6, delta=0.1).gain)
 
 
 def test_refusals() -> None:
     with refused(PlanError):
-        rx.shuffling.shuffled([], n=10)
+        rx.shuffling.compute_bound([], n=10)
     with refused(EpsilonError):
-        rx.shuffling.shuffled(0, n=10)
+        rx.shuffling.compute_bound(0, n=10)
     for objects in (0, 1.5, [], [5, 0], True):
         with refused(PlanError):
-            rx.shuffling.shuffled(1, n=objects)  # type: ignore[arg-type]
+            rx.shuffling.compute_bound(1, n=objects)  # type: ignore[arg-type]
     for delta in (0, 1, -1e-6, math.nan):
         with refused(PlanError):
-            rx.shuffling.shuffled(1, n=10, delta=delta)
+            rx.shuffling.compute_bound(1, n=10, delta=delta)
     with refused(PlanError):
-        rx.shuffling.shuffled(1, n=10, publications=0)
+        rx.shuffling.compute_bound(1, n=10, publications=0)
     with refused(PlanError, values=1):
-        rx.shuffling.shuffled(1, n=10, values=1)
+        rx.shuffling.compute_bound(1, n=10, values=1)
     with refused(PlanError):
-        rx.shuffling.shuffled(1, n=10, encoding="unary-optimised")
+        rx.shuffling.compute_bound(1, n=10, mechanism="unary-optimised")
     with refused(PlanError):
-        rx.shuffling.shuffled(1, n=10, values=rx.Categorical(["a", "b"]), encoding="unary-optimised")
+        rx.shuffling.compute_bound(1, n=10, values=rx.Categorical(["a", "b"]), mechanism="unary-optimised")

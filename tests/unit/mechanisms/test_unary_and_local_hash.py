@@ -63,12 +63,12 @@ def test_mechanism() -> None:
 def test_advice() -> None:
     advice = rank_mechanisms(1000, 1)
     assert isinstance(advice, MechanismRanking)
-    assert advice.best == advice.choices[0].encoding == "local-hash"
-    assert {each.encoding for each in advice.choices} == {
+    assert advice.best == advice.mechanisms[0].name == "local-hash"
+    assert {each.name for each in advice.mechanisms} == {
         "categorical", "unary-symmetric", "unary-optimised", "local-hash",
     }  # fmt: skip
-    for each in advice.choices:  # what is promised is what is made
-        encoding = create_mechanism(each.encoding, values=range(1000), epsilon=1)
+    for each in advice.mechanisms:  # what is promised is what is made
+        encoding = create_mechanism(each.name, values=range(1000), epsilon=1)
         assert each.bytes_per_report == (encoding.report_width or 2)
     assert "1,000 values" in str(advice) == repr(advice)
     with pytest.raises(ValueError, match="from 2 to"):

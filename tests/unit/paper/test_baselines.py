@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relaxdp.estimation.report_variance import categorical_support
+from relaxdp.estimation.report_variance import compute_categorical_support
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.paper.baselines import (
     noisy_sampling_estimate,
@@ -130,7 +130,7 @@ def test_the_motivating_claim(values: int, ratio: str) -> None:
     """At the same guarantee the split budget is several times noisier, even though it is combined as well as can be."""
     split, relaxed = (variance(LEVELS, values=values) for variance in (split_budget_variance, relaxation_variance))
     assert f"{split / relaxed:.2f}" == ratio
-    supports = [categorical_support(spent, values) for spent in split_budget(LEVELS)]
+    supports = [compute_categorical_support(spent, values) for spent in split_budget(LEVELS)]
     best = 1 / sum(part.gain**2 / (part.noise * (1 - part.noise)) for part in supports)
     assert split == pytest.approx(float(best), rel=1e-12)
 
