@@ -15,9 +15,9 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.files import get_file_kind
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
-from relaxdp.tables.release_output import Output
+from relaxdp.tables.release_output import ReleaseWriter
 from relaxdp.tables.release_plan import PlannedColumn
-from relaxdp.tables.table_columns import get_id_type, plain
+from relaxdp.tables.table_columns import get_id_type, remove_hidden_values
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 
@@ -51,7 +51,7 @@ def write_release(
 ) -> Path:
     """Write the file that a vault with this key releases, without a vault: for many files, or for any key."""
     rows = table.sort_by(id).combine_chunks().to_batches()[0]
-    arrays, fields, described = [plain(rows.column(id))], [table.schema.field(id)], {}
+    arrays, fields, described = [remove_hidden_values(rows.column(id))], [table.schema.field(id)], {}
     holder: Any = SimpleNamespace(key=key)
     for column, mechanism in columns.items():
         level, place = mechanism.level(epsilon), PathId(name, column)
@@ -61,9 +61,9 @@ def write_release(
         described[planned.output] = ColumnDescription.from_level(
             mechanism, level, path=place, id_type=get_id_type(arrays[0].type), key_fingerprint=key.fingerprint
         )
-    arrays += [plain(rows.column(each)) for each in passthrough]
+    arrays += [remove_hidden_values(rows.column(each)) for each in passthrough]
     fields += [table.schema.field(each) for each in passthrough]
-    output = Output(path, get_file_kind(path), pa.schema(fields), FileDescription(id, described))
+    output = ReleaseWriter(path, get_file_kind(path), pa.schema(fields), FileDescription(id, described))
     output.write(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)))
     output.close()
     output.abandon()

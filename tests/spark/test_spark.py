@@ -24,7 +24,7 @@ from relaxdp.errors import (
 )
 from relaxdp.sampling.keys import Key
 from relaxdp.tables import spark_release as spark_module
-from relaxdp.tables.snapshot import Kind, Snapshot
+from relaxdp.tables.snapshot import ChunkKind, Snapshot
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")]
 
@@ -134,7 +134,7 @@ def test_rows_that_left_stay_in_order(spark: Any, vault: rx.Vault, tmp_path: Pat
         release(vault, to_spark(spark, rest, tmp_path), **asked)
     snapshot = next((vault.path / "snapshots").iterdir())
     kept = Snapshot(snapshot.parent, snapshot.stem, Key.load_from_vault(vault.path / "key"))
-    assert [id for rows in kept.rows(Kind.LEFT) for id in rows.ids.to_pylist()] == [1, 1900]
+    assert [id for rows in kept.rows(ChunkKind.LEFT) for id in rows.ids.to_pylist()] == [1, 1900]
     changed = table["diagnosis"].to_pylist()
     changed[1] = "flu"
     wrong = table.set_column(1, "diagnosis", pa.array(changed))

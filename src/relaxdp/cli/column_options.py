@@ -16,8 +16,8 @@ from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keys import is_key_text
-from relaxdp.tables.table_columns import declare_values
-from relaxdp.tables.table_source import Source
+from relaxdp.tables.table_columns import convert_declared_values
+from relaxdp.tables.table_source import TableSource
 from relaxdp.theory.epsilon import Epsilon
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
@@ -71,7 +71,7 @@ def declare_columns(
 def choose_mechanisms(
     declared: Mapping[str, Any],
     mechanisms: Sequence[str],
-    source: Source,
+    source: TableSource,
     *,
     epsilon: Epsilon,
     planned_epsilon: Epsilon | None,
@@ -102,7 +102,9 @@ def choose_mechanisms(
         if isinstance(what, NumberRange):
             found[column] = _make_for_numbers(name, column, what, settings, planned, epsilon)
         else:
-            found[column] = _make_for_values(name, column, declare_values(what, kind), settings, planned, epsilon)
+            found[column] = _make_for_values(
+                name, column, convert_declared_values(what, kind), settings, planned, epsilon
+            )
     return found
 
 

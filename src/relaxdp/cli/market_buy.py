@@ -17,7 +17,7 @@ from relaxdp.cli.market_tables import credits_text, is_enough, purchases_table, 
 from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import TableFileError, on_error
 from relaxdp.market.client import MarketClient, understood
-from relaxdp.tables.atomic_files import refuse_existing
+from relaxdp.tables.atomic_files import reject_existing
 
 EpsilonOption = Annotated[str, typer.Option("--epsilon", help="The level to buy.", show_default=False)]
 Most = Annotated[int | None, typer.Option("--most", help="Refuse to pay more credits than these.", min=0)]
@@ -129,7 +129,7 @@ def _fetched(out: Path, *, enough: bool = True) -> str:
 def _check_free(out: Path) -> None:
     """Refuse places that cannot be written to before anything is paid."""
     for place in (out, receipt_beside(out)):
-        refuse_existing(place)
+        reject_existing(place)
     if not out.absolute().parent.is_dir():
         raise TableFileError("the folder of {path!r} does not exist.", path=str(out))
     if out.suffix.lower() not in (".parquet", ".pq"):

@@ -16,7 +16,7 @@ from relaxdp.cli.market_tables import receipt_table
 from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import ArgumentError, TableFileError, on_error
 from relaxdp.market.receipts import MOST_LETTERS, Receipt, SignedReceipt, check_data, read_signed, verify
-from relaxdp.tables.atomic_files import aside, put_in_place
+from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 
 _HEX = re.compile("[0-9a-fA-F]{64}")
 
@@ -73,9 +73,9 @@ def receipt_beside(file: Path) -> Path:
 def save_receipt(signed: SignedReceipt, target: Path) -> None:
     """Write a receipt to a file, which appears when it is whole and is never overwritten."""
     try:
-        with aside(target) as place:
+        with make_unfinished_file(target) as place:
             place.write_text(json.dumps(signed.to_json(), indent=2) + "\n", "utf-8")
-            put_in_place(place, target)
+            move_to_target(place, target)
     except TableFileError:
         raise
     except OSError as problem:

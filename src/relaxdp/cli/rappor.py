@@ -34,7 +34,7 @@ from relaxdp.rappor.parameters import (
     plan_parameters_for_share,
 )
 from relaxdp.tables.metadata import ColumnDescription
-from relaxdp.tables.release_plan import Request
+from relaxdp.tables.release_plan import ReleaseRequest
 from relaxdp.tables.table_source import open_source
 from relaxdp.tables.vault import Vault
 from relaxdp.tables.vault_folder import VaultFolder
@@ -141,7 +141,7 @@ def encode(
     level = compute_epsilon(parameters.shape, parameters.noise) if epsilon is None else as_epsilon(epsilon)
     opened = Vault(locate_vault(vault))
     with open_source(source) as table, progress_bar("encoding", "rows") as progress:
-        request = Request(
+        request = ReleaseRequest(
             name=name or table.default_name or "",
             epsilon=level,
             id=id_column,
@@ -179,7 +179,7 @@ def relax(
         as_epsilon(epsilon) if epsilon is not None else _find_level(place, name, options.parse_schedule(schedule or ""))
     )
     with progress_bar("relaxing", "rows") as progress:
-        done = Vault(place).relax_with(name, level, output=output, dry_run=dry_run, progress=progress)
+        done = Vault(place).relax_with_progress(name, level, output=output, dry_run=dry_run, progress=progress)
     print_release(done, as_json)
 
 

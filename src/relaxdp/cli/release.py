@@ -14,7 +14,7 @@ from relaxdp.cli.options import DryRun, JsonOption, VaultOption
 from relaxdp.cli.results import print_json
 from relaxdp.cli.vault import locate_vault
 from relaxdp.errors import ArgumentError
-from relaxdp.tables.release_plan import Request
+from relaxdp.tables.release_plan import ReleaseRequest
 from relaxdp.tables.table_source import open_source
 from relaxdp.tables.vault import Release, Vault
 from relaxdp.theory.epsilon import as_epsilon
@@ -98,7 +98,7 @@ def release(
         found = table.default_name if name is None else name
         if not found:
             raise ArgumentError("The release has no name.", hint="Add --name, such as --name patients.")
-        request = Request(
+        request = ReleaseRequest(
             name=found,
             epsilon=level,
             id=id_column,
@@ -132,7 +132,9 @@ def relax(
     """
     opened = Vault(locate_vault(vault))
     with progress_bar("relaxing", "rows") as progress:
-        done = opened.relax_with(name, epsilon, columns=column, output=output, dry_run=dry_run, progress=progress)
+        done = opened.relax_with_progress(
+            name, epsilon, columns=column, output=output, dry_run=dry_run, progress=progress
+        )
     print_release(done, as_json)
 
 

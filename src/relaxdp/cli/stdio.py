@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TextIO
 
 from relaxdp.errors import RelaxdpError
-from relaxdp.tables.interrupts import is_leaving, leave, stay
+from relaxdp.tables.interrupts import exit_from_signal, is_exiting, stop_repeating_signal
 
 _ERROR_HANDLER = "relaxdp.escape"
 _ASCII = "relaxdp_ascii"
@@ -123,7 +123,7 @@ def handle_signals() -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal is_served
-        if asked and (is_served or is_leaving()):  # systems send several, and none may interrupt the tidying up
+        if asked and (is_served or is_exiting()):  # systems send several, and none may interrupt the tidying up
             return
         asked.append(signal.Signals(number))
         logging.disable()  # libraries show where they were interrupted
@@ -135,7 +135,7 @@ def handle_signals() -> Iterator[None]:
                 return
             # Spark's has cancelled its tasks.
         # Not a KeyboardInterrupt, after which Python may end itself by that signal, whatever the exit status is to be.
-        leave(number, 128 + number)
+        exit_from_signal(number, 128 + number)
 
     mine = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in mine:
@@ -148,7 +148,7 @@ def handle_signals() -> Iterator[None]:
         print_error(f"Error: Stopped by {asked[0].name}.\nUnfinished files were removed.")
         sys.exit(128 + asked[0])
     finally:
-        stay()
+        stop_repeating_signal()
         logging.disable(logging.NOTSET)
         for number in mine:
             signal.signal(number, signal.SIG_DFL)

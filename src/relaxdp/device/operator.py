@@ -14,7 +14,7 @@ from relaxdp.device.address import Server, check_campaign_id
 from relaxdp.device.client import Client
 from relaxdp.errors import ServerAnswerError, TableFileError, TokenError, on_error
 from relaxdp.sampling.private_file import PrivateFileError, read_private
-from relaxdp.tables.atomic_files import aside, put_in_place
+from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 
 VARIABLE = "RELAXDP_TOKEN"
 _CAMPAIGNS, _SURVEYS = "/v1/campaigns", "/v1/surveys"
@@ -96,7 +96,7 @@ class Operator:
         path = _asking(self._path(campaign, "export"), {"level": level})
         with ExitStack() as opened:
             with _unless_written:
-                place = opened.enter_context(aside(target))
+                place = opened.enter_context(make_unfinished_file(target))
             self._check(  # what the server refuses, it says itself
                 self._client.ask(
                     self.server, "GET", path, headers=self._headers, again=False, receive=receive,
@@ -104,7 +104,7 @@ class Operator:
                 )
             )  # fmt: skip
             with _unless_written:
-                put_in_place(place, target)
+                move_to_target(place, target)
 
     def _path(self, campaign: str, *words: str) -> str:
         return "/".join((_CAMPAIGNS, check_campaign_id(campaign), *words))

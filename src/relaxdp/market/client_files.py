@@ -19,10 +19,10 @@ from typing import NoReturn
 import pyarrow as pa
 
 from relaxdp.errors import DeliveryError, ServerAnswerError, TableFileError, on_error
-from relaxdp.tables.atomic_files import aside, put_in_place, temporary_folder
+from relaxdp.tables.atomic_files import make_temporary_folder, make_unfinished_file, move_to_target
 from relaxdp.tables.files import FileKind, TableFormat
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.release_output import Output
+from relaxdp.tables.release_output import ReleaseWriter
 from relaxdp.tables.released_files import ReleasedFile, open_released_files
 
 
@@ -46,7 +46,7 @@ def _prepared(opened: ExitStack, file: Path, column: str | None) -> tuple[Path, 
         raise DeliveryError("a release is delivered as one Parquet file, and {path!r} is none.", path=str(file))
     if set(found.table.schema.names) == {found.description.id_column, name}:
         return file, name, level
-    place = opened.enter_context(temporary_folder()) / "delivery.parquet"
+    place = opened.enter_context(make_temporary_folder()) / "delivery.parquet"
     try:
         _write(found, name, place)
     except OSError as problem:
@@ -60,7 +60,7 @@ def _write(found: ReleasedFile, name: str, place: Path) -> None:
     wanted = [found.description.id_column, name]
     schema = pa.schema([found.table.schema.field(each) for each in wanted])
     description = FileDescription(wanted[0], {name: found.description.columns[name]})
-    output = Output(place, FileKind(TableFormat.PARQUET), schema, description)
+    output = ReleaseWriter(place, FileKind(TableFormat.PARQUET), schema, description)
     try:
         with closing(found.table.batches(wanted)) as batches:
             for batch in batches:
@@ -85,14 +85,14 @@ def save(ask: Ask, target: Path, digest: str, moved: Callable[[int], None] | Non
 
     with ExitStack() as opened:
         with _unless_written:
-            place = opened.enter_context(aside(target))
+            place = opened.enter_context(make_unfinished_file(target))
         ask(receive)  # what the market refuses, it says itself
         with _unless_written:
             if not hmac.compare_digest(found.encode(), digest.encode()):
                 raise ServerAnswerError(
                     "the file that the market sent is not the one that its receipt is about: the digest is another."
                 )
-            put_in_place(place, target)
+            move_to_target(place, target)
 
 
 @_unless_written

@@ -36,7 +36,7 @@ from relaxdp.sampling.keyed_stream import CHUNK
 from relaxdp.tables.files import TableFile, TableFormat
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.table_columns import get_id_type
-from relaxdp.tables.table_source import IdOrder, NotAscendingError
+from relaxdp.tables.table_source import IdOrderCheck, NotAscendingError
 from relaxdp.theory.epsilon import Epsilon, format_epsilon
 from relaxdp.theory.level import Level
 
@@ -147,7 +147,7 @@ def _longest(column: Any) -> int:
 
 def _check_ids(ids: Any, described: ColumnDescription) -> None:
     try:
-        IdOrder().check(ids)
+        IdOrderCheck().check(ids)
         kind = get_id_type(ids.type)
     except NotAscendingError:
         raise DeliveryError("the rows are not in the order of their ids, or an id occurs twice.") from None

@@ -25,7 +25,7 @@ from relaxdp.sampling.keyed_stream import CHUNK, PathName
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.files import BATCH_ROWS, TableFile
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, make_parquet_metadata, open_parquet_writer
-from relaxdp.tables.table_columns import plain
+from relaxdp.tables.table_columns import remove_hidden_values
 from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import NOISE
 
@@ -160,7 +160,9 @@ def read_columns(table: TableFile, id_column: str, column: str) -> tuple[Any, An
     try:
         with closing(table.batches([id_column, column])) as batches:
             for batch in batches:
-                parts.append((plain(batch.column(id_column)), plain(batch.column(column))))
+                parts.append(
+                    (remove_hidden_values(batch.column(id_column)), remove_hidden_values(batch.column(column)))
+                )
                 size += sum(part.nbytes for part in parts[-1])
                 if size > MOST_BYTES:
                     break

@@ -14,7 +14,7 @@ from relaxdp.market.goods import read_file
 from relaxdp.market.purchases import Purchase
 from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.metadata import encode_json_value
-from relaxdp.tables.table_columns import plain
+from relaxdp.tables.table_columns import remove_hidden_values
 
 MOST_READ = 5_000_000
 """A file of more objects is counted where it was downloaded to, not while others wait for the service."""
@@ -36,7 +36,7 @@ def told_by(connection: Connection, purchase: Purchase) -> wire.Told:
     counts, column = Counts(listing.encoding), listing.described.path.attribute
     with pa_parquet.ParquetFile(pa.py_buffer(read_file(connection, purchase.digest))) as file:
         for batch in file.iter_batches(BATCH_ROWS, columns=[column]):
-            counts.add(plain(batch.column(0)), epsilon=purchase.level.epsilon)
+            counts.add(remove_hidden_values(batch.column(0)), epsilon=purchase.level.epsilon)
     found = counts.estimate()
     shown = found.largest(MOST_SHOWN)
     low, high = shown.interval()

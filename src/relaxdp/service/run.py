@@ -16,7 +16,7 @@ from uvicorn.server import Server
 from relaxdp.errors import HeadTooLargeError, ServiceError
 from relaxdp.service.observe import problem_response
 from relaxdp.service.settings import Settings
-from relaxdp.tables.interrupts import leave
+from relaxdp.tables.interrupts import exit_from_signal
 
 MAX_HEAD_BYTES = 64 << 10
 """How long request line and headers may be together; also trailers, and anything else around the parts of a body."""
@@ -125,7 +125,7 @@ def _end_in_peace() -> None:
     """
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, frame: leave(number, 0))
+            signal.signal(number, lambda number, frame: exit_from_signal(number, 0))
 
 
 def _raise_open_files() -> None:

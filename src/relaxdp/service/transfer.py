@@ -24,7 +24,7 @@ from relaxdp.errors import (
 )
 from relaxdp.service.limits import MOST_DRAINED, announced, broken_off, too_large
 from relaxdp.storage.database import unacknowledged
-from relaxdp.tables.atomic_files import temporary_folder
+from relaxdp.tables.atomic_files import make_temporary_folder
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def workplace() -> Iterator[Path]:
     """Give a folder that nobody else can read, see `temporary_folder`; without one the service cannot work."""
     with ExitStack() as stack:
         try:
-            folder = stack.enter_context(temporary_folder())
+            folder = stack.enter_context(make_temporary_folder())
         except TableFileError:
             raise unacknowledged(
                 StorageUnavailableError(

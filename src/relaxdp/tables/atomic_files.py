@@ -1,7 +1,7 @@
 """A file that appears under its name only when it is whole: written aside, made durable, then renamed.
 
-A process that is killed leaves what it wrote behind: unfinished files beside their targets, and folders of sorts with
-truths in them. The next release sweeps away what is ours and over, as a free lock, the owner and a signature show.
+A process that is killed leaves unfinished files next to their targets, and temporary folders of sorts with
+true values. The next release removes those that are abandoned: a free lock, the owner and a signature show it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _DAY = 86_400
 _MAKE_ROOM = "Free some space there, or choose a folder that you can write to (TMPDIR names that for temporary files)."
 
 
-def unfinished_name(target: Path) -> Path:
+def make_unfinished_path(target: Path) -> Path:
     """Return a new name beside `target` for what is written for it."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(6)}-{_machine()}{_ENDING}")
+    return target.with_name(f".{target.name}.{secrets.token_hex(6)}-{_get_boot_id()}{_ENDING}")
 
 
 def sign(folder: int, name: str) -> None:
@@ -43,17 +43,17 @@ def sign(folder: int, name: str) -> None:
         file.write(name.encode())
 
 
-def sweep(folder: Path) -> None:
+def remove_abandoned_files(folder: Path) -> None:
     """Remove what was left unfinished in a folder, and among the temporary files, where sorts spill truths."""
-    for each in {folder: None, _temporary_files(): None}:
-        for left in _unfinished_in(each):
-            with suppress(OSError), left_behind(left) as descriptor:
-                if descriptor is not None and _is_over(left, descriptor):
+    for each in {folder: None, _get_temporary_folder(): None}:
+        for left in _list_unfinished(each):
+            with suppress(OSError), open_abandoned(left) as descriptor:
+                if descriptor is not None and _is_abandoned(left, descriptor):
                     _remove(left, descriptor)
 
 
 @contextmanager
-def left_behind(left: Path) -> Iterator[int | None]:
+def open_abandoned(left: Path) -> Iterator[int | None]:
     """Open what a process of this user left behind, if that is gone; while it is looked at, nobody else has it.
 
     Others may write to the folder too. A pipe of theirs under such a name would block whoever opens it, a link would
@@ -87,22 +87,22 @@ def lock(descriptor: int) -> bool | None:
     return True
 
 
-def _unfinished_in(folder: Path | None) -> list[Path]:
+def _list_unfinished(folder: Path | None) -> list[Path]:
     with suppress(OSError):
         return [] if folder is None else [each for each in folder.iterdir() if _NAME.fullmatch(each.name)]
     return []
 
 
-def _temporary_files() -> Path | None:
+def _get_temporary_folder() -> Path | None:
     with suppress(OSError):
         return Path(tempfile.gettempdir())
     return None
 
 
-def _is_over(left: Path, descriptor: int) -> bool:
+def _is_abandoned(left: Path, descriptor: int) -> bool:
     """Tell whether a lock that nobody holds is all that there is to know, or time has to tell."""
     found = _NAME.fullmatch(left.name)
-    if found is not None and found["machine"] == _machine():
+    if found is not None and found["machine"] == _get_boot_id():
         return True
     times = [os.fstat(descriptor).st_mtime]
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):
@@ -116,7 +116,7 @@ def _remove(left: Path, descriptor: int) -> None:
     if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
         left.unlink()
         return
-    if _is_signed(descriptor, left.name):
+    if _has_signature(descriptor, left.name):
         # Through the descriptor: whatever has the name by now, this is what was looked at. The signature goes last.
         for name in sorted(os.listdir(descriptor), key=_ENDING.__eq__):
             if stat.S_ISDIR(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
@@ -126,7 +126,7 @@ def _remove(left: Path, descriptor: int) -> None:
     left.rmdir()
 
 
-def _is_signed(folder: int, name: str) -> bool:
+def _has_signature(folder: int, name: str) -> bool:
     with suppress(OSError):
         descriptor = os.open(_ENDING, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         with os.fdopen(descriptor, "rb") as file:
@@ -138,7 +138,7 @@ def _is_signed(folder: int, name: str) -> bool:
 
 
 @cache
-def _machine() -> str:
+def _get_boot_id() -> str:
     """Name what knows all locks that are held here: this run of the system. Containers on it share it."""
     try:
         name = Path("/proc/sys/kernel/random/boot_id").read_bytes()
@@ -154,25 +154,25 @@ _written: dict[tuple[int, int], Path] = {}
 
 
 @contextmanager
-def aside(target: Path) -> Iterator[Path]:
+def make_unfinished_file(target: Path) -> Iterator[Path]:
     """Give a place beside `target` to write to; whatever is still there at the end is removed.
 
-    A run that was killed leaves its unfinished file behind. The next one in that folder removes it, see `left_behind`.
+    A killed process leaves its unfinished file behind. The next release into that folder removes it.
     """
-    refuse_existing(target)
-    with _held(target, is_folder=False) as place:
+    reject_existing(target)
+    with _make_unfinished(target, is_folder=False) as place:
         yield place
 
 
 @contextmanager
-def passing_folder(target: Path) -> Iterator[Path]:
+def make_unfinished_folder(target: Path) -> Iterator[Path]:
     """Give a folder that never gets the name `target`, only names made from it: whatever has that name may keep it."""
-    with _held(target, is_folder=True) as place:
+    with _make_unfinished(target, is_folder=True) as place:
         yield place
 
 
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
+def make_temporary_folder() -> Iterator[Path]:
     """Give a private folder among the temporary files, for what does not fit into memory or is on its way.
 
     Truths may be in it, so it is held and swept like what is written beside a target. Everybody may write beside it,
@@ -181,7 +181,7 @@ def temporary_folder() -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             if os.name == "posix":
-                folder = stack.enter_context(passing_folder(Path(tempfile.gettempdir()) / "relaxdp-files"))
+                folder = stack.enter_context(make_unfinished_folder(Path(tempfile.gettempdir()) / "relaxdp-files"))
             else:  # pragma: no cover (a folder cannot be held there)
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
         except OSError:
@@ -190,32 +190,32 @@ def temporary_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def _held(target: Path, *, is_folder: bool) -> Iterator[Path]:
+def _make_unfinished(target: Path, *, is_folder: bool) -> Iterator[Path]:
     """Hold a file or folder beside `target`, and remove it at the end; not what somebody else put in its place."""
-    descriptor, place = _locked(target, is_folder=is_folder)
-    number = _number(os.fstat(descriptor))
+    descriptor, place = _create_and_lock(target, is_folder=is_folder)
+    number = _get_file_identity(os.fstat(descriptor))
     _written[number] = target
     try:
         yield place
     finally:
         _written.pop(number, None)
-        is_there = _number_at(place) == number
+        is_there = _read_file_identity(place) == number
         os.close(descriptor)
         if is_there:
             shutil.rmtree(place, ignore_errors=True) if is_folder else place.unlink(missing_ok=True)
 
 
-def _locked(target: Path, *, is_folder: bool) -> tuple[int, Path]:
+def _create_and_lock(target: Path, *, is_folder: bool) -> tuple[int, Path]:
     """Make a file or folder beside `target` and lock it.
 
     Whoever sweeps at that very instant may find it before it is locked, and take it for left behind: then the next one
     is made.
     """
-    sweep(target.parent)
+    remove_abandoned_files(target.parent)
     try:
         while True:
-            place = unfinished_name(target)
-            descriptor = _made(place, is_folder=is_folder)
+            place = make_unfinished_path(target)
+            descriptor = _try_create_and_lock(place, is_folder=is_folder)
             if descriptor is not None:
                 return descriptor, place
     except OSError as problem:
@@ -227,7 +227,7 @@ def _locked(target: Path, *, is_folder: bool) -> tuple[int, Path]:
         ) from None
 
 
-def _made(place: Path, *, is_folder: bool) -> int | None:
+def _try_create_and_lock(place: Path, *, is_folder: bool) -> int | None:
     """Make and lock a file or folder; None where somebody swept it away in between."""
     if is_folder:
         place.mkdir(0o700)
@@ -240,7 +240,7 @@ def _made(place: Path, *, is_folder: bool) -> int | None:
     # Where a file system knows no locks, nobody sweeps either.
     taken, is_held = lock(descriptor) is False, False
     try:
-        if not taken and _number_at(place) == _number(os.fstat(descriptor)):
+        if not taken and _read_file_identity(place) == _get_file_identity(os.fstat(descriptor)):
             if is_folder:
                 sign(descriptor, place.name)
             is_held = True
@@ -250,16 +250,16 @@ def _made(place: Path, *, is_folder: bool) -> int | None:
     return descriptor if is_held else None
 
 
-def put_in_place(place: Path, target: Path) -> None:
+def move_to_target(place: Path, target: Path) -> None:
     """Rename a finished file. Its mode becomes that of any new one: reports are there to be read."""
-    refuse_existing(target)
+    reject_existing(target)
     umask = os.umask(0)
     os.umask(umask)
     if os.name == "posix":
-        with _opened(place.parent) as parent, _opened(place.name, parent) as descriptor:
+        with _open_without_links(place.parent) as parent, _open_without_links(place.name, parent) as descriptor:
             # Others who may write to the folder can exchange the file, for a link or for another private file of ours.
-            if _written.get(_number(os.fstat(descriptor))) != target:
-                raise _exchanged(place.name)
+            if _written.get(_get_file_identity(os.fstat(descriptor))) != target:
+                raise _make_exchanged_error(place.name)
             os.fchmod(descriptor, 0o666 & ~umask)
     else:  # pragma: no cover
         place.chmod(0o666 & ~umask)
@@ -269,7 +269,7 @@ def put_in_place(place: Path, target: Path) -> None:
 
 
 @contextmanager
-def _opened(name: str | Path, folder: int | None = None) -> Iterator[int]:
+def _open_without_links(name: str | Path, folder: int | None = None) -> Iterator[int]:
     """Open a folder, or something in one that is open: there no link is followed, and nobody waits for a pipe."""
     kind = os.O_DIRECTORY if folder is None else os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -277,14 +277,14 @@ def _opened(name: str | Path, folder: int | None = None) -> Iterator[int]:
     except OSError as problem:
         if folder is None or problem.errno not in _NOT_OURS:
             raise
-        raise _exchanged(str(name)) from None
+        raise _make_exchanged_error(str(name)) from None
     try:
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _exchanged(name: str) -> TableFileError:
+def _make_exchanged_error(name: str) -> TableFileError:
     return TableFileError(
         "Another process exchanged {name!r} while it was written.",
         hint="Run the command again. It charges nothing twice.",
@@ -292,17 +292,17 @@ def _exchanged(name: str) -> TableFileError:
     )
 
 
-def _number(found: os.stat_result) -> tuple[int, int]:
+def _get_file_identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _number_at(place: Path) -> tuple[int, int] | None:
+def _read_file_identity(place: Path) -> tuple[int, int] | None:
     with contextlib.suppress(OSError):
-        return _number(place.lstat())
+        return _get_file_identity(place.lstat())
     return None
 
 
-def refuse_existing(target: Path) -> None:
+def reject_existing(target: Path) -> None:
     """Refuse to write over a file, or over a link, even one to nothing: it says where somebody wants a file."""
     if os.path.lexists(target):
         raise TableFileError(

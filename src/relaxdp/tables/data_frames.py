@@ -24,7 +24,7 @@ from relaxdp.tables.table_columns import ColumnNames
 _HINT = "Pass a pandas, polars or pyarrow frame, a DuckDB relation, or an object with __arrow_c_stream__."
 
 
-def by_text(frame: Any) -> tuple[Any, dict[str, int]]:
+def rename_columns_to_text(frame: Any) -> tuple[Any, dict[str, int]]:
     """Return a pandas frame whose columns are named by text, and what those were that were named by numbers.
 
     Column 3 is "3" in a release, unless the frame has both.
@@ -35,43 +35,45 @@ def by_text(frame: Any) -> tuple[Any, dict[str, int]]:
     if not numbers or any(text in frame.columns for text in numbers):
         return frame, {}
     index = sys.modules["pandas"].Index  # objects, because pandas' own text cannot hold half a letter
-    return frame.set_axis(index([as_text(name) for name in frame.columns], dtype=object), axis=1), numbers
+    return frame.set_axis(index([convert_name_to_text(name) for name in frame.columns], dtype=object), axis=1), numbers
 
 
-def as_text(name: Any) -> Any:
+def convert_name_to_text(name: Any) -> Any:
     """Return a column's name as text, where it is a whole number."""
     return str(name) if type(name) is int else name
 
 
-class Frame:
+class DataFrameReader:
     """A data frame of any library. Lazy ones are executed once, so that all columns are of the same rows."""
 
     def __init__(self, native: Any) -> None:
         self.native = native
-        frame, self.numbers = by_text(native)
+        frame, self.numbers = rename_columns_to_text(native)
         self._reader: Any = None
         self._rows: Any = None
         self._types: dict[str, Any] = {}
         self._found: Any = _find_frame(frame)
         place = "column_names" if hasattr(native, "column_names") else "columns"
-        own = None if hasattr(native, "collect_schema") else quietly(lambda: list(getattr(native, place)))  # not polars
+        own = (
+            None if hasattr(native, "collect_schema") else call_or_none(lambda: list(getattr(native, place)))
+        )  # not polars
         if own is not None and len(set(own)) < len(own):
             raise ColumnError("Two columns of the data frame have the same name.", hint="Give them different names.")
         if self._found is None:
-            self._reader = quietly(lambda: pa.RecordBatchReader.from_stream(native))
+            self._reader = call_or_none(lambda: pa.RecordBatchReader.from_stream(native))
             if self._reader is None:
                 raise ColumnError("Expected a data frame, got {type}.", hint=_HINT, type=type(native).__name__)
             self.library, self.rows, names = "pyarrow", None, self._reader.schema.names
         else:
             self.library, self.rows, names = self._look()
         index = list(native.index.names) if self.library == "pandas" else []
-        shown = ColumnNames.of_frame([self.numbers.get(name, name) for name in names], index)
+        shown = ColumnNames.from_frame([self.numbers.get(name, name) for name in names], index)
         self.all_names = replace(shown, names=names)
-        self.names = self.all_names.usable
+        self.names = self.all_names.usable_names
 
     def _look(self) -> tuple[str, int | None, list[Any]]:
         found = self._found
-        names = quietly(lambda: found.collect_schema().names())
+        names = call_or_none(lambda: found.collect_schema().names())
         if names is None:
             raise ColumnError(
                 "The data frame cannot be read.", hint="If it comes from a database, check that the connection is open."
@@ -101,21 +103,21 @@ class Frame:
         if self._rows is not None or self.library not in ("duckdb", "polars-lazy"):
             return self._reader.schema.field(name).type if self._reader is not None else self._convert(name).type
         if self.library == "duckdb":
-            made = quietly(lambda: _read_relation(self.native.limit(0), [name]))
+            made = call_or_none(lambda: _read_relation(self.native.limit(0), [name]))
         else:
-            made = quietly(lambda: polars.DataFrame(schema=self.native.select(name).collect_schema()))
+            made = call_or_none(lambda: polars.DataFrame(schema=self.native.select(name).collect_schema()))
         if made is None:
-            raise _unreadable(name, "")
+            raise _make_unreadable_error(name, "")
         return _convert_series(nw.from_native(made).get_column(name)).type  # type: ignore[union-attr]
 
     def load(self, columns: Sequence[str]) -> None:
         """Read these columns, and execute what is lazy."""
         if self._reader is not None:
-            rows = quietly(lambda: nw.from_native(_read_stream(self._reader, columns)))
+            rows = call_or_none(lambda: nw.from_native(_read_stream(self._reader, columns)))
         elif self.library == "duckdb":
-            rows = quietly(lambda: nw.from_native(_read_relation(self.native, columns)))
+            rows = call_or_none(lambda: nw.from_native(_read_relation(self.native, columns)))
         elif self.library == "polars-lazy":
-            rows = quietly(lambda: self._found.select(*columns).collect())
+            rows = call_or_none(lambda: self._found.select(*columns).collect())
         else:
             rows = self._found.select(*columns)
         if rows is None:  # raised here, because the reason may quote a row
@@ -131,22 +133,22 @@ class Frame:
     def _convert(self, name: str) -> pa.ChunkedArray:
         rows = self._found if self._rows is None else self._rows
         series = rows.get_column(name)
-        found = quietly(lambda: _convert_series(series))
+        found = call_or_none(lambda: _convert_series(series))
         if found is None:
-            raise _unreadable(name, type(series.dtype).__name__)
+            raise _make_unreadable_error(name, type(series.dtype).__name__)
         return found
 
 
 def _find_frame(native: Any) -> Any | None:
     """Return a frame as narwhals has it; None for others, which may be streams."""
-    found: Any = None if native is None else quietly(lambda: nw.from_native(native, pass_through=True))
+    found: Any = None if native is None else call_or_none(lambda: nw.from_native(native, pass_through=True))
     if not issubclass(type(found), nw.LazyFrame | nw.DataFrame):
         return None
     is_known = issubclass(type(found), nw.DataFrame) or str(found.implementation) in ("polars", "duckdb")
     return found if is_known else None
 
 
-def _unreadable(name: str, kind: str) -> ColumnError:
+def _make_unreadable_error(name: str, kind: str) -> ColumnError:
     return ColumnError(
         "The column {name!r} cannot be read as one kind of values{kind}.",
         hint="Convert it to whole numbers, numbers, text, bytes or UUIDs.",
@@ -155,7 +157,7 @@ def _unreadable(name: str, kind: str) -> ColumnError:
     )
 
 
-def quietly(work: Callable[[], Any]) -> Any | None:
+def call_or_none(work: Callable[[], Any]) -> Any | None:
     """Return what the work returns, None where it fails: the libraries' own messages quote cells."""
     try:
         return work()
@@ -178,10 +180,10 @@ def _convert_series(series: Any) -> pa.ChunkedArray | None:
         array = native if isinstance(native, pa.ChunkedArray) else series.to_arrow()
     if array is None:
         return None
-    return _without_view(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+    return _cast_views(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
 
 
-def _without_view(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _cast_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return text and bytes in the form that Arrow can sort and take."""
     if pa.types.is_string_view(column.type):
         return column.cast(pa.large_string())
@@ -215,16 +217,16 @@ def _read_stream(reader: Any, columns: Sequence[str]) -> pa.Table:
 def _read_relation(relation: Any, columns: Sequence[str]) -> pa.Table:
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
     quoted = {name: '"' + name.replace('"', '""') + '"' for name in columns}
-    listed = [f"{select_column(quoted[name], kinds[name])} AS {quoted[name]}" for name in columns]
+    listed = [f"{format_column_sql(quoted[name], kinds[name])} AS {quoted[name]}" for name in columns]
     table = relation.project(", ".join(listed)).to_arrow_table()
     for place, name in enumerate(columns):
         if kinds[name] == "UUID":
-            chunks = [write_uuids(chunk) for chunk in table.column(place).chunks]
+            chunks = [convert_bytes_to_uuids(chunk) for chunk in table.column(place).chunks]
             table = table.set_column(place, name, pa.chunked_array(chunks, pa.uuid()))
     return table
 
 
-def select_column(column: str, kind: str) -> str:
+def format_column_sql(column: str, kind: str) -> str:
     """Return SQL for a column of DuckDB, where Arrow would get something else.
 
     The text of a UUID would be another id; and sums of whole numbers have 128 bits, which Arrow takes for decimals.
@@ -234,8 +236,8 @@ def select_column(column: str, kind: str) -> str:
     return f"unhex(replace(CAST({column} AS VARCHAR), '-', ''))" if kind == "UUID" else column
 
 
-def write_uuids(column: Any) -> Any:
-    """Return the bytes of `select_column` as UUIDs."""
+def convert_bytes_to_uuids(column: Any) -> Any:
+    """Return the bytes that the SQL of `format_column_sql` selects as UUIDs."""
     return pa.ExtensionArray.from_storage(pa.uuid(), column.cast(pa.binary(16)))
 
 
@@ -273,7 +275,7 @@ def make_template(library: str, native: Any, table: Any) -> Any:
 
 def _convert_to_pandas(table: pa.Table, native: Any) -> Any:
     """Return a pandas frame. Columns of nullable types keep them; whole numbers never become floating-point ones."""
-    frame, numbers = by_text(native)
+    frame, numbers = rename_columns_to_text(native)
     known = {} if native is None else dict(frame.dtypes.items())
     made = {}
     for name, column in zip(table.column_names, table.columns, strict=True):

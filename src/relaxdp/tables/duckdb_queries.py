@@ -15,11 +15,11 @@ import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import QueryError, RelaxdpError, TableFileError
 from relaxdp.lazy_imports import duckdb
-from relaxdp.tables.atomic_files import temporary_folder
-from relaxdp.tables.data_frames import select_column, write_uuids
+from relaxdp.tables.atomic_files import make_temporary_folder
+from relaxdp.tables.data_frames import convert_bytes_to_uuids, format_column_sql
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, get_file_kind, list_table_files
-from relaxdp.tables.interrupts import interruptible, is_interrupt
-from relaxdp.tables.table_columns import get_storage, plain, plain_type, suggest_read_csv
+from relaxdp.tables.interrupts import allow_interrupts, is_interrupt
+from relaxdp.tables.table_columns import get_plain_type, get_storage, remove_hidden_values, suggest_read_csv
 
 MEMORY = "600MB"
 _EXAMPLE = "SELECT patient, diagnosis FROM input"
@@ -40,9 +40,9 @@ _KINDS = (
 def run_query(sql: str, path: Path) -> Iterator[Path]:
     """Give a Parquet file with the result of a query about a file, and remove it in the end."""
     statement = _parse(sql)
-    with temporary_folder() as folder:
+    with make_temporary_folder() as folder:
         result, problem = folder / "result.parquet", None
-        with _connect(path, folder) as connection, interruptible(connection):
+        with _connect(path, folder) as connection, allow_interrupts(connection):
             try:
                 unreadable = _create_view(connection, path)
                 try:
@@ -105,13 +105,13 @@ def _connect(path: Path, folder: Path) -> Iterator[Any]:
         "python_enable_replacements": False,
     }
     files = [str(file.absolute()) for file in list_table_files(path)]
-    listed = "[" + ", ".join(map(quote_text, files)) + "]"
+    listed = "[" + ", ".join(map(quote_sql_text, files)) + "]"
     with duckdb.connect(":memory:", config=settings) as connection:
         # A bar would be drawn into what a program reads. A notebook without ipywidgets rejects the setting.
         with suppress(duckdb.InvalidInputException):
             connection.execute("SET enable_progress_bar = false")
         connection.execute(f"SET allowed_paths = {listed}")
-        connection.execute(f"SET VARIABLE input = {listed if path.is_dir() else quote_text(files[0])}")
+        connection.execute(f"SET VARIABLE input = {listed if path.is_dir() else quote_sql_text(files[0])}")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection
@@ -120,7 +120,7 @@ def _connect(path: Path, folder: Path) -> Iterator[Any]:
 def _write(relation: Any, target: Path) -> None:
     """Write the rows of a query. Its columns are named by place, because two may have one name."""
     names, kinds = relation.columns, list(map(str, relation.types))
-    listed = [f"{select_column(f'#{place}', kind)} AS c{place}" for place, kind in enumerate(kinds, 1)]
+    listed = [f"{format_column_sql(f'#{place}', kind)} AS c{place}" for place, kind in enumerate(kinds, 1)]
     reader = relation.project(", ".join(listed)).to_arrow_reader(BATCH_ROWS)
     is_uuid = [kind == "UUID" for kind in kinds]
     schema = pa.schema(
@@ -132,7 +132,8 @@ def _write(relation: Any, target: Path) -> None:
     with pa_parquet.ParquetWriter(target, schema, compression="zstd", compression_level=1) as writer:
         for batch in reader:
             columns = [
-                write_uuids(column) if uuid else column for column, uuid in zip(batch.columns, is_uuid, strict=True)
+                convert_bytes_to_uuids(column) if uuid else column
+                for column, uuid in zip(batch.columns, is_uuid, strict=True)
             ]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
@@ -184,7 +185,7 @@ def open_database(
     Its messages may quote a row: `failed` is raised in their place, or `full` where memory or disk did not suffice.
     """
     problem = None
-    with temporary_folder() as folder:
+    with make_temporary_folder() as folder:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": memory,
             "temp_directory": str(folder),
@@ -195,7 +196,7 @@ def open_database(
         }
         if threads is not None:
             settings["threads"] = threads
-        with duckdb.connect(":memory:", config=settings) as connection, interruptible(connection):
+        with duckdb.connect(":memory:", config=settings) as connection, allow_interrupts(connection):
             try:
                 # A bar would be drawn into what a program reads. A notebook without ipywidgets rejects the setting.
                 with suppress(duckdb.InvalidInputException):
@@ -212,7 +213,7 @@ def open_database(
             problem.__context__ = None  # DuckDB's own error, which the caller's block is still handling
 
 
-def sorted_batches(
+def sort_batches(
     table: TableFile, columns: Sequence[str], id_column: str, threads: int | None = None
 ) -> Generator[Any]:
     """Return the rows of some columns in id order, sorted by DuckDB."""
@@ -224,7 +225,7 @@ def sorted_batches(
         table=str(table.path),
     )
     with open_database(MEMORY, failed, threads=threads) as connection:
-        relation = _relation(connection, table, wanted)
+        relation = _make_input_sql(connection, table, wanted)
         query = f"SELECT * FROM {relation} ORDER BY c{wanted.index(id_column)}"  # noqa: S608 (quoted names)
         reader = connection.sql(query).to_arrow_reader(BATCH_ROWS)
         while (batch := _read_next(reader, failed)) is not None:
@@ -241,7 +242,7 @@ def _read_next(reader: Any, failed: RelaxdpError) -> Any | None:
     raise failed
 
 
-def _relation(connection: Any, table: TableFile, columns: list[str]) -> str:
+def _make_input_sql(connection: Any, table: TableFile, columns: list[str]) -> str:
     """Return SQL for these columns under the names c0, c1, ...: DuckDB does not tell names by case.
 
     It also reads some characters of a path as a pattern, and folders like `diagnosis=flu` as a column.
@@ -253,14 +254,16 @@ def _relation(connection: Any, table: TableFile, columns: list[str]) -> str:
     readable = not extended and len(set(folded)) == len(folded) and not set("*?[{") & set("".join(files))
     if table.format is TableFormat.PARQUET and readable:
         names = ", ".join(f"{_quote_name(name)} AS c{place}" for place, name in enumerate(columns))
-        listed = ", ".join(map(quote_text, files))
+        listed = ", ".join(map(quote_sql_text, files))
         return f"(SELECT {names} FROM read_parquet([{listed}], hive_partitioning = false))"  # noqa: S608
     # Plain, because DuckDB takes the numbers of some dictionaries for the values.
-    kinds = [plain_type(kind) for kind in kinds]
+    kinds = [get_plain_type(kind) for kind in kinds]
     schema = pa.schema([(f"c{place}", getattr(kind, "storage_type", kind)) for place, kind in enumerate(kinds)])
     batches = (
-        pa.RecordBatch.from_arrays([get_storage(plain(column)) for column in each.columns], schema=schema)
-        for each in _select(table, columns)
+        pa.RecordBatch.from_arrays(
+            [get_storage(remove_hidden_values(column)) for column in each.columns], schema=schema
+        )
+        for each in _select_columns(table, columns)
     )
     connection.register("relaxdp_input", pa.RecordBatchReader.from_batches(schema, batches))
     return "relaxdp_input"
@@ -269,14 +272,14 @@ def _relation(connection: Any, table: TableFile, columns: list[str]) -> str:
 def _restore_types(batch: Any, schema: Any) -> Any:
     """Return columns of extended types as what they were: DuckDB would make text of a UUID, which is another id."""
     for place, name in enumerate(batch.schema.names):
-        kind = plain_type(schema.field(name).type)
+        kind = get_plain_type(schema.field(name).type)
         if isinstance(kind, pa.BaseExtensionType):
             storage = batch.column(place).cast(kind.storage_type)
             batch = batch.set_column(place, name, pa.ExtensionArray.from_storage(kind, storage))
     return batch
 
 
-def _select(table: TableFile, columns: list[str]) -> Generator[Any]:
+def _select_columns(table: TableFile, columns: list[str]) -> Generator[Any]:
     for batch in table.batches(columns):
         yield batch.select(columns)
 
@@ -285,6 +288,6 @@ def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def quote_text(text: str) -> str:
+def quote_sql_text(text: str) -> str:
     """Return text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"

@@ -14,7 +14,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.counting import ColumnCounts, CrosstabCounts, count_open_crosstab, count_open_files, count_pairs
 from relaxdp.tables.counting import count as count_files
-from relaxdp.tables.data_frames import as_text, by_text
+from relaxdp.tables.data_frames import convert_name_to_text, rename_columns_to_text
 from relaxdp.tables.files import fetch_file
 from relaxdp.tables.metadata import (
     ColumnDescription,
@@ -117,7 +117,7 @@ def _estimate(
     tables = [_unwrap(each) for each in sources]
     texts = {id(table): _name_by_text(table) for table in tables}  # a frame that is named twice stays one
     numbers, tables = any(found for _, found in texts.values()), [texts[id(table)][0] for table in tables]
-    wanted: list[Any] = [as_text(name) if numbers else name for name in (column, by, crosstab)]
+    wanted: list[Any] = [convert_name_to_text(name) if numbers else name for name in (column, by, crosstab)]
     for name in wanted:
         if name is not None:
             check_name(name)
@@ -271,4 +271,4 @@ def _is_spark(frame: Any) -> bool:
 
 
 def _name_by_text(source: Any) -> tuple[Any, dict[str, int]]:
-    return (source, {}) if _is_file(source) or _is_spark(source) else by_text(source)
+    return (source, {}) if _is_file(source) or _is_spark(source) else rename_columns_to_text(source)

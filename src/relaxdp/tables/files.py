@@ -25,7 +25,7 @@ import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import MetadataError, RelaxdpError, TableFileError
 from relaxdp.lazy_imports import LazyModule
-from relaxdp.tables.atomic_files import temporary_folder
+from relaxdp.tables.atomic_files import make_temporary_folder
 from relaxdp.tables.metadata import FileDescription, parse_description
 from relaxdp.tables.table_columns import ColumnNames, suggest_read_csv
 
@@ -368,7 +368,7 @@ def fetch_file(source: Any) -> Iterator[Path]:
     if not is_cloud_address(source):
         yield Path(source)
         return
-    with temporary_folder() as folder:
+    with make_temporary_folder() as folder:
         place = folder / (get_address_name(source) or "table")
         is_csv = get_format(place) is TableFormat.CSV
         if not _copy_from_address(source, place):

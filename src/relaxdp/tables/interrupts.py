@@ -22,7 +22,7 @@ _working: list[Any] = []
 
 
 @contextmanager
-def interruptible(connection: Any) -> Iterator[None]:
+def allow_interrupts(connection: Any) -> Iterator[None]:
     """Let whoever stops a query of DuckDB stop the program, as anywhere else."""
     _working.append(connection)
     try:
@@ -39,7 +39,7 @@ def interruptible(connection: Any) -> Iterator[None]:
 _reminder: list[object] = []
 
 
-def leave(number: int, status: int) -> None:
+def exit_from_signal(number: int, status: int) -> None:
     """End the process from the handler of a signal, unless it is on its way out already.
 
     What a handler raises may be dropped: by Python while a collector's callback or a `__del__` runs, by a library in C
@@ -49,12 +49,12 @@ def leave(number: int, status: int) -> None:
     mine = object()
     _reminder[:] = [mine]
     # Below `threading`, whose locks the interrupted code may hold: a handler that waited for one would wait for ever.
-    _thread.start_new_thread(_remind, (number, mine))
-    if not is_leaving():
+    _thread.start_new_thread(_repeat_signal, (number, mine))
+    if not is_exiting():
         sys.exit(status)
 
 
-def _remind(number: int, mine: object) -> None:
+def _repeat_signal(number: int, mine: object) -> None:
     time.sleep(1.0)
     while _reminder == [mine]:
         _interrupt_queries()
@@ -69,12 +69,12 @@ def _interrupt_queries() -> None:
             connection.interrupt()
 
 
-def stay() -> None:
+def stop_repeating_signal() -> None:
     """Send no signal any more: whoever was to end has heard it."""
     _reminder.clear()
 
 
-def is_leaving() -> bool:
+def is_exiting() -> bool:
     """Tell whether an exception that ends the program is being handled: its tidying up is not to be interrupted."""
     problem = sys.exc_info()[1]
     while problem is not None and not isinstance(problem, SystemExit | KeyboardInterrupt | GeneratorExit):

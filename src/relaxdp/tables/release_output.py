@@ -16,12 +16,12 @@ import pyarrow.ipc as pa_ipc
 
 from relaxdp.errors import RelaxdpError, TableFileError
 from relaxdp.mechanisms.report_arrays import bit_strings, packed_matrix
-from relaxdp.tables.atomic_files import aside, put_in_place
+from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 from relaxdp.tables.files import FileKind, TableFormat, get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, make_parquet_metadata, open_parquet_writer
 
 
-class Output:
+class ReleaseWriter:
     """A released table being written to a temporary place; nothing is there under its own name until it is renamed.
 
     It says how many rows it holds, except where the description does: then it is a part of a table that has so many.
@@ -46,7 +46,7 @@ class Output:
         self._packed = {
             name: column.text_bits for name, column in description.columns.items() if _is_packed(self.schema, name)
         }
-        self._sink = _LeftOpen(self._file)
+        self._sink = _UnclosableFile(self._file)
         self._text: Any = pa.PythonFile(self._sink, mode="w")
         if kind.compression is not None:
             self._text = pa.CompressedOutputStream(self._text, kind.compression)
@@ -83,7 +83,7 @@ class Output:
     def close(self) -> None:
         """Write what is left, and what the file says about itself. The caller makes the file durable."""
         if not self._is_text:
-            self._writer.add_key_value_metadata(make_parquet_metadata(self.schema, self._described))
+            self._writer.add_key_value_metadata(make_parquet_metadata(self.schema, self._final_description))
         self._writer.close()
         if self._is_text:
             self._text.close()
@@ -91,11 +91,11 @@ class Output:
         self._file.flush()
 
     @property
-    def _described(self) -> FileDescription:
+    def _final_description(self) -> FileDescription:
         rows = self._description.rows
         return replace(self._description, rows=self._rows if rows is None else rows)
 
-    def descriptor(self) -> int:
+    def get_descriptor(self) -> int:
         """Return the file's descriptor, to wait for the disk."""
         return self._file.fileno()
 
@@ -104,7 +104,7 @@ class Output:
         with contextlib.suppress(Exception):  # Arrow's writers would complain later that their file is gone
             if not self._is_closed:  # one of Arrow files would write its foot again
                 if self._is_text:
-                    self._sink.let_go()
+                    self._sink.discard_writes()
                     self._text.close()
                 self._writer.close()
         with contextlib.suppress(OSError):  # a full disk refuses the last bytes here too
@@ -118,26 +118,26 @@ def _is_packed(schema: Any, name: str) -> bool:
 def _as_text(batch: Any, packed: Mapping[str, int | None], schema: Any) -> Any:
     """Return a batch whose packed reports are text."""
     columns = [
-        spell_reports(column, packed[name]) if name in packed else _spell_uuids(column)
+        format_reports(column, packed[name]) if name in packed else _format_uuids(column)
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _spell_uuids(column: Any) -> Any:
+def _format_uuids(column: Any) -> Any:
     if column.type != pa.uuid():
         return column
     return pa.array([None if cell is None else str(cell) for cell in column.to_pylist()], pa.string())
 
 
-def spell_reports(column: Any, bits: int | None) -> Any:
+def format_reports(column: Any, bits: int | None) -> Any:
     """Return packed reports as hexadecimal digits; those of RAPPOR as so many bits, the highest first."""
     if bits is not None:
         return pa.array(bit_strings(packed_matrix(column, column.type.byte_width), bits), pa.string())
     return pa.array([None if cell is None else cell.hex() for cell in column.to_pylist()], pa.string())
 
 
-class _LeftOpen:
+class _UnclosableFile:
     """A file that streams of Arrow write to and do not close: it is made durable after them."""
 
     closed = False
@@ -149,7 +149,7 @@ class _LeftOpen:
     def close(self) -> None:
         """Leave it open."""
 
-    def let_go(self) -> None:
+    def discard_writes(self) -> None:
         """Take what streams still hold back, and write no more of it: they would complain to nobody in particular."""
         self.write = len
 
@@ -223,8 +223,8 @@ class FileSink:
         is_ours = sidecar.is_file() and description.equals_json(sidecar.read_bytes())
         if self._kind.format is TableFormat.CSV and not is_ours:
             _reject_existing(sidecar)
-        with aside(self.target) as self._place, self._errors():
-            self._output = Output(self._place, self._kind, schema, description)
+        with make_unfinished_file(self.target) as self._place, self._replace_os_errors():
+            self._output = ReleaseWriter(self._place, self._kind, schema, description)
             try:
                 yield
             finally:
@@ -233,37 +233,37 @@ class FileSink:
     def write(self, batch: Any) -> None:
         """Write one batch."""
         self._rows += batch.num_rows
-        with self._errors():
+        with self._replace_os_errors():
             self._output.write(batch)
 
     def finish(self) -> None:
         """Make the file durable, under a temporary name."""
-        with self._errors():
+        with self._replace_os_errors():
             self._output.close()
-            os.fsync(self._output.descriptor())
+            os.fsync(self._output.get_descriptor())
 
     def publish(self) -> None:
         """Give the file its name. The description of a text file comes first: none is ever without one."""
-        with self._errors():
+        with self._replace_os_errors():
             if self._kind.format is not TableFormat.CSV:
-                put_in_place(self._place, self.target)
+                move_to_target(self._place, self.target)
                 return
             sidecar = get_sidecar_path(self.target)
             sidecar.unlink(missing_ok=True)
-            with aside(sidecar) as place:
+            with make_unfinished_file(sidecar) as place:
                 with place.open("w", encoding="utf-8") as file:
                     file.write(replace(self._description, rows=self._rows).dumps())
                     file.flush()
                     os.fsync(file.fileno())
-                put_in_place(place, sidecar)
+                move_to_target(place, sidecar)
             try:
-                put_in_place(self._place, self.target)
+                move_to_target(self._place, self.target)
             finally:
                 if not os.path.lexists(self.target):
                     sidecar.unlink(missing_ok=True)
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _replace_os_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as problem:

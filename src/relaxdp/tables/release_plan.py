@@ -34,15 +34,21 @@ from relaxdp.mechanisms.declared import require_list
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
-from relaxdp.tables.snapshot import Kind, Snapshot, TrueValues, join_values, read_id_type
-from relaxdp.tables.table_columns import as_declared_kind, check_columns, declare_values, get_id_type, plain_type
+from relaxdp.tables.snapshot import ChunkKind, Snapshot, TrueValues, join_values, parse_id_type
+from relaxdp.tables.table_columns import (
+    check_columns,
+    convert_column_for_mechanism,
+    convert_declared_values,
+    get_id_type,
+    get_plain_type,
+)
 from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ReleaseRequest:
     """A release or a relaxation, as the caller asks for it."""
 
     name: str
@@ -100,7 +106,7 @@ class PlannedColumn:
         if isinstance(cells, Truths):
             return [release_reports(self.mechanism, cells, ids, **where)], cells
         truths: list[TrueValues] = []
-        cells = as_declared_kind(cells, self.mechanism, first_row, self.column)
+        cells = convert_column_for_mechanism(cells, self.mechanism, first_row, self.column)
         reports = release_reports(
             self.mechanism, cells, ids, **where, watch=lambda messages, values: truths.append(values)
         )
@@ -108,10 +114,10 @@ class PlannedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReleasePlan:
     """The columns to draw, their costs, and the account from which they were decided."""
 
-    request: Request
+    request: ReleaseRequest
     vault: VaultFolder
     account: Account
     state: ReleaseState | None
@@ -141,7 +147,7 @@ class Plan:
 
     def describe_snapshot(self, column: PlannedColumn) -> dict[str, Any]:
         """Return the description of a column's snapshot."""
-        kind = plain_type(self.schema.field(self.id_column).type)
+        kind = get_plain_type(self.schema.field(self.id_column).type)
         is_uuid = getattr(kind, "extension_name", None) == "arrow.uuid"
         return {
             "release": self.request.name,
@@ -150,7 +156,7 @@ class Plan:
             "id": "uuid" if is_uuid else str(kind),
         }
 
-    def charge_request(self, staged: Staged) -> ChargeRequest:
+    def make_charge_request(self, staged: StagedRelease) -> ChargeRequest:
         """Return what the ledger is asked to charge."""
         columns = tuple(
             ColumnRequest(
@@ -196,7 +202,7 @@ class SealedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedRelease:
     """Drawn and sealed rows: durable, and not charged yet."""
 
     rows: int
@@ -207,7 +213,7 @@ class Staged:
     left: int = 0
 
 
-def plan_release(vault: VaultFolder, request: Request, source: Any) -> Plan:
+def plan_release(vault: VaultFolder, request: ReleaseRequest, source: Any) -> ReleasePlan:
     """Decide mechanisms, levels and costs of a release."""
     columns = request.columns
     if not isinstance(columns, Mapping) or not columns:
@@ -242,19 +248,19 @@ def plan_release(vault: VaultFolder, request: Request, source: Any) -> Plan:
         _plan_column(request, account, state, name, declared, schema.field(name).type)
         for name, declared in columns.items()
     ]
-    fields = [pa.field(request.id, plain_type(schema.field(request.id).type))]
+    fields = [pa.field(request.id, get_plain_type(schema.field(request.id).type))]
     for each in planned:
         fields += each.fields()
-    fields += [pa.field(name, plain_type(schema.field(name).type)) for name in request.passthrough]
-    _reject_double_names([field.name for field in fields])
+    fields += [pa.field(name, get_plain_type(schema.field(name).type)) for name in request.passthrough]
+    _reject_duplicate_names([field.name for field in fields])
     id_type = get_id_type(schema.field(request.id).type)
-    plan = Plan(
+    plan = ReleasePlan(
         request, vault, account, state, tuple(planned), request.id, id_type, request.passthrough, pa.schema(fields)
     )
-    return _with_costs(plan)
+    return _add_costs(plan)
 
 
-def plan_relaxation(vault: VaultFolder, request: Request) -> Plan:
+def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
     """Decide what `relax` draws: the columns of a release, from their snapshots."""
     account = vault.read_account()
     state = require_release(account, request.name)
@@ -271,24 +277,24 @@ def plan_relaxation(vault: VaultFolder, request: Request) -> Plan:
     if not names or len(set(names)) < len(names):
         raise ArgumentError("`columns` is empty or names a column twice.", hint="Leave it out to relax all columns.")
     planned = tuple(_continue_column(request, state.columns[name]) for name in names)
-    with noticing_changes(vault, request.name, state):
+    with detect_concurrent_release(vault, request.name, state):
         kind = Snapshot(vault.snapshots, planned[0].state.snapshot, vault.key).description["id"]  # type: ignore[union-attr]
-        fields = [pa.field(state.id_column, read_id_type(kind))]
+        fields = [pa.field(state.id_column, parse_id_type(kind))]
         for each in planned:
             fields += each.fields()
         if state.passthrough_snapshot is not None:
             sealed = Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key)
-            with closing(sealed.batches(Kind.PASSTHROUGH)) as batches:
+            with closing(sealed.batches(ChunkKind.PASSTHROUGH)) as batches:
                 fields += [field for field in next(batches).schema if field.name in state.passthrough]
-    plan = Plan(
+    plan = ReleasePlan(
         request, vault, account, state, planned, state.id_column, state.id_type, state.passthrough,
         pa.schema(fields), is_relaxation=True,
     )  # fmt: skip
-    return _with_costs(plan)
+    return _add_costs(plan)
 
 
 @contextmanager
-def noticing_changes(vault: VaultFolder, name: str, state: ReleaseState | None) -> Iterator[None]:
+def detect_concurrent_release(vault: VaultFolder, name: str, state: ReleaseState | None) -> Iterator[None]:
     """Read snapshots within. One may be missing because another process has just released the same name."""
     try:
         yield
@@ -302,14 +308,14 @@ def noticing_changes(vault: VaultFolder, name: str, state: ReleaseState | None) 
 
 
 def _plan_column(
-    request: Request, account: Account, state: ReleaseState | None, name: str, declared: Any, kind: Any
+    request: ReleaseRequest, account: Account, state: ReleaseState | None, name: str, declared: Any, kind: Any
 ) -> PlannedColumn:
     known = None if state is None else state.columns.get(name)
     if not isinstance(declared, Mechanism | NumberRange):
-        declared = declare_values(require_list(declared), kind)
+        declared = convert_declared_values(require_list(declared), kind)
     if known is not None:
         found = _continue_column(request, known)
-        if not _is_declared_alike(declared, found.mechanism):
+        if not _has_same_declaration(declared, found.mechanism):
             raise ReleaseChangedError(
                 "{column!r} of the release {name!r} was declared differently at its first release: {before!r}.",
                 hint="Declare it as before, or use a new name; its cost is added.",
@@ -332,14 +338,14 @@ def _plan_column(
     return PlannedColumn(name, mechanism, why, level, PathId(request.name, name), Decimal(0), None)
 
 
-def _continue_column(request: Request, known: ColumnState) -> PlannedColumn:
+def _continue_column(request: ReleaseRequest, known: ColumnState) -> PlannedColumn:
     mechanism = ColumnDescription.from_json(known.description).mechanism()
     level = mechanism.level(request.epsilon)
     path = PathId(request.name, known.column)
     return PlannedColumn(known.column, mechanism, "as at the first release", level, path, Decimal(0), known)
 
 
-def _is_declared_alike(declared: Any, mechanism: Mechanism) -> bool:
+def _has_same_declaration(declared: Any, mechanism: Mechanism) -> bool:
     if isinstance(declared, Mechanism):
         return (declared.name, declared.params) == (mechanism.name, mechanism.params)
     if isinstance(declared, NumberRange):
@@ -351,15 +357,15 @@ def _describe_mechanism(column: PlannedColumn) -> dict[str, Any]:
     return ColumnDescription.from_level(column.mechanism, column.level, path=column.path).to_json()
 
 
-def _with_costs(plan: Plan) -> Plan:
+def _add_costs(plan: ReleasePlan) -> ReleasePlan:
     unsealed = SealedColumn("", 0, 0, 0, 0)
-    staged = Staged(0, tuple(unsealed for _ in plan.columns), None)
-    charged = compute_charges(plan.account, plan.charge_request(staged))
+    staged = StagedRelease(0, tuple(unsealed for _ in plan.columns), None)
+    charged = compute_charges(plan.account, plan.make_charge_request(staged))
     columns = (replace(each, cost=cost.cost) for each, cost in zip(plan.columns, charged, strict=True))
     return replace(plan, columns=tuple(columns))
 
 
-def _reject_double_names(names: Sequence[str]) -> None:
+def _reject_duplicate_names(names: Sequence[str]) -> None:
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
         raise ColumnError(
@@ -369,7 +375,7 @@ def _reject_double_names(names: Sequence[str]) -> None:
         )
 
 
-NEXT_TO_NOTHING = 0.5
+MAX_USEFUL_MARGIN = 0.5
 """A margin of error of this part of the widest possible one tells next to nothing: a share between 25 and 75 %."""
 _PRECISE = 0.2
 """A margin of error of this part of the widest one is worth having, and is what the hint looks for."""
@@ -384,12 +390,12 @@ def compute_margin(mechanism: Mechanism, epsilon: Decimal, rows: int | None) -> 
     return find_margin(n=rows, values=mechanism, epsilon=epsilon)
 
 
-def reject_worthless(columns: Sequence[PlannedColumn], rows: int, planned_epsilon: Decimal | None) -> None:
+def reject_useless_columns(columns: Sequence[PlannedColumn], rows: int, planned_epsilon: Decimal | None) -> None:
     """Reject a cost for what tells next to nothing, now and at the planned epsilon."""
     for each in columns:
         epsilon = max(each.level.epsilon, planned_epsilon or each.level.epsilon)
         margin = compute_margin(each.mechanism, epsilon, rows)
-        if not each.cost or margin is None or margin < NEXT_TO_NOTHING * compute_max_margin(each.mechanism):
+        if not each.cost or margin is None or margin < MAX_USEFUL_MARGIN * compute_max_margin(each.mechanism):
             continue
         enough = _find_sensible_epsilon(each.mechanism, rows)
         raise UselessReleaseError(

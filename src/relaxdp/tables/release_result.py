@@ -20,7 +20,7 @@ from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_table, make_template
 from relaxdp.tables.metadata import FileDescription, attach_description
 from relaxdp.tables.release_plan import compute_margin
-from relaxdp.tables.transaction import Outcome
+from relaxdp.tables.transaction import ReleaseOutcome
 from relaxdp.theory.epsilon import format_epsilon
 
 _WHOLE = 100
@@ -54,7 +54,7 @@ class ReleasedColumn:
 
         Columns may depend on one another, so the risk follows from everything that was spent on the individuals.
         """
-        margin = "" if self.margin is None else f"\N{PLUS-MINUS SIGN}{_show_margin(self.margin)}"
+        margin = "" if self.margin is None else f"\N{PLUS-MINUS SIGN}{_format_margin(self.margin)}"
         return [
             self.column if self.output == self.column else f"{self.column} as {self.output}",
             f"{get_mechanism_title(self.mechanism.name)} ({self.why})",
@@ -67,7 +67,7 @@ class ReleasedColumn:
 _HEADINGS = ("column", "mechanism", "cost", "margin of error", "a guess is right")
 
 
-def _show_margin(margin: float) -> str:
+def _format_margin(margin: float) -> str:
     return f"{margin:,.0f}" if margin >= _WHOLE else f"{margin:.2g}"
 
 
@@ -107,7 +107,7 @@ class Release:
     """The data frame that the rows came from, without its rows."""
 
     @classmethod
-    def from_outcome(cls, done: Outcome, sink: Any, source: Any) -> Release:
+    def from_outcome(cls, done: ReleaseOutcome, sink: Any, source: Any) -> Release:
         """Return what became of a plan."""
         plan, staged = done.plan, done.staged
         rows = None if staged is None else staged.rows
@@ -256,7 +256,7 @@ class Release:
         }
 
 
-def make_frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
+def make_data_frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
     """Return rows as a data frame: of pandas where that is installed, else of pyarrow."""
     columns = {name: [row[name] for row in rows] for name in names}
     try:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.tables.data_frames import Frame
+from relaxdp.tables.data_frames import DataFrameReader
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, list_table_files, open_released_file
 from relaxdp.tables.metadata import (
     ColumnDescription,
@@ -25,7 +25,7 @@ from relaxdp.tables.metadata import (
     require_description,
     require_same_description,
 )
-from relaxdp.tables.table_columns import ColumnNames, get_id_type, nearest
+from relaxdp.tables.table_columns import ColumnNames, get_id_type, suggest_name
 from relaxdp.theory.epsilon import format_epsilon
 
 Parts = Sequence[tuple[FileDescription, int]]
@@ -185,7 +185,7 @@ class ReleasedFile:
             "{path!r} has no released column {column!r}.",
             hint="{nearest}",
             path=str(self.path),
-            nearest=nearest(name, names),
+            nearest=suggest_name(name, names),
             column=name,
         )
 
@@ -399,7 +399,7 @@ class InMemoryTable(TableFile):
     def __init__(self, name: str, names: ColumnNames, table: pa.Table) -> None:
         self.path, self.format, self.rows, self._files = Path(name), TableFormat.FRAME, table.num_rows, []
         self._table, self.names = table, names
-        others = [(each, pa.null()) for each in names.usable if each not in table.column_names]
+        others = [(each, pa.null()) for each in names.usable_names if each not in table.column_names]
         self.schema = pa.schema([*table.schema, *(pa.field(*each) for each in others)])
 
     def batches(self, columns: Sequence[str]) -> Generator[Any]:
@@ -426,7 +426,7 @@ def open_frames(
 
 
 def _open_frame(name: str, native: Any, told: FileDescription | None, wanted: list[str], *, ids: bool) -> ReleasedFile:
-    frame = Frame(native)
+    frame = DataFrameReader(native)
     own = read_frame_description(native)
     said = told or own or require_description(native)  # the last of which refuses
     columns = {each: column for each, column in said.columns.items() if each in frame.names}

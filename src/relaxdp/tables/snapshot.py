@@ -51,7 +51,7 @@ ENDING = ".snapshot"
 STAGED = ".staged-"
 
 
-class Kind(IntEnum):
+class ChunkKind(IntEnum):
     """The content of a chunk."""
 
     DESCRIPTION = 0
@@ -97,7 +97,7 @@ def compare_values(old: TrueValues, new: TrueValues) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Rows:
+class SnapshotRows:
     """Ids in ascending order, and the true value of each. Its `repr` shows none of them."""
 
     ids: pa.Array
@@ -106,15 +106,15 @@ class Rows:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def take(self, rows: NDArray[np.intp]) -> Rows:
+    def take(self, rows: NDArray[np.intp]) -> SnapshotRows:
         """Return some of the rows."""
-        return Rows(self.ids.take(pa.array(rows)), take_values(self.values, rows))
+        return SnapshotRows(self.ids.take(pa.array(rows)), take_values(self.values, rows))
 
-    def slice(self, start: int, stop: int) -> Rows:
+    def slice(self, start: int, stop: int) -> SnapshotRows:
         """Return consecutive rows."""
         part = slice(start, stop)
         values = self.values[part] if isinstance(self.values, Truths) else self.values[start:stop]
-        return Rows(self.ids[start:stop], values)
+        return SnapshotRows(self.ids[start:stop], values)
 
 
 def normalize_ids(ids: pa.Array) -> pa.Array:
@@ -136,7 +136,7 @@ def restore_ids(ids: pa.Array, kind: Any) -> pa.Array:
     return ids.cast(kind)
 
 
-def read_id_type(written: str) -> Any:
+def parse_id_type(written: str) -> Any:
     """Return the type of the ids as the description of a snapshot states it."""
     if written == "uuid":
         return pa.uuid()
@@ -144,7 +144,7 @@ def read_id_type(written: str) -> Any:
     return pa.binary(int(width)) if width else pa.type_for_alias(name)
 
 
-def same_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+def cast_to_common_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return two columns of normalized ids as one type: signed and unsigned numbers meet as decimals."""
     if one.type == other.type:
         return one, other
@@ -160,7 +160,7 @@ def join_ids(parts: list[pa.Array]) -> pa.Array:
     return exact if pc.min(exact).as_py() < 0 else exact.cast(pa.uint64())
 
 
-def _pack_rows(rows: Rows, labels: int) -> Any:
+def _pack_rows(rows: SnapshotRows, labels: int) -> Any:
     """Return rows as an Arrow batch. The width of a column depends on what is declared, never on a true value."""
     columns, heads = _pack_ids(rows.ids)
     if not isinstance(rows.values, Truths):
@@ -194,7 +194,7 @@ def _pack_ids(ids: pa.Array) -> tuple[dict[str, Any], dict[str, str]]:
     return {"step": pa.array(steps)}, {"first": str(numbers[0]), "type": str(ids.type)}
 
 
-def _unpack_rows(batch: Any) -> Rows:
+def _unpack_rows(batch: Any) -> SnapshotRows:
     heads, count = batch.schema.metadata or {}, batch.num_rows
     if "step" in batch.schema.names:
         numbers = np.cumsum(batch.column("step").to_numpy(), dtype=np.uint64) + np.uint64(int(heads[b"first"]))
@@ -202,13 +202,13 @@ def _unpack_rows(batch: Any) -> Rows:
     else:
         ids = batch.column("id")
     if "word" in batch.schema.names:
-        return Rows(ids, batch.column("word"))
+        return SnapshotRows(ids, batch.column("word"))
     index = batch.column("index").to_numpy().astype(np.uint64)
     words = [batch.column(name).to_numpy() for name in batch.schema.names if name.startswith("word ")]
     if b"head" in heads:
         words = [np.full(count, int(heads[b"head"]), np.uint64), *words]
     suffix = np.ascontiguousarray(np.stack(words).reshape(-1, 2, count).transpose(0, 2, 1)) if words else None
-    return Rows(ids, Truths(index, suffix))
+    return SnapshotRows(ids, Truths(index, suffix))
 
 
 # Sealing.
@@ -225,13 +225,13 @@ class PartWriter:
         self._labels = int(description.get("labels", 2))
         self._counts: Counter[int] = Counter()
         self._write(self._header)
-        self.write(self._seal(Kind.DESCRIPTION, 0, json.dumps(description, ensure_ascii=False).encode()))
+        self.write(self._seal(ChunkKind.DESCRIPTION, 0, json.dumps(description, ensure_ascii=False).encode()))
 
-    def seal_rows(self, kind: Kind, number: int, rows: Rows) -> bytes:
+    def seal_rows(self, kind: ChunkKind, number: int, rows: SnapshotRows) -> bytes:
         """Return rows as a chunk; `number` counts the chunks of this kind from 0."""
         return self.seal_batch(kind, number, _pack_rows(rows, self._labels))
 
-    def seal_batch(self, kind: Kind, number: int, batch: Any) -> bytes:
+    def seal_batch(self, kind: ChunkKind, number: int, batch: Any) -> bytes:
         """Return an Arrow batch as a chunk."""
         sink = pa.BufferOutputStream()
         with pa_ipc.new_stream(sink, batch.schema) as writer:
@@ -245,10 +245,10 @@ class PartWriter:
 
     def close(self) -> None:
         """Write the last chunk, which counts all others."""
-        counts = {Kind(kind).name: number for kind, number in sorted(self._counts.items())}
-        self._write(self._seal(Kind.END, 0, json.dumps(counts).encode()))
+        counts = {ChunkKind(kind).name: number for kind, number in sorted(self._counts.items())}
+        self._write(self._seal(ChunkKind.END, 0, json.dumps(counts).encode()))
 
-    def _seal(self, kind: Kind, number: int, content: Any) -> bytes:
+    def _seal(self, kind: ChunkKind, number: int, content: Any) -> bytes:
         chunk = self._cipher.encrypt(_nonce(kind, number), content, self._header)
         if len(chunk) > _MAX_CHUNK_BYTES:
             raise VaultError(
@@ -277,7 +277,7 @@ class StagedSnapshot:
     def __init__(self, folder: Path, key: Key) -> None:
         self._folder, self._key, self._mac = folder, key, start_digest(key)
         self.place = folder / f"{STAGED}{secrets.token_hex(8)}"
-        with _writing():
+        with _replace_write_errors():
             self._file = os.fdopen(os.open(self.place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
     def start_part(self, description: Mapping[str, Any]) -> PartWriter:
@@ -286,18 +286,18 @@ class StagedSnapshot:
 
     def append(self, content: bytes) -> None:
         """Append sealed bytes: those of a part that was sealed here, or by a worker."""
-        with _writing():
+        with _replace_write_errors():
             self._file.write(content)
         self._mac.update(content)
 
     def close(self) -> str:
         """Make the file durable under the name of its digest, and return the digest."""
         digest = self._mac.hexdigest()
-        with _writing():
+        with _replace_write_errors():
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-            kept = snapshot_path(self._folder, digest)
+            kept = get_snapshot_path(self._folder, digest)
             self.place.rename(kept)
             self.place = kept
             sync_folder(self._folder)
@@ -312,7 +312,7 @@ class StagedSnapshot:
 
 
 @contextmanager
-def _writing() -> Iterator[None]:
+def _replace_write_errors() -> Iterator[None]:
     """Turn an error of the system into a sentence."""
     try:
         yield
@@ -324,7 +324,7 @@ def _writing() -> Iterator[None]:
         ) from None
 
 
-def snapshot_path(folder: Path, digest: str) -> Path:
+def get_snapshot_path(folder: Path, digest: str) -> Path:
     """Return the file of a snapshot."""
     return folder / f"{digest}{ENDING}"
 
@@ -336,7 +336,7 @@ class Snapshot:
     """A snapshot that the ledger names by its digest."""
 
     def __init__(self, folder: Path, digest: str, key: Key) -> None:
-        self.path, self._digest, self._key = snapshot_path(folder, digest), digest, key
+        self.path, self._digest, self._key = get_snapshot_path(folder, digest), digest, key
         self._description: dict[str, Any] | None = None
 
     @property
@@ -344,10 +344,10 @@ class Snapshot:
         """The description of the rows."""
         if self._description is None:
             with self._open() as file:
-                self._description = _Part(file, self._key, start_digest(self._key), self.path).description
+                self._description = _PartReader(file, self._key, start_digest(self._key), self.path).description
         return self._description
 
-    def rows(self, kind: Kind) -> Iterator[Rows]:
+    def rows(self, kind: ChunkKind) -> Iterator[SnapshotRows]:
         """Return the rows of one kind, chunk by chunk. At the end the whole file was the one that the ledger names."""
         for batch in self.batches(kind):
             rows = _unpack_rows(batch)
@@ -356,22 +356,22 @@ class Snapshot:
                 continue
             negative = pc.sum(pc.less(rows.ids, 0)).as_py()
             for part, type_ in ((rows.slice(0, negative), pa.int64()), (rows.slice(negative, len(rows)), pa.uint64())):
-                yield Rows(part.ids.cast(type_), part.values)
+                yield SnapshotRows(part.ids.cast(type_), part.values)
 
-    def batches(self, kind: Kind) -> Generator[Any]:
+    def batches(self, kind: ChunkKind) -> Generator[Any]:
         """Return the batches of one kind, as they were sealed."""
         mac = start_digest(self._key)
         with self._open() as file:
             while True:
-                yield from _Part(file, self._key, mac, self.path).read(kind)
+                yield from _PartReader(file, self._key, mac, self.path).read(kind)
                 if not file.peek(1):  # type: ignore[attr-defined]
                     break
         if not hmac.compare_digest(mac.hexdigest(), self._digest):
-            raise _damaged(self.path)
+            raise _make_damaged_error(self.path)
 
     def verify(self) -> None:
         """Read the whole file, and reject one that is not the one that the ledger names."""
-        for _ in self.batches(Kind.END):
+        for _ in self.batches(ChunkKind.END):
             pass
 
     def _open(self) -> IO[bytes]:
@@ -386,14 +386,14 @@ class Snapshot:
             ) from None
 
 
-class _Part:
+class _PartReader:
     """One part that is being read."""
 
     def __init__(self, file: IO[bytes], key: Key, mac: hmac.HMAC, path: Path) -> None:
         self._file, self._mac, self._path = file, mac, path
         header = self._read(_HEADER_BYTES)
         if not header.startswith(_MAGIC):
-            raise _damaged(path)
+            raise _make_damaged_error(path)
         if header[-_FINGERPRINT_BYTES:].hex() != key.fingerprint:
             raise VaultError(
                 "The snapshot '{name}' was sealed with another key than {key}.",
@@ -402,16 +402,20 @@ class _Part:
                 key=key.fingerprint,
             )
         self._header, self._cipher, self._counts = header, _part_cipher(key, header), Counter[int]()
-        self.description: dict[str, Any] = self._json(Kind.DESCRIPTION, *self._next())
+        self.description: dict[str, Any] = self._json(ChunkKind.DESCRIPTION, *self._next())
 
-    def read(self, wanted: Kind) -> Iterator[Any]:
+    def read(self, wanted: ChunkKind) -> Iterator[Any]:
         """Return the batches of one kind; other chunks are counted and not opened."""
         while True:
             kind, chunk = self._next()
-            if kind == Kind.END:
-                counts = {Kind(each).name: number for each, number in sorted(self._counts.items()) if each != Kind.END}
-                if self._json(Kind.END, kind, chunk) != counts:
-                    raise _damaged(self._path)
+            if kind == ChunkKind.END:
+                counts = {
+                    ChunkKind(each).name: number
+                    for each, number in sorted(self._counts.items())
+                    if each != ChunkKind.END
+                }
+                if self._json(ChunkKind.END, kind, chunk) != counts:
+                    raise _make_damaged_error(self._path)
                 return
             if kind == wanted:
                 content = self._open(kind, self._counts[kind] - 1, chunk)
@@ -419,20 +423,20 @@ class _Part:
                     with pa_ipc.open_stream(pa.py_buffer(content)) as reader:
                         batch = reader.read_next_batch()
                 except (pa.ArrowException, StopIteration):
-                    raise _damaged(self._path) from None
+                    raise _make_damaged_error(self._path) from None
                 yield batch
 
     def _next(self) -> tuple[int, bytes]:
         length, kind = _CHUNK_HEAD.unpack(self._read(_CHUNK_HEAD.size))
-        if length > _MAX_CHUNK_BYTES or kind not in tuple(Kind):
-            raise _damaged(self._path)
+        if length > _MAX_CHUNK_BYTES or kind not in tuple(ChunkKind):
+            raise _make_damaged_error(self._path)
         self._counts[kind] += 1
         return kind, self._read(length)
 
     def _read(self, length: int) -> bytes:
         content = self._file.read(length)
         if len(content) < length:
-            raise _damaged(self._path)
+            raise _make_damaged_error(self._path)
         self._mac.update(content)
         return content
 
@@ -440,15 +444,15 @@ class _Part:
         try:
             return self._cipher.decrypt(_nonce(kind, number), chunk, self._header)
         except InvalidTag:
-            raise _damaged(self._path) from None
+            raise _make_damaged_error(self._path) from None
 
-    def _json(self, wanted: Kind, kind: int, chunk: bytes) -> Any:
+    def _json(self, wanted: ChunkKind, kind: int, chunk: bytes) -> Any:
         if kind != wanted:
-            raise _damaged(self._path)
+            raise _make_damaged_error(self._path)
         return json.loads(self._open(kind, 0, chunk))
 
 
-def _damaged(path: Path) -> VaultError:
+def _make_damaged_error(path: Path) -> VaultError:
     return VaultError(
         "The snapshot '{name}' is damaged, or is not the one that the ledger names.",
         hint="Restore it from a backup of the vault, or release the table under a new name.",
@@ -459,7 +463,7 @@ def _damaged(path: Path) -> VaultError:
 # Comparing a table with what was released before.
 
 
-def _check_order(chunks: Iterator[Rows]) -> Iterator[Rows]:
+def _check_order(chunks: Iterator[SnapshotRows]) -> Iterator[SnapshotRows]:
     """Reject a run that is not in the order of its ids: rows of it would be taken for new ones."""
     last: Any = None
     for rows in chunks:
@@ -474,22 +478,22 @@ def _check_order(chunks: Iterator[Rows]) -> Iterator[Rows]:
         yield rows
 
 
-class _Run:
+class _SortedRows:
     """Rows of a snapshot in ascending order of their ids, taken from the front."""
 
-    def __init__(self, chunks: Iterator[Rows]) -> None:
+    def __init__(self, chunks: Iterator[SnapshotRows]) -> None:
         self._chunks = _check_order(chunks)
         self._rows = next(self._chunks, None)
 
-    def take_until(self, last: Any) -> list[Rows]:
+    def take_until(self, last: Any) -> list[SnapshotRows]:
         """Return all rows whose ids are at most `last`; None takes all."""
-        taken: list[Rows] = []
+        taken: list[SnapshotRows] = []
         while self._rows is not None:
             if last is None or not len(self._rows) or self._rows.ids[len(self._rows) - 1].as_py() <= last:
                 taken.append(self._rows)
                 self._rows = next(self._chunks, None)
                 continue
-            limit = pa.scalar(last, self._rows.ids.type) if _fits(last, self._rows.ids.type) else None
+            limit = pa.scalar(last, self._rows.ids.type) if _fits_type(last, self._rows.ids.type) else None
             count = 0 if limit is None else pc.sum(pc.less_equal(self._rows.ids, limit)).as_py()
             if count:
                 taken.append(self._rows.slice(0, count))
@@ -498,12 +502,12 @@ class _Run:
         return [rows for rows in taken if len(rows)]
 
 
-def _fits(value: Any, kind: Any) -> bool:
+def _fits_type(value: Any, kind: Any) -> bool:
     return not (pa.types.is_uint64(kind) and isinstance(value, int) and value < 0)
 
 
 @dataclass(slots=True)
-class Changes:
+class TableChanges:
     """How a table differs from all rows that were released before."""
 
     changed: int = 0
@@ -514,19 +518,19 @@ class Changes:
     """All known rows that are not in the table."""
 
 
-class Comparison:
+class SnapshotComparison:
     """Compares the batches of a table with the snapshot of one column, and collects what has left."""
 
     def __init__(self, snapshot: Snapshot | None, *, has_left: bool) -> None:
-        self.changes = Changes()
+        self.changes = TableChanges()
         self.joined_ids: list[pa.Array] = []
         """The ids that no release had before, where there were earlier ones."""
         self._is_first = snapshot is None
-        present = iter(()) if snapshot is None else snapshot.rows(Kind.PRESENT)
-        left = snapshot.rows(Kind.LEFT) if snapshot is not None and has_left else iter(())
-        self._present, self._left = _Run(present), _Run(left)
+        present = iter(()) if snapshot is None else snapshot.rows(ChunkKind.PRESENT)
+        left = snapshot.rows(ChunkKind.LEFT) if snapshot is not None and has_left else iter(())
+        self._present, self._left = _SortedRows(present), _SortedRows(left)
 
-    def add(self, rows: Rows) -> Rows | None:
+    def add(self, rows: SnapshotRows) -> SnapshotRows | None:
         """Compare the next rows, and return known rows before them that are absent from the table."""
         if self._is_first:
             return None
@@ -542,7 +546,7 @@ class Comparison:
             self.joined_ids.append(rows.ids.filter(pa.array(~is_known)))
         return merge_rows(absent)
 
-    def finish(self) -> Rows | None:
+    def finish(self) -> SnapshotRows | None:
         """Return the known rows after the last row of the table."""
         absent = []
         for run, is_present in ((self._present, True), (self._left, False)):
@@ -551,8 +555,10 @@ class Comparison:
                 self._count_absent(len(old), is_present)
         return merge_rows(absent)
 
-    def _match(self, old: Rows, new: Rows, is_known: NDArray[np.bool_], is_present: bool) -> list[Rows]:
-        old_ids, new_ids = same_type(old.ids, new.ids)
+    def _match(
+        self, old: SnapshotRows, new: SnapshotRows, is_known: NDArray[np.bool_], is_present: bool
+    ) -> list[SnapshotRows]:
+        old_ids, new_ids = cast_to_common_type(old.ids, new.ids)
         if len(old) == len(new) and old_ids.equals(new_ids):
             is_known[:] = True
             self.changes.changed += int(np.count_nonzero(~compare_values(old.values, new.values)))
@@ -572,10 +578,10 @@ class Comparison:
         self.changes.left += count if is_present else 0
 
 
-def merge_rows(parts: list[Rows]) -> Rows | None:
+def merge_rows(parts: list[SnapshotRows]) -> SnapshotRows | None:
     """Return rows of several runs in the order of their ids."""
     if not parts:
         return None
     ids = join_ids([part.ids for part in parts])
-    rows = Rows(ids, join_values([part.values for part in parts]))
+    rows = SnapshotRows(ids, join_values([part.values for part in parts]))
     return rows.take(np.asarray(pc.sort_indices(ids).to_numpy(), dtype=np.intp)) if len(parts) > 1 else rows

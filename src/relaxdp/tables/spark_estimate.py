@@ -21,7 +21,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.counting import count_reports, split
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, merge_column_descriptions, require_same_description
 from relaxdp.tables.released_files import CountedColumn, make_changed_rows_error, make_counted_column
-from relaxdp.tables.spark_release import quoted, spark_errors
+from relaxdp.tables.spark_release import quote_spark_name, replace_spark_errors
 from relaxdp.tables.table_columns import ColumnNames
 
 MOST_GROUPS = 1_000
@@ -54,7 +54,7 @@ class SparkReleased:
             )
         found = self.description.find_column(wanted)
         if found not in names:
-            hint = ColumnNames.of_frame(self.frame.columns).hint(wanted, names)
+            hint = ColumnNames.from_frame(self.frame.columns).hint(wanted, names)
             raise ColumnError(
                 "{path} has no released column {column!r}.",
                 hint="{suggestion}",
@@ -82,7 +82,7 @@ def estimate_spark(
     work = _counting(axis.mechanism, axis.name)
     # As with other frames: what a person describes may have been joined since, so that rows stand there twice.
     ids = len(files) > 1 or (said[0] is not None and files[0].description.id_column in files[0].frame.columns)
-    with spark_errors():
+    with replace_spark_errors():
         rows = _highest(_reports(files, axis, by, ids=True)) if ids else _reports(files, axis, by, ids=False)
         found = rows.mapInArrow(work, from_arrow_schema(_COUNTED)).collect()
     groups: dict[str | None, Counts] = {}
@@ -132,13 +132,13 @@ def _reports(files: Sequence[SparkReleased], axis: CountedColumn, by: str | None
                     column=needed,
                 )
         level = places[file.description.columns[str(name)].threshold]
-        who = functions.col(quoted(file.description.id_column)) if ids else functions.lit(0)
-        kept = functions.lit(None) if by is None else functions.col(quoted(by))
+        who = functions.col(quote_spark_name(file.description.id_column)) if ids else functions.lit(0)
+        kept = functions.lit(None) if by is None else functions.col(quote_spark_name(by))
         parts.append(
             file.frame.select(
                 who.alias("id"),
                 functions.lit(level).alias("level"),
-                functions.col(quoted(str(name))).alias("report"),
+                functions.col(quote_spark_name(str(name))).alias("report"),
                 kept.cast("string").alias("kept"),
             )
         )

@@ -24,17 +24,25 @@ from relaxdp.errors import ArgumentError, IdError, KeyFileError, RelaxdpError, S
 from relaxdp.mechanisms.keyed_reports import RowTags
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription
-from relaxdp.tables.release_plan import Plan, PlannedColumn, SealedColumn, Staged
-from relaxdp.tables.snapshot import Kind, PartWriter, Rows, Snapshot, StagedSnapshot, merge_rows, normalize_ids
+from relaxdp.tables.release_plan import PlannedColumn, ReleasePlan, SealedColumn, StagedRelease
+from relaxdp.tables.snapshot import (
+    ChunkKind,
+    PartWriter,
+    Snapshot,
+    SnapshotRows,
+    StagedSnapshot,
+    merge_rows,
+    normalize_ids,
+)
 from relaxdp.tables.spark_estimate import read_spark_metadata
-from relaxdp.tables.table_columns import ColumnNames, plain, plain_batch, plain_type
-from relaxdp.tables.table_source import IdOrder, NotAscendingError, cut_batches, repeated_id
+from relaxdp.tables.table_columns import ColumnNames, get_plain_type, make_record_batch, remove_hidden_values
+from relaxdp.tables.table_source import IdOrderCheck, NotAscendingError, make_repeated_id_error, resize_batches
 from relaxdp.tables.transaction import (
-    check_new_rows,
-    fold_ids,
-    reject_changed,
-    reject_respelled,
-    select_passthrough,
+    make_passthrough_batch,
+    normalize_spelling,
+    reject_changed_values,
+    reject_respelled_ids,
+    seal_column,
 )
 
 BATCH_ROWS = 1 << 16
@@ -55,19 +63,19 @@ class SparkSource:
         from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
         self.native = frame
-        with spark_errors():
+        with replace_spark_errors():
             described = frame.schema
         try:
             schema = to_arrow_schema(described)
         except Exception:
-            raise unreadable() from None
+            raise make_unsupported_type_error() from None
         # Spark has no unsigned numbers: those of 64 bits arrive as decimals.
-        self.types: Types = {each.name: pa.uint64() for each in schema if each.type == UNSIGNED}
-        self.schema = own_schema(schema, self.types)
-        self.names = ColumnNames.of_frame(schema.names)
+        self.types: ColumnTypes = {each.name: pa.uint64() for each in schema if each.type == UNSIGNED}
+        self.schema = restore_schema(schema, self.types)
+        self.names = ColumnNames.from_frame(schema.names)
         self.reports = read_spark_metadata(frame)
 
-    def original_row(self, row: int) -> int | None:
+    def get_original_row(self, row: int) -> int | None:
         """Return None: rows of a Spark DataFrame have no order."""
         return None
 
@@ -84,7 +92,7 @@ class SparkTask:
     descriptions: tuple[dict[str, Any], ...]
     key_file: str
     key_fingerprint: str
-    types: Types
+    types: ColumnTypes
     schema: Any
     """The output without the columns of this module."""
 
@@ -144,7 +152,7 @@ def draw_partition(task: SparkTask, batches: Iterator[Any], schema: Any) -> Iter
 
 
 def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, bytes]]) -> Iterator[Any]:
-    key, order, first_row, number = task.load_key(), IdOrder(), 0, 0
+    key, order, first_row, number = task.load_key(), IdOrderCheck(), 0, 0
     holder: Any = _KeyHolder(key)
     parts: list[PartWriter] = []
     tags = [RowTags(key, each.mechanism, each.path) for each in task.columns]
@@ -152,25 +160,25 @@ def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, b
         if not parts:  # an empty partition has no parts
             parts = [_start_part(key, place, each, extra) for place, each in enumerate(task.descriptions)]
             kept = _start_part(key, _PASSTHROUGH, {}, extra) if task.passthrough else None
-        ids = plain(batch.column(task.id_column))
+        ids = remove_hidden_values(batch.column(task.id_column))
         try:
             order.check(ids)
         except NotAscendingError:
-            raise repeated_id() from None
+            raise make_repeated_id_error() from None
         same, arrays, row_tags = normalize_ids(ids), [ids], []
         for place, (each, part) in enumerate(zip(task.columns, parts, strict=True)):
             reports, values = each.draw(holder, batch.column(each.column), ids, first_row)
             arrays += reports
-            part.write(part.seal_rows(Kind.PRESENT, number, Rows(same, values)))
+            part.write(part.seal_rows(ChunkKind.PRESENT, number, SnapshotRows(same, values)))
             row_tags.append(tags[place].tag_rows(same, values))
-        through = [plain(batch.column(name)) for name in task.passthrough]
-        released = plain_batch([*arrays, *through], task.schema)
+        through = [remove_hidden_values(batch.column(name)) for name in task.passthrough]
+        released = make_record_batch([*arrays, *through], task.schema)
         if kept is not None:
-            sealed = select_passthrough(released, same, task.passthrough)
-            kept.write(kept.seal_batch(Kind.PASSTHROUGH, number, sealed))
+            sealed = make_passthrough_batch(released, same, task.passthrough)
+            kept.write(kept.seal_batch(ChunkKind.PASSTHROUGH, number, sealed))
         id_tags = [tags[0].tag_ids(same)]
         if pa.types.is_large_string(same.type):
-            id_tags.append(tags[0].tag_ids(fold_ids(same)))
+            id_tags.append(tags[0].tag_ids(normalize_spelling(same)))
         extra.append((_TAGS, np.stack([*id_tags, *row_tags]).astype("<u8").tobytes()))
         yield released
         first_row, number = first_row + batch.num_rows, number + 1
@@ -190,12 +198,12 @@ def _start_part(key: Key, place: int, description: dict[str, Any], extra: list[t
 
 def _join_batches(task: SparkTask, batches: Iterator[Any]) -> Iterator[Any]:
     """Return batches that are large enough to draw at once, with their own types. Those of Spark are small."""
-    for batch in cut_batches(batches, BATCH_ROWS):
-        yield restored(batch, task.types)
+    for batch in resize_batches(batches, BATCH_ROWS):
+        yield restore_types(batch, task.types)
 
 
 def _pad_rows(batch: Any, schema: Any) -> Any:
-    arrays = [plain(each).cast(field.type) for each, field in zip(batch.columns, schema, strict=False)]
+    arrays = [remove_hidden_values(each).cast(field.type) for each, field in zip(batch.columns, schema, strict=False)]
     nothing = [pa.nulls(batch.num_rows, field.type) for field in list(schema)[-3:]]
     return pa.RecordBatch.from_arrays([*arrays, *nothing], schema=schema)
 
@@ -211,7 +219,7 @@ def _pack_extra(extra: list[tuple[int, bytes]], partition: int, schema: Any) -> 
 
 
 @dataclass(slots=True)
-class _Received:
+class _TaskResults:
     """What the tasks returned: sealed chunks in the order of the ids, and tags."""
 
     rows: int = 0
@@ -224,7 +232,7 @@ class SparkStager:
 
     target = None
 
-    def __init__(self, plan: Plan, source: SparkSource) -> None:
+    def __init__(self, plan: ReleasePlan, source: SparkSource) -> None:
         key_file = plan.vault.worker_key_file
         if key_file is None:
             raise KeyFileError(
@@ -237,7 +245,7 @@ class SparkStager:
             )
         self._plan, self._source, self._snapshots = plan, source, list[StagedSnapshot]()
         self.table: Any = None
-        fields = [(each.name, spark_type(each.type)) for each in plan.schema]
+        fields = [(each.name, get_spark_type(each.type)) for each in plan.schema]
         extra = [(_PLACE, pa.int32()), (_NUMBER, pa.int32()), (_CONTENT, pa.binary())]
         self._schema = pa.schema([*fields, *extra])
         self._task = SparkTask(
@@ -257,26 +265,26 @@ class SparkStager:
         """Hold nothing: the rows are on the executors."""
         yield self
 
-    def stage(self) -> Staged:
+    def stage(self) -> StagedRelease:
         """Let the workers draw, receive what they sealed, and compare their tags with all rows released before."""
         plan, task, schema = self._plan, self._task, self._schema
         names = [plan.id_column, *(each.column for each in plan.columns), *plan.passthrough]
-        with spark_errors():
-            rows = self._source.native.select(*(quoted(name) for name in names))
-            by = quoted(plan.id_column)
+        with replace_spark_errors():
+            rows = self._source.native.select(*(quote_spark_name(name) for name in names))
+            by = quote_spark_name(plan.id_column)
             ordered = rows.repartitionByRange(by).sortWithinPartitions(by)
-            drawn = ordered.mapInArrow(lambda batches: draw_partition(task, batches, schema), spark_schema(schema))
+            drawn = ordered.mapInArrow(lambda batches: draw_partition(task, batches, schema), make_spark_schema(schema))
             self._drawn = drawn.localCheckpoint()  # computed now, and never again
             extra = self._drawn.where(self._drawn[_PLACE].isNotNull()).select(_NUMBER, _PLACE, _CONTENT)
-            received = _receive(extra.toLocalIterator())
+            received = _collect_task_results(extra.toLocalIterator())
         if not received.rows:
             raise TableFileError("The table has no rows.", hint="Check the query that made it.")
         return self._seal(received)
 
-    def _seal(self, received: _Received) -> Staged:
+    def _seal(self, received: _TaskResults) -> StagedRelease:
         plan = self._plan
         first_type = normalize_ids(pa.array([], plan.schema.field(plan.id_column).type)).type
-        tags = _Tags(received.tags, len(plan.columns), has_folded=pa.types.is_large_string(first_type))
+        tags = _TableTags(received.tags, len(plan.columns), has_folded=pa.types.is_large_string(first_type))
         columns, joined, left = [], 0, 0
         for place, each in enumerate(plan.columns):
             staged = StagedSnapshot(plan.vault.snapshots, plan.vault.key)
@@ -293,10 +301,10 @@ class SparkStager:
             for content in received.sealed[_PASSTHROUGH]:
                 kept.append(content)
             digest = kept.close()
-        return Staged(received.rows, tuple(columns), digest, joined, left)
+        return StagedRelease(received.rows, tuple(columns), digest, joined, left)
 
     def _compare(
-        self, column: PlannedColumn, place: int, tags: _Tags, staged: StagedSnapshot
+        self, column: PlannedColumn, place: int, tags: _TableTags, staged: StagedSnapshot
     ) -> tuple[SealedColumn, tuple[int, int]]:
         """Compare the tags of the table with those of the snapshot, and keep the known rows that are absent."""
         plan, known, vault = self._plan, column.state, self._plan.vault
@@ -306,45 +314,45 @@ class SparkStager:
         own = RowTags(vault.key, column.mechanism, column.path)
         first = RowTags(vault.key, plan.columns[0].mechanism, plan.columns[0].path)  # ids have one tag for all columns
         is_joined = np.ones(len(tags.ids), dtype=bool)
-        absent: list[Rows] = []
+        absent: list[SnapshotRows] = []
         left = 0
-        for kind in (Kind.PRESENT, Kind.LEFT):
+        for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
             for rows in old.rows(kind):
                 places, is_there = tags.find(first.tag_ids(rows.ids))
                 changed = own.tag_rows(rows.ids, rows.values)[is_there] != tags.rows[place][places[is_there]]
                 if changed.any():
-                    reject_changed(plan.request.name, column.column)
+                    reject_changed_values(plan.request.name, column.column)
                 is_joined[places[is_there]] = False
                 gone = np.flatnonzero(~is_there)
-                left += len(gone) if kind is Kind.PRESENT else 0
+                left += len(gone) if kind is ChunkKind.PRESENT else 0
                 absent += [rows.take(gone)] if len(gone) else []
         gone_rows = merge_rows(absent)
         if gone_rows is not None:  # in the order of their ids, as every run of a snapshot
             part = staged.start_part(plan.describe_snapshot(column))
             for number, start in enumerate(range(0, len(gone_rows), BATCH_ROWS)):
                 some = gone_rows.slice(start, min(start + BATCH_ROWS, len(gone_rows)))
-                part.write(part.seal_rows(Kind.LEFT, number, some))
+                part.write(part.seal_rows(ChunkKind.LEFT, number, some))
             part.close()
         if tags.folded is not None and is_joined.any():
             new = tags.folded[is_joined]
-            for kind in (Kind.PRESENT, Kind.LEFT):
+            for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
                 for rows in old.rows(kind):
-                    if np.isin(first.tag_ids(fold_ids(rows.ids)), new).any():
-                        reject_respelled(plan.request.name)
+                    if np.isin(first.tag_ids(normalize_spelling(rows.ids)), new).any():
+                        reject_respelled_ids(plan.request.name)
         joined = int(np.count_nonzero(is_joined))
-        sealed = check_new_rows(plan, known, staged, joined=joined, absent=sum(map(len, absent)))
+        sealed = seal_column(plan, known, staged, joined=joined, absent=sum(map(len, absent)))
         return sealed, (joined, left)
 
     def publish(self) -> None:
         """Make the DataFrame of reports, whose columns describe themselves."""
         from pyspark.sql import functions  # noqa: PLC0415
 
-        with spark_errors():
+        with replace_spark_errors():
             rows = self._drawn.where(self._drawn[_PLACE].isNull()).drop(_PLACE, _NUMBER, _CONTENT)
             described = self._plan.description
             columns = []
             for name in rows.columns:
-                column = functions.col(quoted(name))
+                column = functions.col(quote_spark_name(name))
                 if name in described.columns:
                     one = FileDescription(described.id_column, {name: described.columns[name]}, head=described.head)
                     column = column.alias(name, metadata={METADATA_KEY.decode(): one.dumps()})
@@ -357,9 +365,9 @@ class SparkStager:
             staged.discard()
 
 
-def _receive(rows: Iterable[Any]) -> _Received:
+def _collect_task_results(rows: Iterable[Any]) -> _TaskResults:
     """Put together what the tasks returned; the first rejection is raised as what it was on the worker."""
-    received, parts, rejections = _Received(), dict[int, list[tuple[int, bytes]]](), list[dict[str, Any]]()
+    received, parts, rejections = _TaskResults(), dict[int, list[tuple[int, bytes]]](), list[dict[str, Any]]()
     for partition, place, content in rows:
         if place == _SUMMARY:
             summary = json.loads(bytes(content))
@@ -380,7 +388,7 @@ def _receive(rows: Iterable[Any]) -> _Received:
     return received
 
 
-class _Tags:
+class _TableTags:
     """The keyed tags of all rows of a table: of ids, of folded ids, and of the rows of each column."""
 
     def __init__(self, pieces: list[bytes], columns: int, *, has_folded: bool) -> None:
@@ -399,7 +407,7 @@ class _Tags:
         return self._order[places], np.asarray(self._sorted[places] == ids)
 
 
-Types = Mapping[str, Any]
+ColumnTypes = Mapping[str, Any]
 """The own types of those columns that Spark hands over as others."""
 
 UNSIGNED = pa.decimal128(20, 0)
@@ -407,40 +415,40 @@ UNSIGNED = pa.decimal128(20, 0)
 _NEAREST = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): UNSIGNED}
 
 
-def spark_type(kind: Any) -> Any:
+def get_spark_type(kind: Any) -> Any:
     """Return the nearest type that Spark has: no dictionaries, and bytes of any width."""
-    kind = plain_type(kind)
+    kind = get_plain_type(kind)
     if _is_uuid(kind) or pa.types.is_fixed_size_binary(kind):
         return pa.binary()
     return _NEAREST.get(kind, kind)
 
 
-def spark_schema(schema: Any) -> Any:
+def make_spark_schema(schema: Any) -> Any:
     """Return Spark's own words for columns of types that it has."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
     try:
         return from_arrow_schema(schema, prefer_timestamp_ntz=True)
     except Exception:
-        raise unreadable() from None
+        raise make_unsupported_type_error() from None
 
 
-def unreadable() -> ArgumentError:
+def make_unsupported_type_error() -> ArgumentError:
     """Return the refusal of a table with a column that can be handed over neither way."""
     return ArgumentError("The table has a column of a type that Spark cannot hand over.", hint="Convert it to text.")
 
 
-def own_schema(schema: Any, types: Types) -> Any:
+def restore_schema(schema: Any, types: ColumnTypes) -> Any:
     """Return a schema of Spark's with the own types of the columns."""
     return pa.schema([(field.name, types.get(field.name, field.type)) for field in schema])
 
 
-def restored(batch: Any, types: Types) -> Any:
+def restore_types(batch: Any, types: ColumnTypes) -> Any:
     """Return a batch of Spark's with columns of their own types; one that was read from a file has them."""
     for place, name in enumerate(batch.schema.names):
         kind = types.get(name)
         if kind is not None and batch.schema.field(place).type != kind:
-            column = _restored(batch.column(place), kind)
+            column = _restore_column_type(batch.column(place), kind)
             if column is None:  # raised here, because Arrow's own message quotes the number
                 raise IdError(
                     "Ids of type decimal(20,0) are read as unsigned 64-bit numbers. An id is negative or too large.",
@@ -450,7 +458,7 @@ def restored(batch: Any, types: Types) -> Any:
     return batch
 
 
-def _restored(column: Any, kind: Any) -> Any | None:
+def _restore_column_type(column: Any, kind: Any) -> Any | None:
     try:
         column = column.cast(getattr(kind, "storage_type", kind))
     except pa.ArrowException:
@@ -462,7 +470,7 @@ def _is_uuid(kind: Any) -> bool:
     return getattr(kind, "extension_name", None) == "arrow.uuid"
 
 
-def quoted(name: str) -> str:
+def quote_spark_name(name: str) -> str:
     """Return a column's name as Spark takes it."""
     return "`" + name.replace("`", "``") + "`"
 
@@ -472,9 +480,9 @@ _NO_UUIDS = "FIXED_LEN_BYTE_ARRAY (UUID)"
 
 
 @contextmanager
-def spark_errors() -> Iterator[None]:
+def replace_spark_errors() -> Iterator[None]:
     """Replace what Spark raises by one sentence: its own text has pages, and may show plans, paths and cells."""
-    with _quiet():
+    with _mute_warnings():
         try:
             yield
         except Exception as problem:
@@ -499,7 +507,7 @@ def spark_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _no_contexts() -> Iterator[None]:
+def _mute_query_logs() -> Iterator[None]:
     """Keep pyspark from logging what it raises: the text quotes the cell that an expression could not take."""
     try:
         from pyspark.logger import PySparkLogger  # noqa: PLC0415
@@ -521,8 +529,8 @@ def _no_contexts() -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings(), _no_contexts():
+def _mute_warnings() -> Iterator[None]:
+    with warnings.catch_warnings(), _mute_query_logs():
         # pyspark warns of pandas 3, which it only needs for functions that are not used here.
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
         warnings.filterwarnings("ignore", message=".*pandas >= 3.*")

@@ -48,13 +48,13 @@ class ColumnNames:
     """The names of a pandas index, where a column may be looked for."""
 
     @classmethod
-    def of_frame(cls, names: Sequence[Any], index: Sequence[Any] = ()) -> ColumnNames:
+    def from_frame(cls, names: Sequence[Any], index: Sequence[Any] = ()) -> ColumnNames:
         """Return the names of a data frame. Numbers among them show that it may have no header."""
         is_typed = all(isinstance(name, str) for name in names)
         return cls(names, None if is_typed else "the data frame's own list of columns", index)
 
     @property
-    def usable(self) -> list[str]:
+    def usable_names(self) -> list[str]:
         """Those that can name a column here: pandas has columns that are called by a number, or by half a letter."""
         return [name for name in self.names if isinstance(name, str) and has_utf8(name)]
 
@@ -64,7 +64,7 @@ class ColumnNames:
         Where one of the `others` is a column, the names are a header and can be shown.
         """
         check_name(name)
-        times = self.usable.count(name)
+        times = self.usable_names.count(name)
         if times > 1:
             raise ColumnError(
                 "The table has {times} columns named {column!r}.",
@@ -89,18 +89,18 @@ class ColumnNames:
                 mark=_SEPARATORS[mark],
                 column=name,
             )
-        is_header = any(isinstance(other, str) and other in self.usable for other in others)
+        is_header = any(isinstance(other, str) and other in self.usable_names for other in others)
         raise ColumnError(
             "The table has no column {column!r}.",
             hint="{suggestion}",
-            suggestion=nearest(name, self.usable) if is_header else self.hint(name, self.usable),
+            suggestion=suggest_name(name, self.usable_names) if is_header else self.hint(name, self.usable_names),
             column=name,
         )
 
     def hint(self, wanted: str, among: Sequence[str]) -> str:
         """Return a hint about the columns that could be meant, which are some of these or all."""
         if self.seen_in is None:
-            return nearest(wanted, among)
+            return suggest_name(wanted, among)
         columns = f"{len(self.names):,} column{'' if len(self.names) == 1 else 's'}"
         return (
             f"It has {columns}, whose names are not shown: those of a table without a header are data. Look at "
@@ -118,7 +118,7 @@ def check_name(name: object) -> None:
         )
 
 
-def nearest(wanted: str, names: Sequence[str]) -> str:
+def suggest_name(wanted: str, names: Sequence[str]) -> str:
     """Return a hint about the nearest of names that may be shown, or about all of them."""
     near = get_close_matches(wanted, names, 1)
     if near:
@@ -144,7 +144,7 @@ def check_columns(names: ColumnNames, id_column: str, released: Sequence[str], p
 
 def get_id_type(kind: Any) -> str:
     """Return the type of ids as files and ledgers record it: 17 and "17" are different people."""
-    kind = plain_type(kind)
+    kind = get_plain_type(kind)
     if pa.types.is_integer(kind):
         return "integer"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -163,9 +163,9 @@ def get_id_type(kind: Any) -> str:
     )
 
 
-def declare_values(values: Sequence[Any], kind: Any) -> tuple[Any, ...]:
+def convert_declared_values(values: Sequence[Any], kind: Any) -> tuple[Any, ...]:
     """Return declared values as the kind of a column: texts are whole numbers for a column of them."""
-    if not pa.types.is_integer(plain_type(kind)):
+    if not pa.types.is_integer(get_plain_type(kind)):
         return tuple(values)
     try:
         return tuple(int(value) if isinstance(value, str) else value for value in values)
@@ -177,16 +177,16 @@ def declare_values(values: Sequence[Any], kind: Any) -> tuple[Any, ...]:
     )
 
 
-def as_declared_kind(column: Any, mechanism: Mechanism, first_row: int = 0, name: str = "") -> Any:
+def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: int = 0, name: str = "") -> Any:
     """Return cells as the kind of what is declared: text as numbers for a range; true, false and dates as text.
 
     A boolean column takes the values `true` and `false`, a date column those like `2026-01-31`: so text of this
     spelling and a typed column give the same reports.
     """
     if mechanism.domain == "range":
-        return as_numbers(column, first_row, name)
-    kind = plain_type(column.type)
-    if mechanism.domain != "values" or not is_spelled(kind):
+        return convert_to_numbers(column, first_row, name)
+    kind = get_plain_type(column.type)
+    if mechanism.domain != "values" or not is_released_as_text(kind):
         return column
     is_boolean, labels = pa.types.is_boolean(kind), [each for each in mechanism.labels if isinstance(each, str)]
     if not any(each in ("true", "false") if is_boolean else _is_date(each) for each in labels):
@@ -199,13 +199,13 @@ def as_declared_kind(column: Any, mechanism: Mechanism, first_row: int = 0, name
     return (column.dictionary_decode() if pa.types.is_dictionary(column.type) else column).cast(pa.string())
 
 
-def is_spelled(kind: Any) -> bool:
+def is_released_as_text(kind: Any) -> bool:
     """Tell whether a column of this type is released as text, because no such value can be declared as it is."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_boolean(kind) or pa.types.is_date(kind))
 
 
-def as_numbers(column: Any, first_row: int, name: str = "") -> Any:
+def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
     """Return a column as numbers; an error names the row, never its content."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -249,26 +249,26 @@ def _is_date(value: str) -> bool:
 _KNOWN = ("arrow.uuid", "arrow.json", "arrow.bool8", "pandas.interval", "pandas.period")
 
 
-def plain_type(kind: Any) -> Any:
-    """Return the type of a column that `plain` has been through."""
+def get_plain_type(kind: Any) -> Any:
+    """Return the type of a column after `remove_hidden_values`."""
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return plain_type(kind.value_type)
+        return get_plain_type(kind.value_type)
     if isinstance(kind, pa.BaseExtensionType):
-        return kind if kind.extension_name in _KNOWN else plain_type(kind.storage_type)
+        return kind if kind.extension_name in _KNOWN else get_plain_type(kind.storage_type)
     if pa.types.is_string_view(kind):
         return pa.large_string()
     if pa.types.is_binary_view(kind):
         return pa.large_binary()
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, plain_type(each.type)) for each in kind])
+        return pa.struct([pa.field(each.name, get_plain_type(each.type)) for each in kind])
     if pa.types.is_map(kind):
-        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
+        return pa.map_(get_plain_type(kind.key_type), get_plain_type(kind.item_type))
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(plain_type(kind.value_type), kind.list_size)
+        return pa.list_(get_plain_type(kind.value_type), kind.list_size)
     if pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind):
-        return pa.large_list(plain_type(kind.value_type))
+        return pa.large_list(get_plain_type(kind.value_type))
     if pa.types.is_list(kind) or pa.types.is_list_view(kind):
-        return pa.list_(plain_type(kind.value_type))
+        return pa.list_(get_plain_type(kind.value_type))
     if pa.types.is_union(kind):
         raise ColumnError(
             "Columns of a union type cannot be released: they keep values of types that a row does not have.",
@@ -277,38 +277,40 @@ def plain_type(kind: Any) -> Any:
     return kind
 
 
-def plain(column: Any) -> Any:
+def remove_hidden_values(column: Any) -> Any:
     """Return a column with the same values, and nothing else in its type or its buffers."""
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([plain(chunk) for chunk in column.chunks], plain_type(column.type))
-    kind, plain_kind = column.type, plain_type(column.type)
+        return pa.chunked_array([remove_hidden_values(chunk) for chunk in column.chunks], get_plain_type(column.type))
+    kind, plain_kind = column.type, get_plain_type(column.type)
     if pa.types.is_dictionary(kind):
-        return plain(column.dictionary_decode())
+        return remove_hidden_values(column.dictionary_decode())
     if pa.types.is_run_end_encoded(kind):
-        return plain(pc.run_end_decode(column))
+        return remove_hidden_values(pc.run_end_decode(column))
     if isinstance(kind, pa.BaseExtensionType):
-        storage = plain(column.storage)
+        storage = remove_hidden_values(column.storage)
         return storage if plain_kind != kind else pa.ExtensionArray.from_storage(kind, storage)
     if not pa.types.is_nested(kind):
         column = column if plain_kind == kind else column.cast(plain_kind)
         # Dropping the nulls drops the values under them.
-        return column.drop_null().take(_places(column)) if column.null_count else column
+        return column.drop_null().take(_compute_valid_positions(column)) if column.null_count else column
     mask = column.is_null()
     if pa.types.is_struct(kind):
         # Flattened, so that nothing stays in a field where the whole struct is missing.
-        children = [plain(child) for child in column.flatten()]
+        children = [remove_hidden_values(child) for child in column.flatten()]
         return pa.StructArray.from_arrays(children, fields=list(plain_kind), mask=mask)
     if pa.types.is_fixed_size_list(kind):
-        values = plain(column.flatten()).take(_places(column, kind.list_size))
+        values = remove_hidden_values(column.flatten()).take(_compute_valid_positions(column, kind.list_size))
         return pa.FixedSizeListArray.from_arrays(values, type=plain_kind, mask=mask)
     if pa.types.is_map(kind):
-        return _plain_map(column, plain_kind)
+        return _rebuild_map(column, plain_kind)
     lengths = pc.fill_null(pc.list_value_length(column), 0)
     made = pa.LargeListArray if pa.types.is_large_list(plain_kind) else pa.ListArray
-    return made.from_arrays(_offsets(lengths), plain(column.flatten()), type=plain_kind, mask=mask)
+    return made.from_arrays(
+        _compute_offsets(lengths), remove_hidden_values(column.flatten()), type=plain_kind, mask=mask
+    )
 
 
-def plain_batch(columns: Sequence[Any], schema: Any) -> Any:
+def make_record_batch(columns: Sequence[Any], schema: Any) -> Any:
     """Return a batch of columns that are plain, each as its type in the schema: a sort may give it another one."""
     try:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -317,24 +319,26 @@ def plain_batch(columns: Sequence[Any], schema: Any) -> Any:
     raise ColumnError("A pass-through column does not survive a sort.", hint="Convert it to text.")  # no context
 
 
-def _plain_map(column: Any, plain_kind: Any) -> Any:
+def _rebuild_map(column: Any, plain_kind: Any) -> Any:
     """Rebuild a map. Arrow flattens lists by itself, but not maps: entries of one that is missing stay behind."""
     offsets, there = np.asarray(column.offsets), column.is_valid().to_numpy(zero_copy_only=False)
     chosen = pa.array(np.repeat(there, np.diff(offsets)))
     keys, items = (
-        plain(each[offsets[0] : offsets[-1]].filter(chosen)) if len(column) else plain(each[:0])
+        remove_hidden_values(each[offsets[0] : offsets[-1]].filter(chosen))
+        if len(column)
+        else remove_hidden_values(each[:0])
         for each in (column.keys, column.items)
     )
     return pa.MapArray.from_arrays(
-        _offsets(np.diff(offsets) * there), keys, items, type=plain_kind, mask=column.is_null()
+        _compute_offsets(np.diff(offsets) * there), keys, items, type=plain_kind, mask=column.is_null()
     )
 
 
-def _offsets(lengths: Any) -> Any:
+def _compute_offsets(lengths: Any) -> Any:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def _places(column: Any, size: int = 1) -> Any:
+def _compute_valid_positions(column: Any, size: int = 1) -> Any:
     """Return where each row, or each element of lists of one size, is found among those that are not missing."""
     there = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), size)
     return pa.array(np.cumsum(there) - 1, mask=~there)

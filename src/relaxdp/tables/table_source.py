@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError, ColumnError, IdError, MetadataError
-from relaxdp.tables.data_frames import Frame
-from relaxdp.tables.duckdb_queries import run_query, sorted_batches
+from relaxdp.tables.data_frames import DataFrameReader
+from relaxdp.tables.duckdb_queries import run_query, sort_batches
 from relaxdp.tables.files import (
     BATCH_ROWS,
     TableFile,
@@ -36,10 +36,10 @@ from relaxdp.tables.files import (
     read_description,
 )
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.table_columns import ColumnNames, get_storage, plain
+from relaxdp.tables.table_columns import ColumnNames, get_storage, remove_hidden_values
 
 
-class Source(ABC):
+class TableSource(ABC):
     """A table: its columns, and its rows in the order of their ids."""
 
     names: ColumnNames
@@ -71,7 +71,7 @@ class Source(ABC):
     def sort(self) -> None:  # noqa: B027 (a data frame is sorted as it is read)
         """Let `batches` give the rows through a sort from now on."""
 
-    def original_row(self, row: int) -> int | None:
+    def get_original_row(self, row: int) -> int | None:
         """Return the number of a row as the caller counts it; None where that is not known.
 
         Args:
@@ -81,7 +81,7 @@ class Source(ABC):
 
 
 @contextmanager
-def open_source(data: Any, *, sql: str | None = None) -> Iterator[Source]:
+def open_source(data: Any, *, sql: str | None = None) -> Iterator[TableSource]:
     """Open a table to release from.
 
     Args:
@@ -117,7 +117,7 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Source]:
 # Files.
 
 
-class FileSource(Source):
+class FileSource(TableSource):
     """A table in a file: batches stream through, with flat memory."""
 
     library = "file"
@@ -133,9 +133,9 @@ class FileSource(Source):
     def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
         """Give the rows in id order."""
         if self._is_sorted:
-            rows = self._check_ids(sorted_batches(self._table, columns, id_column), id_column)
+            rows = self._check_ids(sort_batches(self._table, columns, id_column), id_column)
         else:
-            rows = read_ahead(self._check_ids(self._table.batches(columns), id_column))
+            rows = read_batches_ahead(self._check_ids(self._table.batches(columns), id_column))
         with closing(rows):
             yield rows
 
@@ -143,15 +143,15 @@ class FileSource(Source):
         """Sort the rows from now on."""
         self._is_sorted = True
 
-    def original_row(self, row: int) -> int | None:
+    def get_original_row(self, row: int) -> int | None:
         """Return the number of a row in the file, which a sort does not keep."""
         return None if self._is_sorted else row
 
     def _check_ids(self, rows: Generator[Any], id_column: str) -> Generator[Any]:
-        order, value = IdOrder(), None
+        order, value = IdOrderCheck(), None
         with closing(rows):
             for batch in rows:
-                ids = get_storage(plain(batch.column(id_column)))
+                ids = get_storage(remove_hidden_values(batch.column(id_column)))
                 if ids.null_count:
                     raise self._find_missing(id_column)
                 try:
@@ -169,25 +169,25 @@ class FileSource(Source):
         """Look for the first missing id as the file has them: a sort puts them last."""
         first = 0
         for batch in self._table.batches([id_column]):
-            missing = pc.index(plain(batch.column(0)).is_null(), True).as_py()
+            missing = pc.index(remove_hidden_values(batch.column(0)).is_null(), True).as_py()
             if missing >= 0:
-                return missing_id(first + missing + 1, self.label)
+                return make_missing_id_error(first + missing + 1, self.label)
             first += batch.num_rows
-        return missing_id(None, self.label)
+        return make_missing_id_error(None, self.label)
 
     def _find_repeated(self, id_column: str, value: Any) -> IdError:
         first, found = 0, []
         for batch in self._table.batches([id_column]):
-            ids = get_storage(plain(batch.column(0)))
+            ids = get_storage(remove_hidden_values(batch.column(0)))
             same = pc.equal(ids, value.cast(ids.type))
             found += [first + int(place) + 1 for place in pc.indices_nonzero(same).to_pylist()]
             if len(found) > 1:
                 break
             first += batch.num_rows
-        return repeated_ids(found, self.label)
+        return make_repeated_ids_error(found, self.label)
 
 
-def missing_id(row: int | None, label: str) -> IdError:
+def make_missing_id_error(row: int | None, label: str) -> IdError:
     """Return the error about a row without an id."""
     where = "A row" if row is None else f"Row {row:,}"
     return IdError(
@@ -198,7 +198,7 @@ def missing_id(row: int | None, label: str) -> IdError:
     )
 
 
-def repeated_ids(rows: Sequence[int], label: str) -> IdError:
+def make_repeated_ids_error(rows: Sequence[int], label: str) -> IdError:
     """Return the error about rows with the same id."""
     where = f"Rows {rows[0]:,} and {rows[1]:,}" if len(rows) > 1 else "Two rows"
     return IdError(
@@ -215,7 +215,7 @@ def repeated_ids(rows: Sequence[int], label: str) -> IdError:
 class _FrameSchema:
     """The types of a frame's columns, each found when it is asked for: a column of objects must be read for that."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: DataFrameReader) -> None:
         self._frame, self.names, self.metadata = frame, frame.names, None
 
     def field(self, name: str) -> pa.Field:
@@ -223,11 +223,11 @@ class _FrameSchema:
         return pa.field(name, self._frame.get_type(name))
 
 
-class FrameSource(Source):
+class FrameSource(TableSource):
     """A data frame: its columns are read once, into memory."""
 
     def __init__(self, data: Any) -> None:
-        self._frame = frame = Frame(data)
+        self._frame = frame = DataFrameReader(data)
         self.native, self.library, self.rows = frame.native, frame.library, frame.rows
         self.names, self.reports = frame.all_names, frame.reports
         self.schema = _FrameSchema(frame)
@@ -238,10 +238,10 @@ class FrameSource(Source):
     def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
         """Give the rows in id order."""
         table = self._load(list(dict.fromkeys(columns)))
-        self._order = find_order(table.column(id_column), self.label)
+        self._order = compute_id_order(table.column(id_column), self.label)
         yield _split(table, self._order)
 
-    def original_row(self, row: int) -> int | None:
+    def get_original_row(self, row: int) -> int | None:
         """Return the number of a row in the frame."""
         return row if self._order is None else int(self._order[row - 1]) + 1
 
@@ -254,13 +254,13 @@ class FrameSource(Source):
         return self._table.select(columns)
 
 
-def find_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | None:
+def compute_id_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | None:
     """Return the rows in id order, None where they are in it. A missing or repeated id is rejected."""
-    ids = get_storage(plain(ids))
+    ids = get_storage(remove_hidden_values(ids))
     if ids.null_count:
-        raise missing_id(pc.index(ids.is_null(), True).as_py() + 1, label)
+        raise make_missing_id_error(pc.index(ids.is_null(), True).as_py() + 1, label)
     try:
-        check = IdOrder()
+        check = IdOrderCheck()
         for chunk in ids.chunks:
             check.check(chunk)
     except NotAscendingError:
@@ -273,7 +273,7 @@ def _sort_ids(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64]:
     ordered = ids.take(order)
     place = pc.index(pc.equal(ordered[1:], ordered[:-1]), True).as_py()
     if place >= 0:
-        raise repeated_ids(sorted(int(each) + 1 for each in order[place : place + 2]), label)
+        raise make_repeated_ids_error(sorted(int(each) + 1 for each in order[place : place + 2]), label)
     return order
 
 
@@ -293,7 +293,7 @@ class NotAscendingError(Exception):
     """The input is not sorted by id; it has to be read again through a sort."""
 
 
-def repeated_id() -> IdError:
+def make_repeated_id_error() -> IdError:
     """Return the error about rows that do not ascend even after a sort."""
     return IdError(
         "An id occurs in two rows. Two people under one id would show whether their answers are equal.",
@@ -301,7 +301,7 @@ def repeated_id() -> IdError:
     )
 
 
-class IdOrder:
+class IdOrderCheck:
     """Checks, batch after batch, that ids ascend; in a sorted table they do, unless one is repeated."""
 
     def __init__(self, is_sorted: bool = False) -> None:
@@ -310,7 +310,7 @@ class IdOrder:
         self._rows = 0
 
     def check(self, ids: Any) -> None:
-        """Raise `NotAscendingError`, or in a sorted table `repeated_id`, for an id not larger than the one before."""
+        """Raise `NotAscendingError`, or in a sorted table `IdError`, for an id not larger than the one before."""
         if not len(ids):
             return
         if ids.null_count:
@@ -324,7 +324,7 @@ class IdOrder:
         except pa.ArrowException:
             raise IdError("The ids cannot be ordered.", hint="Use whole numbers, text or UUIDs.") from None
         if not ascending:
-            raise repeated_id() if self._is_sorted else NotAscendingError
+            raise make_repeated_id_error() if self._is_sorted else NotAscendingError
         self._last, self._rows = ids[len(ids) - 1], self._rows + len(ids)
 
     def find_repeated(self, ids: Any) -> Any:
@@ -335,7 +335,7 @@ class IdOrder:
         return ids[len(ids) - len(before) + pc.index(pc.equal(before, ids[-len(before) :]), True).as_py()]
 
 
-def cut_batches(batches: Iterable[Any], rows: int = BATCH_ROWS) -> Iterator[Any]:
+def resize_batches(batches: Iterable[Any], rows: int = BATCH_ROWS) -> Iterator[Any]:
     """Return the same rows in batches of a fixed number of rows; only the last one is smaller.
 
     Batches of a text file end where a block of text ends, so that their lengths depend on true values. Row groups of
@@ -359,17 +359,18 @@ def _join_batches(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     columns = [
-        pa.concat_arrays([_decode(part.column(place)) for part in parts]) for place in range(parts[0].num_columns)
+        pa.concat_arrays([_decode_dictionary(part.column(place)) for part in parts])
+        for place in range(parts[0].num_columns)
     ]
     return pa.RecordBatch.from_arrays(columns, names=parts[0].schema.names)
 
 
-def _decode(column: Any) -> Any:
+def _decode_dictionary(column: Any) -> Any:
     """Return a column without a dictionary: two parts may have different ones."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def read_ahead(batches: Generator[Any]) -> Generator[Any]:
+def read_batches_ahead(batches: Generator[Any]) -> Generator[Any]:
     """Return the batches, read by a separate thread where there is more than one core, a few ahead.
 
     Otherwise the thread that writes would read in between, and a second core would wait for it.

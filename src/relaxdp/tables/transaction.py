@@ -31,22 +31,29 @@ from relaxdp.errors import (
 from relaxdp.ledger.account import Account, ColumnState
 from relaxdp.ledger.ledger_rules import charge_release
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.release_plan import Plan, PlannedColumn, SealedColumn, Staged, noticing_changes, reject_worthless
+from relaxdp.tables.release_plan import (
+    PlannedColumn,
+    ReleasePlan,
+    SealedColumn,
+    StagedRelease,
+    detect_concurrent_release,
+    reject_useless_columns,
+)
 from relaxdp.tables.snapshot import (
-    Comparison,
-    Kind,
+    ChunkKind,
     PartWriter,
-    Rows,
     Snapshot,
+    SnapshotComparison,
+    SnapshotRows,
     StagedSnapshot,
+    cast_to_common_type,
     join_ids,
     join_values,
     normalize_ids,
     restore_ids,
-    same_type,
 )
-from relaxdp.tables.table_columns import plain, plain_batch
-from relaxdp.tables.table_source import NotAscendingError, Source, cut_batches
+from relaxdp.tables.table_columns import make_record_batch, remove_hidden_values
+from relaxdp.tables.table_source import NotAscendingError, TableSource, resize_batches
 
 Progress = Callable[[int, int | None], None]
 
@@ -63,7 +70,7 @@ _UNCERTAIN = "Nothing was released. The same call again charges nothing twice."
 class Stager(Protocol):
     """Draws the rows of a plan in a temporary place, and hands them over when they are paid for."""
 
-    def stage(self) -> Staged:
+    def stage(self) -> StagedRelease:
         """Draw and seal everything, durably."""
 
     def publish(self) -> None:
@@ -74,23 +81,23 @@ class Stager(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReleaseOutcome:
     """The end of a plan; nothing is staged in a dry run."""
 
-    plan: Plan
-    staged: Staged | None
+    plan: ReleasePlan
+    staged: StagedRelease | None
     account: Account
 
 
-def run_plan(plan: Plan, open_stager: Callable[[], AbstractContextManager[Stager]]) -> Outcome:
+def run_release(plan: ReleasePlan, open_stager: Callable[[], AbstractContextManager[Stager]]) -> ReleaseOutcome:
     """Stage, charge and publish.
 
     Claim: nothing is drawn twice, charged twice, unpaid or lost, wherever it is killed;
     tests/faults/tables/test_histories.py.
     """
     if plan.request.dry_run:
-        return Outcome(plan, None, plan.account)
-    with plan.vault.staging(plan.account), open_stager() as stager:
+        return ReleaseOutcome(plan, None, plan.account)
+    with plan.vault.lock_snapshots(plan.account), open_stager() as stager:
         staged = _stage(plan, stager)
         account = _charge(plan, staged, stager)
         plan.vault.remove_snapshots(plan.account, account)
@@ -99,25 +106,25 @@ def run_plan(plan: Plan, open_stager: Callable[[], AbstractContextManager[Stager
         except RelaxdpError as problem:
             problem.consequence = _CHARGED
             raise
-    return Outcome(plan, staged, account)
+    return ReleaseOutcome(plan, staged, account)
 
 
-def _stage(plan: Plan, stager: Stager) -> Staged:
+def _stage(plan: ReleasePlan, stager: Stager) -> StagedRelease:
     try:
-        with noticing_changes(plan.vault, plan.request.name, plan.state):
+        with detect_concurrent_release(plan.vault, plan.request.name, plan.state):
             staged = stager.stage()
-        reject_worthless(plan.columns, staged.rows, plan.request.planned_epsilon)
+        reject_useless_columns(plan.columns, staged.rows, plan.request.planned_epsilon)
     except BaseException:
         stager.discard()
         raise
     return staged
 
 
-def _charge(plan: Plan, staged: Staged, stager: Stager) -> Account:
+def _charge(plan: ReleasePlan, staged: StagedRelease, stager: Stager) -> Account:
     """Charge the release by one compare-and-swap. Whatever the ledger may name stays where it is."""
-    request = plan.charge_request(staged)
+    request = plan.make_charge_request(staged)
     try:
-        return plan.vault.append(lambda account: charge_release(account, request, datetime.now(UTC)))
+        return plan.vault.append_event(lambda account: charge_release(account, request, datetime.now(UTC)))
     except LedgerUncertainError as problem:
         problem.consequence = _UNCERTAIN
         raise
@@ -161,28 +168,28 @@ class DrawnBatch:
     """Released rows, what they were drawn from, and that sealed."""
 
     batch: Any
-    rows: list[Rows]
+    rows: list[SnapshotRows]
     sealed: list[bytes]
     passthrough: bytes | None
 
 
-class _ColumnSeal:
+class _ColumnSnapshotWriter:
     """The snapshot of one column that is being made: all rows of the table, and known rows that are absent from it."""
 
-    def __init__(self, plan: Plan, column: PlannedColumn, staged: StagedSnapshot) -> None:
+    def __init__(self, plan: ReleasePlan, column: PlannedColumn, staged: StagedSnapshot) -> None:
         vault, self._known = plan.vault, column.state
         old = None if self._known is None else Snapshot(vault.snapshots, self._known.snapshot, vault.key)
-        self.comparison = Comparison(old, has_left=self._known is not None and self._known.left > 0)
+        self.comparison = SnapshotComparison(old, has_left=self._known is not None and self._known.left > 0)
         self._plan, self._column, self._old, self._staged = plan, column, old, staged
         self.part: PartWriter = staged.start_part(plan.describe_snapshot(column))
-        self._left: list[Rows] = []
+        self._left: list[SnapshotRows] = []
         self._left_chunks, self._rows = 0, 0
 
-    def add(self, rows: Rows, chunk: bytes) -> None:
+    def add(self, rows: SnapshotRows, chunk: bytes) -> None:
         """Compare the next rows, and keep them."""
         self._keep_left(self.comparison.add(rows))
         if self.comparison.changes.changed:
-            reject_changed(self._plan.request.name, self._column.column)
+            reject_changed_values(self._plan.request.name, self._column.column)
         self.part.write(chunk)
         self._rows += len(rows)
 
@@ -194,14 +201,14 @@ class _ColumnSeal:
         if self._known is None:
             return SealedColumn(self._staged.close(), self._rows, 0, 0, 0)
         self._reject_respelled()
-        return check_new_rows(self._plan, self._known, self._staged, joined=changes.joined, absent=changes.absent)
+        return seal_column(self._plan, self._known, self._staged, joined=changes.joined, absent=changes.absent)
 
-    def _keep_left(self, rows: Rows | None, *, is_last: bool = False) -> None:
+    def _keep_left(self, rows: SnapshotRows | None, *, is_last: bool = False) -> None:
         self._left += [] if rows is None else [rows]
         if self._left and (is_last or sum(map(len, self._left)) >= _LEFT_ROWS):
             ids = join_ids([each.ids for each in self._left])
-            joined = Rows(ids, join_values([each.values for each in self._left]))
-            self.part.write(self.part.seal_rows(Kind.LEFT, self._left_chunks, joined))
+            joined = SnapshotRows(ids, join_values([each.values for each in self._left]))
+            self.part.write(self.part.seal_rows(ChunkKind.LEFT, self._left_chunks, joined))
             self._left, self._left_chunks = [], self._left_chunks + 1
 
     def _reject_respelled(self) -> None:
@@ -209,14 +216,16 @@ class _ColumnSeal:
         joined = self.comparison.joined_ids
         if self._old is None or not joined or not pa.types.is_large_string(joined[0].type):
             return
-        folded = fold_ids(pa.concat_arrays(joined))
-        for kind in (Kind.PRESENT, Kind.LEFT):
+        folded = normalize_spelling(pa.concat_arrays(joined))
+        for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
             for rows in self._old.rows(kind):
-                if pc.any(pc.is_in(fold_ids(rows.ids), value_set=folded), min_count=0).as_py():
-                    reject_respelled(self._plan.request.name)
+                if pc.any(pc.is_in(normalize_spelling(rows.ids), value_set=folded), min_count=0).as_py():
+                    reject_respelled_ids(self._plan.request.name)
 
 
-def check_new_rows(plan: Plan, known: ColumnState, staged: StagedSnapshot, *, joined: int, absent: int) -> SealedColumn:
+def seal_column(
+    plan: ReleasePlan, known: ColumnState, staged: StagedSnapshot, *, joined: int, absent: int
+) -> SealedColumn:
     """Finish the snapshot of a column, or reject a table in which too many ids were exchanged for others."""
     rows, exchanged = known.known + joined, known.exchanged + min(joined, absent)
     if exchanged > MAX_RESPELLED * rows:
@@ -234,7 +243,7 @@ def check_new_rows(plan: Plan, known: ColumnState, staged: StagedSnapshot, *, jo
     return SealedColumn(staged.close(), rows, known.joined + joined, absent, exchanged)
 
 
-def reject_changed(name: str, column: str) -> NoReturn:
+def reject_changed_values(name: str, column: str) -> NoReturn:
     """Reject a table in which released values have changed."""
     raise RowsChangedError(
         "The values of {column!r} have changed in some rows since they were released as {name!r}. Releasing them again "
@@ -246,7 +255,7 @@ def reject_changed(name: str, column: str) -> NoReturn:
     )
 
 
-def reject_respelled(name: str) -> NoReturn:
+def reject_respelled_ids(name: str) -> NoReturn:
     """Reject new ids that differ from known ones only in spelling."""
     raise RowsChangedError(
         "New ids differ from released ones only in case, spaces, leading zeros or a trailing .0. The same people would "
@@ -256,7 +265,7 @@ def reject_respelled(name: str) -> NoReturn:
     )
 
 
-def fold_ids(ids: Any) -> Any:
+def normalize_spelling(ids: Any) -> Any:
     """Return text ids in a form in which different spellings are equal."""
     if not pc.all(pc.string_is_ascii(ids), min_count=0).as_py():  # Arrow's lower case leaves ß and ς as they are
         ids = pa.array([normalize("NFKC", normalize("NFKC", each).casefold()) for each in ids.to_pylist()], ids.type)
@@ -269,12 +278,12 @@ def fold_ids(ids: Any) -> Any:
 class LocalStager:
     """Draws the rows of a table or of snapshots into a sink, and seals what they were drawn from."""
 
-    def __init__(self, plan: Plan, source: Source | None, sink: Sink, progress: Progress | None) -> None:
+    def __init__(self, plan: ReleasePlan, source: TableSource | None, sink: Sink, progress: Progress | None) -> None:
         self._plan, self._source, self._sink, self._progress = plan, source, sink, progress
-        self._columns: list[_ColumnSeal] = []
+        self._columns: list[_ColumnSnapshotWriter] = []
         self._passthrough: StagedSnapshot | None = None
         self._snapshots: list[StagedSnapshot] = []
-        self._held = ExitStack()
+        self._exit_stack = ExitStack()
 
     @contextmanager
     def open(self) -> Iterator[LocalStager]:
@@ -282,16 +291,16 @@ class LocalStager:
         try:
             yield self
         finally:
-            self._held.close()
+            self._exit_stack.close()
 
-    def stage(self) -> Staged:
+    def stage(self) -> StagedRelease:
         """Draw, compare and seal all rows. A table that is not in the order of its ids is sorted first."""
         if self._source is None:
-            return self._stage(read_snapshots(self._plan), None)
+            return self._stage(read_snapshot_rows(self._plan), None)
         with suppress(NotAscendingError):
             return self._stage_source(self._source)
         self.discard()
-        self._held.close()
+        self._exit_stack.close()
         self._source.sort()
         return self._stage_source(self._source)
 
@@ -304,16 +313,16 @@ class LocalStager:
         for each in self._snapshots:
             each.discard()
 
-    def _stage_source(self, source: Source) -> Staged:
+    def _stage_source(self, source: TableSource) -> StagedRelease:
         plan = self._plan
         names = [each.column for each in plan.columns]
 
         def read(batches: Iterator[Any]) -> Iterator[InputBatch]:
-            for batch in cut_batches(batches):
+            for batch in resize_batches(batches):
                 yield InputBatch(
-                    plain(batch.column(plan.id_column)),
+                    remove_hidden_values(batch.column(plan.id_column)),
                     [batch.column(name) for name in names],
-                    [plain(batch.column(name)) for name in plan.passthrough],
+                    [remove_hidden_values(batch.column(name)) for name in plan.passthrough],
                 )
 
         try:
@@ -322,18 +331,18 @@ class LocalStager:
         except RelaxdpError as problem:
             row = problem.fields.get("row")
             if isinstance(row, int):
-                original = source.original_row(row)
+                original = source.get_original_row(row)
                 problem.fields |= {"counted": "by id"} if original is None else {"row": original}
             raise
 
-    def _stage(self, batches: Iterator[InputBatch], expected_rows: int | None) -> Staged:
+    def _stage(self, batches: Iterator[InputBatch], expected_rows: int | None) -> StagedRelease:
         plan, rows = self._plan, 0
         if not plan.is_relaxation:
-            self._columns = [_ColumnSeal(plan, each, self._start_snapshot()) for each in plan.columns]
+            self._columns = [_ColumnSnapshotWriter(plan, each, self._start_snapshot()) for each in plan.columns]
             if plan.passthrough:
                 self._passthrough = self._start_snapshot()
                 self._part = self._passthrough.start_part({"release": plan.request.name})
-        self._held.enter_context(self._sink.open(plan.schema, plan.description))
+        self._exit_stack.enter_context(self._sink.open(plan.schema, plan.description))
         with closing(_draw_in_parallel(self._draw, batches)) as drawn_batches:
             for drawn in drawn_batches:
                 for column, part, chunk in zip(self._columns, drawn.rows, drawn.sealed, strict=False):
@@ -354,19 +363,21 @@ class LocalStager:
         self._snapshots.append(staged)
         return staged
 
-    def _finish(self, rows: int) -> Staged:
+    def _finish(self, rows: int) -> StagedRelease:
         plan = self._plan
         if plan.is_relaxation:
             kept = [each.state for each in plan.columns if each.state is not None]
             columns = [SealedColumn(each.snapshot, each.known, each.joined, each.left, each.exchanged) for each in kept]
-            return Staged(rows, tuple(columns), None if plan.state is None else plan.state.passthrough_snapshot)
+            return StagedRelease(rows, tuple(columns), None if plan.state is None else plan.state.passthrough_snapshot)
         sealed = tuple(each.finish() for each in self._columns)
         digest = None
         if self._passthrough is not None:
             self._part.close()
             digest = self._passthrough.close()
         changes = [each.comparison.changes for each in self._columns]
-        return Staged(rows, sealed, digest, max(each.joined for each in changes), max(each.left for each in changes))
+        return StagedRelease(
+            rows, sealed, digest, max(each.joined for each in changes), max(each.left for each in changes)
+        )
 
     def _draw(self, batch: InputBatch, first_row: int, number: int) -> DrawnBatch:
         arrays, rows, sealed = [batch.ids], [], []
@@ -374,18 +385,18 @@ class LocalStager:
         for planned, cells in zip(self._plan.columns, batch.cells, strict=True):
             reports, values = planned.draw(self._plan.vault, cells, batch.ids, first_row)
             arrays += reports
-            rows.append(Rows(ids, values))
+            rows.append(SnapshotRows(ids, values))
         for column, part in zip(self._columns, rows, strict=False):
-            sealed.append(column.part.seal_rows(Kind.PRESENT, number, part))
-        released, passthrough = plain_batch([*arrays, *batch.passthrough], self._plan.schema), None
+            sealed.append(column.part.seal_rows(ChunkKind.PRESENT, number, part))
+        released, passthrough = make_record_batch([*arrays, *batch.passthrough], self._plan.schema), None
         if self._passthrough is not None:
             passthrough = self._part.seal_batch(
-                Kind.PASSTHROUGH, number, select_passthrough(released, ids, self._plan.passthrough)
+                ChunkKind.PASSTHROUGH, number, make_passthrough_batch(released, ids, self._plan.passthrough)
             )
         return DrawnBatch(released, rows, sealed, passthrough)
 
 
-def select_passthrough(released: Any, ids: Any, names: Sequence[str]) -> Any:
+def make_passthrough_batch(released: Any, ids: Any, names: Sequence[str]) -> Any:
     """Return the pass-through columns of released rows as they are sealed: with the ids, to compare them later."""
     columns = [released.column(name) for name in names]
     fields = [pa.field("", ids.type), *(released.schema.field(name) for name in names)]
@@ -415,14 +426,16 @@ def _draw_in_parallel(
                 future.cancel()
 
 
-def read_snapshots(plan: Plan) -> Iterator[InputBatch]:
+def read_snapshot_rows(plan: ReleasePlan) -> Iterator[InputBatch]:
     """Return the rows of the last release of all columns, from their snapshots."""
     vault, state = plan.vault, plan.state
     runs = [Snapshot(vault.snapshots, str(each.state and each.state.snapshot), vault.key) for each in plan.columns]
-    readers = [_Rest(each.rows(Kind.PRESENT)) for each in runs]
-    kept: _Rest | None = None
+    readers = [_RowStream(each.rows(ChunkKind.PRESENT)) for each in runs]
+    kept: _RowStream | None = None
     if state is not None and state.passthrough_snapshot is not None:
-        kept = _Rest(Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key).batches(Kind.PASSTHROUGH))
+        kept = _RowStream(
+            Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key).batches(ChunkKind.PASSTHROUGH)
+        )
     kind = plan.schema.field(plan.id_column).type
     while True:
         everything = [*readers, *([] if kept is None else [kept])]
@@ -430,15 +443,15 @@ def read_snapshots(plan: Plan) -> Iterator[InputBatch]:
         if not any(counts):
             return
         parts = [each.take(min(counts)) for each in everything] if min(counts) else []
-        ids = [part.ids if isinstance(part, Rows) else part.column(0) for part in parts]
-        pairs = [same_type(ids[0], other) for other in ids[1:]]
+        ids = [part.ids if isinstance(part, SnapshotRows) else part.column(0) for part in parts]
+        pairs = [cast_to_common_type(ids[0], other) for other in ids[1:]]
         if not parts or not all(one.equals(other) for one, other in pairs):
             reject_different_rows(plan)
         through = [] if kept is None else [parts[-1].column(name) for name in plan.passthrough]
         yield InputBatch(restore_ids(ids[0], kind), [part.values for part in parts[: len(readers)]], through)
 
 
-def reject_different_rows(plan: Plan) -> NoReturn:
+def reject_different_rows(plan: ReleasePlan) -> NoReturn:
     """Reject a relaxation of columns, or of a column and pass-through columns, that have different rows."""
     last = max(plan.columns, key=lambda each: 0 if each.state is None else each.state.last_event).column
     raise RowsChangedError(
@@ -451,7 +464,7 @@ def reject_different_rows(plan: Plan) -> NoReturn:
     )
 
 
-class _Rest:
+class _RowStream:
     """What is left of a stream of rows or batches."""
 
     def __init__(self, parts: Iterator[Any]) -> None:
@@ -469,7 +482,7 @@ class _Rest:
     def take(self, count: int) -> Any:
         """Return that many of the rows at hand."""
         part = self._part
-        if isinstance(part, Rows):
+        if isinstance(part, SnapshotRows):
             self._part = part.slice(count, len(part))
             return part.slice(0, count)
         self._part = part.slice(count)

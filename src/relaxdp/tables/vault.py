@@ -17,14 +17,14 @@ from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Adopted, Created, Event, as_budget
 from relaxdp.mechanisms.registry import get_mechanism_title
-from relaxdp.tables.data_frames import as_text
+from relaxdp.tables.data_frames import convert_name_to_text
 from relaxdp.tables.release_output import FileSink, MemorySink
-from relaxdp.tables.release_plan import Request, plan_relaxation, plan_release
-from relaxdp.tables.release_result import Release, make_frame
-from relaxdp.tables.table_source import Source, open_source
-from relaxdp.tables.transaction import LocalStager, Progress, run_plan
+from relaxdp.tables.release_plan import ReleaseRequest, plan_relaxation, plan_release
+from relaxdp.tables.release_result import Release, make_data_frame
+from relaxdp.tables.table_source import TableSource, open_source
+from relaxdp.tables.transaction import LocalStager, Progress, run_release
 from relaxdp.tables.vault_check import Check, check_vault
-from relaxdp.tables.vault_folder import VaultFolder, adopt_stamp, back_up, find_vault
+from relaxdp.tables.vault_folder import VaultFolder, adopt_stamp, copy_vault, find_vault
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 __all__ = ["Check", "Release", "Vault", "find_vault"]
@@ -100,10 +100,10 @@ class Vault:
             return Created(1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint)
 
         paths = {"key_file": key_file, "worker_key_file": worker_key_file}
-        places: Any = {option: str(_as_path(each, option)) for option, each in paths.items() if each is not None}
+        places: Any = {option: str(_require_path(each, option)) for option, each in paths.items() if each is not None}
         words = {"key_command": key_command, "ledger": ledger}
         places |= {option: str(each) for option, each in words.items() if each is not None}
-        VaultFolder.create(_as_path(path, "path"), first, **places)
+        VaultFolder.create(_require_path(path, "path"), first, **places)
         return cls(path)
 
     @on_error("Nothing was released.")
@@ -148,37 +148,37 @@ class Vault:
             RelaxdpError: Nothing was released, and nothing was charged.
         """
         if isinstance(columns, Mapping):
-            columns = {as_text(each): declared for each, declared in columns.items()}
-        request = Request(
+            columns = {convert_name_to_text(each): declared for each, declared in columns.items()}
+        request = ReleaseRequest(
             name=name,
             epsilon=as_epsilon(epsilon),
-            id=as_text(id),
+            id=convert_name_to_text(id),
             columns=columns,
-            passthrough=() if passthrough is None else _as_names(passthrough),
+            passthrough=() if passthrough is None else _parse_names(passthrough),
             planned_epsilon=None if planned_epsilon is None else as_epsilon(planned_epsilon),
-            accept_new_rows=_as_truth(accept_new_rows, "accept_new_rows"),
-            dry_run=_as_truth(dry_run, "dry_run"),
+            accept_new_rows=_require_bool(accept_new_rows, "accept_new_rows"),
+            dry_run=_require_bool(dry_run, "dry_run"),
         )
-        if _is_spark(data):
+        if _is_spark_frame(data):
             return self._release_spark(data, request, output)
         with open_source(data) as source:
             return self._release(request, source, output)
 
     def release_source(
-        self, source: Source, request: Request, output: PathLike | None, progress: Progress | None = None
+        self, source: TableSource, request: ReleaseRequest, output: PathLike | None, progress: Progress | None = None
     ) -> Release:
         """Release from an open source, as the command line does."""
         return self._release(request, source, output, progress)
 
     def _release(
-        self, request: Request, source: Source, output: PathLike | None, progress: Progress | None = None
+        self, request: ReleaseRequest, source: TableSource, output: PathLike | None, progress: Progress | None = None
     ) -> Release:
-        sink: Any = MemorySink() if output is None else FileSink(_as_path(output, "output"))
+        sink: Any = MemorySink() if output is None else FileSink(_require_path(output, "output"))
         plan = plan_release(self._folder, request, source)
-        done = run_plan(plan, LocalStager(plan, source, sink, progress).open)
+        done = run_release(plan, LocalStager(plan, source, sink, progress).open)
         return self._report(Release.from_outcome(done, sink, source))
 
-    def _release_spark(self, data: Any, request: Request, output: Any) -> Release:
+    def _release_spark(self, data: Any, request: ReleaseRequest, output: Any) -> Release:
         from relaxdp.tables.spark_release import SparkSource, SparkStager  # noqa: PLC0415 (Spark may be missing)
 
         if output is not None:
@@ -189,7 +189,7 @@ class Vault:
         source = SparkSource(data)
         plan = plan_release(self._folder, request, source)
         stager = SparkStager(plan, source)
-        return self._report(Release.from_outcome(run_plan(plan, stager.open), stager, source))
+        return self._report(Release.from_outcome(run_release(plan, stager.open), stager, source))
 
     @on_error("Nothing was released.")
     def relax(
@@ -218,9 +218,9 @@ class Vault:
         Raises:
             RelaxdpError: Nothing was released, and nothing was charged.
         """
-        return self.relax_with(name, epsilon, columns=columns, output=output, dry_run=dry_run)
+        return self.relax_with_progress(name, epsilon, columns=columns, output=output, dry_run=dry_run)
 
-    def relax_with(
+    def relax_with_progress(
         self,
         name: str | Release,
         epsilon: Epsilon,
@@ -232,11 +232,13 @@ class Vault:
     ) -> Release:
         """Relax with a progress bar, as the command line does."""
         name = name.name if isinstance(name, Release) else name
-        wanted = None if columns is None else _as_names(columns)
-        request = Request(name=name, epsilon=as_epsilon(epsilon), columns=wanted, dry_run=_as_truth(dry_run, "dry_run"))
-        sink: Any = MemorySink() if output is None else FileSink(_as_path(output, "output"))
+        wanted = None if columns is None else _parse_names(columns)
+        request = ReleaseRequest(
+            name=name, epsilon=as_epsilon(epsilon), columns=wanted, dry_run=_require_bool(dry_run, "dry_run")
+        )
+        sink: Any = MemorySink() if output is None else FileSink(_require_path(output, "output"))
         plan = plan_relaxation(self._folder, request)
-        done = run_plan(plan, LocalStager(plan, None, sink, progress).open)
+        done = run_release(plan, LocalStager(plan, None, sink, progress).open)
         return self._report(Release.from_outcome(done, sink, None))
 
     def _report(self, release: Release) -> Release:
@@ -303,7 +305,7 @@ class Vault:
             UnknownReleaseError: The vault has no such release.
         """
         self._append(lambda account: ledger_rules.retire_release(account, name, reason, datetime.now(UTC)))
-        with self._folder.staging(self._account()):
+        with self._folder.lock_snapshots(self._account()):
             pass  # which removes what interrupted releases of it left
 
     @on_error("Nothing was adopted.")
@@ -320,7 +322,7 @@ class Vault:
             ArgumentError: This is the newest copy already.
         """
         ledger_rules.check_reason(reason)
-        _, found = self._folder.read_history()
+        _, found = self._folder.read_account_and_problem()
         if found is None:
             raise ArgumentError(
                 "The vault is the newest copy on this machine. There is nothing to adopt.", hint="Leave `adopt` out."
@@ -332,7 +334,7 @@ class Vault:
 
     def _append(self, make: Any) -> None:
         before = self._account()
-        after = self._folder.append(make)
+        after = self._folder.append_event(make)
         self._folder.remove_snapshots(before, after)
 
     def releases(self) -> Any:
@@ -354,7 +356,7 @@ class Vault:
             for column in release.columns.values()
         ]  # fmt: skip
         names = ["name", "column", "mechanism", "largest_epsilon", "last_epsilon", "rows", "risk", "passthrough"]
-        return make_frame(rows, [*names, "retired"])
+        return make_data_frame(rows, [*names, "retired"])
 
     def history(self) -> Any:
         """Return a data frame with a row for each event of the ledger, oldest first.
@@ -363,7 +365,7 @@ class Vault:
             A pandas data frame, or a pyarrow table without pandas.
         """
         rows = [{"event": event.number, "time": event.time, "what": event.describe()} for event in self.events()]
-        return make_frame(rows, ["event", "time", "what"])
+        return make_data_frame(rows, ["event", "time", "what"])
 
     def events(self) -> list[Event]:
         """Return the events of the ledger."""
@@ -379,7 +381,7 @@ class Vault:
             What was verified, and the problems that were found.
         """
         listed = files if isinstance(files, Sequence) and not isinstance(files, str) else [files]
-        return check_vault(self._folder, [_as_path(file, "files") for file in listed])
+        return check_vault(self._folder, [_require_path(file, "files") for file in listed])
 
     @on_error("Nothing was backed up.")
     def backup(self, folder: PathLike, *, with_key: bool = False) -> Path:
@@ -395,7 +397,7 @@ class Vault:
         Raises:
             VaultError: The folder exists, or cannot be created.
         """
-        return back_up(self._folder, _as_path(folder, "folder"), with_key=_as_truth(with_key, "with_key"))
+        return copy_vault(self._folder, _require_path(folder, "folder"), with_key=_require_bool(with_key, "with_key"))
 
     def _describe(self) -> tuple[str, list[str], list[list[str]], list[str]]:
         account = self._account()
@@ -426,7 +428,7 @@ class Vault:
         raise TypeError("A vault is not pickled: it holds a key. Open it where it is needed.")
 
 
-def _as_truth(value: Any, option: str) -> bool:
+def _require_bool(value: Any, option: str) -> bool:
     """Return True or False; reject a text such as "no", which Python takes for True."""
     if isinstance(value, str) or value not in (True, False):
         raise ArgumentError(
@@ -435,10 +437,10 @@ def _as_truth(value: Any, option: str) -> bool:
     return bool(value)
 
 
-def _as_names(names: Any) -> tuple[str, ...]:
+def _parse_names(names: Any) -> tuple[str, ...]:
     if not isinstance(names, Iterable) or isinstance(names, str):
         names = [names]
-    return tuple(map(as_text, names))
+    return tuple(map(convert_name_to_text, names))
 
 
 _PATH_HINTS = {
@@ -447,7 +449,7 @@ _PATH_HINTS = {
 }
 
 
-def _as_path(given: Any, option: str) -> Path:
+def _require_path(given: Any, option: str) -> Path:
     if not isinstance(given, str | os.PathLike):
         raise ArgumentError(
             "Expected a path (str or Path) as `{option}`, got {type}.",
@@ -458,5 +460,5 @@ def _as_path(given: Any, option: str) -> Path:
     return Path(given)
 
 
-def _is_spark(data: Any) -> bool:
+def _is_spark_frame(data: Any) -> bool:
     return type(data).__module__.startswith("pyspark.sql")

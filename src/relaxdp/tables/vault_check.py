@@ -14,9 +14,17 @@ import pyarrow.compute as pc
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.account import Account, ColumnState
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
-from relaxdp.tables.release_output import spell_reports
+from relaxdp.tables.release_output import format_reports
 from relaxdp.tables.release_plan import PlannedColumn
-from relaxdp.tables.snapshot import Kind, Snapshot, join_ids, normalize_ids, read_id_type, restore_ids, same_type
+from relaxdp.tables.snapshot import (
+    ChunkKind,
+    Snapshot,
+    cast_to_common_type,
+    join_ids,
+    normalize_ids,
+    parse_id_type,
+    restore_ids,
+)
 from relaxdp.tables.table_source import NotAscendingError, open_source
 from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import format_epsilon
@@ -42,7 +50,7 @@ def check_vault(vault: VaultFolder, files: Sequence[Path]) -> Check:
     """Verify everything that can be verified."""
     found = Check()
     try:
-        account, old = vault.read_history()
+        account, old = vault.read_account_and_problem()
     except RelaxdpError as problem:
         found.problems.append(problem.sentence)
         return found
@@ -51,7 +59,7 @@ def check_vault(vault: VaultFolder, files: Sequence[Path]) -> Check:
     else:
         found.lines.append(f"ledger: {account.number} events, each linked to the one before it")
     _check_snapshots(vault, account, found)
-    wide = vault.find_wide_modes()
+    wide = vault.find_paths_open_to_others()
     found.problems += [f"'{place}' can be read by other users of this machine." for place in wide]
     if not wide:
         found.lines.append("modes: only you can read the vault")
@@ -140,30 +148,30 @@ def _compare_reports(
     names = [field.name for field in planned.fields()]
     known: list[tuple[Any, list[Any]]] = []
     snapshot = Snapshot(vault.snapshots, state.snapshot, vault.key)
-    id_type = read_id_type(snapshot.description["id"])
-    for kind in (Kind.PRESENT, Kind.LEFT):
+    id_type = parse_id_type(snapshot.description["id"])
+    for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
         for rows in snapshot.rows(kind):
             # Numbers of any width are the same ids, and rows that left may not fit into the type of the last table.
             drawn_ids = rows.ids if pa.types.is_integer(id_type) else restore_ids(rows.ids, id_type)
             reports, _ = planned.draw(vault, rows.values, drawn_ids, 0)
-            known.append((rows.ids, [_plain_values(each) for each in reports]))
+            known.append((rows.ids, [_decode_values(each) for each in reports]))
     ids = join_ids([each for each, _ in known])
     drawn = [pa.chunked_array([arrays[place] for _, arrays in known]) for place in range(len(names))]
     differing, compared = 0, 0
     with source.batches([id_column, *names], id_column) as batches:
         for batch in batches:
-            found, value_set = same_type(_read_ids(batch.column(id_column), ids.type), ids)
+            found, value_set = cast_to_common_type(_read_ids(batch.column(id_column), ids.type), ids)
             places = pc.index_in(found, value_set=value_set)
             same = places.is_valid()
             for name, array in zip(names, drawn, strict=True):
                 expected = array.take(places)
-                same = pc.and_(same, _equal(expected, batch.column(name), described.text_bits))
+                same = pc.and_(same, _compare_report_columns(expected, batch.column(name), described.text_bits))
             differing += batch.num_rows - pc.sum(same, min_count=0).as_py()
             compared += batch.num_rows
     return differing, compared
 
 
-def _plain_values(column: Any) -> Any:
+def _decode_values(column: Any) -> Any:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
@@ -177,12 +185,12 @@ def _read_ids(ids: Any, kind: Any) -> Any:
     return ids.cast(pa.decimal128(20, 0))
 
 
-def _equal(one: Any, other: Any, text_bits: int | None) -> Any:
+def _compare_report_columns(one: Any, other: Any, text_bits: int | None) -> Any:
     """Compare reports row by row; a missing category is a report like any other."""
-    other = _plain_values(other)
+    other = _decode_values(other)
     one = one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one
     if pa.types.is_fixed_size_binary(one.type) and one.type != other.type:
-        one = spell_reports(one, text_bits)
+        one = format_reports(one, text_bits)
     if one.type != other.type:
         one, other = one.cast(pa.string()), other.cast(pa.string())
     both_missing = pc.and_(one.is_null(), other.is_null())

@@ -35,7 +35,7 @@ from relaxdp.sampling.private_file import (
     sync_folder,
     write_private,
 )
-from relaxdp.tables.snapshot import ENDING, STAGED, snapshot_path
+from relaxdp.tables.snapshot import ENDING, STAGED, get_snapshot_path
 
 SETTINGS, KEY, LEDGER, SNAPSHOTS, IGNORE = "vault.toml", "key", "ledger.db", "snapshots", ".gitignore"
 VARIABLE = "RELAXDP_VAULT"
@@ -46,7 +46,7 @@ _PUT_KEY_BACK = "Copy the vault's key there from where you keep it, or correct [
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class VaultSettings:
     """The content of vault.toml."""
 
     vault: str
@@ -72,7 +72,7 @@ class Settings:
         return "\n".join([*lines, ""])
 
     @classmethod
-    def from_toml(cls, text: str) -> Settings | None:
+    def from_toml(cls, text: str) -> VaultSettings | None:
         """Return the settings, or None for text that holds none."""
         try:
             content = tomllib.loads(text)
@@ -133,7 +133,7 @@ class VaultFolder:
                 hint="Create one with rx.Vault.create('{path}', budget=2) or `relaxdp init '{path}' --budget 2`.",
                 path=str(path),
             )
-        problems = self.find_wide_modes()
+        problems = self.find_paths_open_to_others()
         if problems:
             raise VaultError(
                 "'{path}' can be read by other users of this machine.",
@@ -141,7 +141,7 @@ class VaultFolder:
                 path=str(problems[0]),
                 mode="700" if problems[0].is_dir() else "600",
             )
-        settings = Settings.from_toml(self._read(SETTINGS))
+        settings = VaultSettings.from_toml(self._read(SETTINGS))
         if settings is None:
             raise VaultError(
                 "'{path}' is damaged, or was written by another version of relaxdp.",
@@ -164,7 +164,7 @@ class VaultFolder:
     def create(
         cls,
         path: str | os.PathLike[str],
-        first: Callable[[Settings], Event],
+        first: Callable[[VaultSettings], Event],
         *,
         key_file: str | os.PathLike[str] | None = None,
         key_command: str | None = None,
@@ -187,7 +187,7 @@ class VaultFolder:
         _reject_second_vault(key.fingerprint)
         outside = None if key_file is None else Path(key_file).absolute()
         kept = None if key_command is not None else KEY if outside is None else str(outside)
-        settings = Settings(secrets.token_hex(16), key.fingerprint, kept, key_command, ledger, worker_key_file)
+        settings = VaultSettings(secrets.token_hex(16), key.fingerprint, kept, key_command, ledger, worker_key_file)
         saved = False
         try:
             made.mkdir(0o700)
@@ -205,7 +205,7 @@ class VaultFolder:
             _remove_folder(made)
             if not place.exists():
                 with suppress(OSError, RuntimeError):
-                    _stamp_path(settings.vault).unlink(missing_ok=True)
+                    _get_stamp_path(settings.vault).unlink(missing_ok=True)
                 if saved and outside is not None:
                     outside.unlink(missing_ok=True)
             if isinstance(problem, OSError | PrivateFileError):
@@ -268,25 +268,25 @@ class VaultFolder:
             )
         return key
 
-    def find_wide_modes(self) -> list[Path]:
+    def find_paths_open_to_others(self) -> list[Path]:
         """Return what of the vault other users of this machine can read or write."""
         if os.name != "posix":  # pragma: no cover
             return []
         files = [self.path, *(each for each in self.path.iterdir() if each.name != IGNORE)]
         with suppress(OSError):
             files += self.snapshots.iterdir()
-        return [each for each in files if _is_wide(each)]
+        return [each for each in files if _is_open_to_others(each)]
 
     # The ledger and its stamp.
 
     def read_account(self, *, adopting: bool = False) -> Account:
         """Read the ledger, and reject an older, forked or copied vault, unless it is being adopted."""
-        account, problem = self.read_history()
+        account, problem = self.read_account_and_problem()
         if problem and not adopting:
-            raise self._reject_old(problem)
+            raise self._make_old_vault_error(problem)
         return account
 
-    def read_history(self) -> tuple[Account, str | None]:
+    def read_account_and_problem(self) -> tuple[Account, str | None]:
         """Read the ledger, and return in words how it contradicts the stamp on this machine; None where it does not."""
         # The stamp first: another process writes the ledger before the stamp.
         stamp, account = _read_stamp(self.id), self.ledger.read_account()
@@ -300,7 +300,7 @@ class VaultFolder:
             return account, "has another history than the vault that was used here before: two copies were used"
         return account, None
 
-    def _reject_old(self, problem: str) -> OldVaultError:
+    def _make_old_vault_error(self, problem: str) -> OldVaultError:
         return OldVaultError(
             "The vault '{path}' {problem}. It may have forgotten what was spent.",
             hint="Use the newest copy of the vault. If this is the newest, run "
@@ -309,19 +309,21 @@ class VaultFolder:
             problem=problem,
         )
 
-    def append(self, make: Callable[[Account], Event | None]) -> Account:
+    def append_event(self, make: Callable[[Account], Event | None]) -> Account:
         """Append an event to the ledger, durably, and then move the stamp.
 
         The stamp is compared again, and no other process moves it meanwhile: a copy may have been charged by now.
         """
-        with _locked_stamps():
+        with _lock_stamps():
             stamp = _read_stamp(self.id)
 
             def check(account: Account) -> Event | None:
                 if stamp is not None and stamp[0] > account.number:
-                    raise self._reject_old(f"is behind another copy: it has {account.number} events, not {stamp[0]}")
+                    raise self._make_old_vault_error(
+                        f"is behind another copy: it has {account.number} events, not {stamp[0]}"
+                    )
                 if stamp is not None and stamp[0] == account.number and stamp[1] != account.digest:
-                    raise self._reject_old("has another history than the vault that was used here before")
+                    raise self._make_old_vault_error("has another history than the vault that was used here before")
                 return make(account)
 
             account = self.ledger.append_event(check)
@@ -331,7 +333,7 @@ class VaultFolder:
     # Snapshots.
 
     @contextmanager
-    def staging(self, account: Account) -> Iterator[Path]:
+    def lock_snapshots(self, account: Account) -> Iterator[Path]:
         """Hold the folder of the snapshots while some are written; first remove what interrupted releases left there.
 
         Releases hold the folder together, and only one that is alone removes anything. Where machines share the folder,
@@ -351,22 +353,22 @@ class VaultFolder:
         try:
             with suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._sweep(account)
+                self._remove_unnamed_snapshots(account)
             fcntl.flock(descriptor, fcntl.LOCK_SH)
             yield self.snapshots
         finally:
             os.close(descriptor)
 
-    def _sweep(self, account: Account) -> None:
-        unnamed = self._find_unnamed(account)
+    def _remove_unnamed_snapshots(self, account: Account) -> None:
+        unnamed = self._find_unnamed_snapshots(account)
         # A release may have ended after the account was read: what is removed must be unnamed under the lock.
-        for left in unnamed and self._find_unnamed(self.ledger.read_account()):
+        for left in unnamed and self._find_unnamed_snapshots(self.ledger.read_account()):
             with suppress(OSError):
                 if not self.is_shared or left.stat().st_mtime < time() - _DAY:
                     left.unlink()
 
-    def _find_unnamed(self, account: Account) -> list[Path]:
-        named = {snapshot_path(self.snapshots, digest) for digest in list_snapshots(account)}
+    def _find_unnamed_snapshots(self, account: Account) -> list[Path]:
+        named = {get_snapshot_path(self.snapshots, digest) for digest in list_snapshots(account)}
         ours = (each for each in self.snapshots.iterdir() if each.name.startswith(STAGED) or each.name.endswith(ENDING))
         return [each for each in ours if each not in named]
 
@@ -374,7 +376,7 @@ class VaultFolder:
         """Remove the snapshots that the ledger named before and does not name any more."""
         for digest in set(list_snapshots(before)) - set(list_snapshots(after)):
             with suppress(OSError):
-                snapshot_path(self.snapshots, digest).unlink(missing_ok=True)
+                get_snapshot_path(self.snapshots, digest).unlink(missing_ok=True)
 
 
 def list_snapshots(account: Account) -> list[str]:
@@ -387,7 +389,7 @@ def list_snapshots(account: Account) -> list[str]:
     return found
 
 
-def _is_wide(place: Path) -> bool:
+def _is_open_to_others(place: Path) -> bool:
     with suppress(FileNotFoundError):  # another process may have removed it: a journal, or an older snapshot
         found = place.lstat().st_mode
         return not stat.S_ISLNK(found) and bool(found & (stat.S_IRWXG | stat.S_IRWXO))
@@ -406,16 +408,16 @@ def _remove_folder(folder: Path) -> None:
 # Stamps.
 
 
-def _stamps() -> Path:
+def _get_stamp_folder() -> Path:
     return get_state_folder() / "vaults"
 
 
-def _stamp_path(vault: str) -> Path:
-    return _stamps() / f"{vault}.json"
+def _get_stamp_path(vault: str) -> Path:
+    return _get_stamp_folder() / f"{vault}.json"
 
 
 def _read_stamp(vault: str) -> tuple[int, str] | None:
-    content = _read_json(_stamp_path(vault))
+    content = _read_json(_get_stamp_path(vault))
     try:
         return None if content is None else (int(content["event"]), str(content["digest"]))
     except (KeyError, TypeError, ValueError):
@@ -430,17 +432,23 @@ def _read_json(place: Path) -> Any:
 
 
 @contextmanager
-def _locked_stamps() -> Iterator[None]:
+def _lock_stamps() -> Iterator[None]:
     """Hold all stamps of this user against other processes, where the state folder can be used."""
     with ExitStack() as stack:
         with suppress(OSError, PrivateFileError, RuntimeError):
-            _stamps().mkdir(0o700, parents=True, exist_ok=True)
-            stack.enter_context(lock_folder(_stamps()))
+            _get_stamp_folder().mkdir(0o700, parents=True, exist_ok=True)
+            stack.enter_context(lock_folder(_get_stamp_folder()))
         yield
 
 
 def _write_stamp(
-    settings: Settings, path: Path, account: Account, *, must: bool = False, back: bool = False, is_locked: bool = False
+    settings: VaultSettings,
+    path: Path,
+    account: Account,
+    *,
+    must: bool = False,
+    back: bool = False,
+    is_locked: bool = False,
 ) -> None:
     """Write the last event of a vault. A stamp moves forward, unless a vault is adopted."""
     content = {
@@ -448,11 +456,13 @@ def _write_stamp(
         "event": account.number, "digest": account.digest,
     }  # fmt: skip
     try:
-        _stamps().mkdir(0o700, parents=True, exist_ok=True)
-        with nullcontext() if is_locked else lock_folder(_stamps()):  # another process may write a later event
+        _get_stamp_folder().mkdir(0o700, parents=True, exist_ok=True)
+        with (
+            nullcontext() if is_locked else lock_folder(_get_stamp_folder())
+        ):  # another process may write a later event
             known = _read_stamp(settings.vault)
             if known is None or known[0] < account.number or back:
-                write_private(_stamp_path(settings.vault), json.dumps(content).encode(), replace=True)
+                write_private(_get_stamp_path(settings.vault), json.dumps(content).encode(), replace=True)
     except (OSError, PrivateFileError, RuntimeError) as problem:
         why = getattr(problem, "strerror", None) or str(problem)
         if must:
@@ -477,7 +487,7 @@ def adopt_stamp(folder: VaultFolder, account: Account) -> None:
 def _reject_second_vault(fingerprint: str) -> None:
     """Reject a key that another vault of this machine has: the two would not add up."""
     with suppress(OSError, RuntimeError):
-        for place in _stamps().glob("*.json"):
+        for place in _get_stamp_folder().glob("*.json"):
             content = _read_json(place)
             if isinstance(content, dict) and content.get("key") == fingerprint:
                 raise VaultError(
@@ -490,7 +500,7 @@ def _reject_second_vault(fingerprint: str) -> None:
 _ATTEMPTS = 5
 
 
-def back_up(vault: VaultFolder, folder: Path, *, with_key: bool) -> Path:
+def copy_vault(vault: VaultFolder, folder: Path, *, with_key: bool) -> Path:
     """Copy a vault to a new folder, which is itself a vault if it has the key."""
     if os.path.lexists(folder):
         raise VaultError("{path!r} already exists.", hint="Choose a new folder for the backup.", path=str(folder))
@@ -536,7 +546,7 @@ def _copy(vault: VaultFolder, folder: Path, *, with_key: bool) -> None:
                 count=len(missing),
             )
     for left in (folder / SNAPSHOTS).iterdir():
-        if left not in {snapshot_path(folder / SNAPSHOTS, digest) for digest in digests}:
+        if left not in {get_snapshot_path(folder / SNAPSHOTS, digest) for digest in digests}:
             left.unlink()
     if with_key:
         vault.key.save_for_vault(folder / KEY)
@@ -545,11 +555,11 @@ def _copy(vault: VaultFolder, folder: Path, *, with_key: bool) -> None:
 
 
 def _copy_snapshot(source: Path, target: Path, digest: str) -> bool:
-    place = snapshot_path(target, digest)
+    place = get_snapshot_path(target, digest)
     if place.exists():
         return True
     try:
-        with snapshot_path(source, digest).open("rb") as file:
+        with get_snapshot_path(source, digest).open("rb") as file:
             descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as copy:
                 shutil.copyfileobj(file, copy, 1 << 20)

@@ -21,7 +21,7 @@ from relaxdp.estimation.planning import compute_max_margin
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ColumnDescription
-from relaxdp.tables.release_plan import NEXT_TO_NOTHING, compute_margin
+from relaxdp.tables.release_plan import MAX_USEFUL_MARGIN, compute_margin
 
 KEY = Key.from_bytes(bytes(range(32)))
 EVENTS = count(1)
@@ -237,7 +237,7 @@ class Lineage:
 def _tells_nothing(mechanism: Mechanism | None, epsilon: Decimal, rows: int) -> bool:
     assert mechanism is not None
     margin = compute_margin(mechanism, epsilon, rows)
-    return margin is not None and margin >= NEXT_TO_NOTHING * compute_max_margin(mechanism)
+    return margin is not None and margin >= MAX_USEFUL_MARGIN * compute_max_margin(mechanism)
 
 
 def _read_reports(column: Any) -> list[Any]:

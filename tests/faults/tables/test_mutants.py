@@ -17,8 +17,8 @@ from tests.faults.tables.world import World
 
 from relaxdp.ledger import ledger_rules
 from relaxdp.tables import transaction, vault
-from relaxdp.tables.release_plan import SealedColumn, Staged
-from relaxdp.tables.snapshot import snapshot_path
+from relaxdp.tables.release_plan import SealedColumn, StagedRelease
+from relaxdp.tables.snapshot import get_snapshot_path
 from relaxdp.tables.vault_folder import VaultFolder, list_snapshots
 
 ROWS = tuple(make_person(each) for each in range(40))
@@ -28,21 +28,21 @@ OTHER = tuple(replace(row, a="x" if row.a == "y" else "y") if row.person in (0, 
 
 
 def charge_before_stage(plan: Any, open_stager: Any) -> Any:
-    with plan.vault.staging(plan.account), open_stager() as stager:
-        unknown = Staged(0, tuple(SealedColumn("", 0, 0, 0, 0) for _ in plan.columns), None)
+    with plan.vault.lock_snapshots(plan.account), open_stager() as stager:
+        unknown = StagedRelease(0, tuple(SealedColumn("", 0, 0, 0, 0) for _ in plan.columns), None)
         account = transaction._charge(plan, unknown, stager)
         staged = transaction._stage(plan, stager)
         stager.publish()
-    return transaction.Outcome(plan, staged, account)
+    return transaction.ReleaseOutcome(plan, staged, account)
 
 
 def publish_before_charge(plan: Any, open_stager: Any) -> Any:
-    with plan.vault.staging(plan.account), open_stager() as stager:
+    with plan.vault.lock_snapshots(plan.account), open_stager() as stager:
         staged = transaction._stage(plan, stager)
         stager.publish()
         account = transaction._charge(plan, staged, stager)
         plan.vault.remove_snapshots(plan.account, account)
-    return transaction.Outcome(plan, staged, account)
+    return transaction.ReleaseOutcome(plan, staged, account)
 
 
 def forget_rows(seal: Any, rows: Any, *, is_last: bool = False) -> None:
@@ -52,7 +52,7 @@ def forget_rows(seal: Any, rows: Any, *, is_last: bool = False) -> None:
 def compare_if_paid(seal: Any, rows: Any, chunk: bytes) -> None:
     seal._keep_left(seal.comparison.add(rows))
     if seal.comparison.changes.changed and seal._column.cost:
-        transaction.reject_changed(seal._plan.request.name, seal._column.column)
+        transaction.reject_changed_values(seal._plan.request.name, seal._column.column)
     seal.part.write(chunk)
     seal._rows += len(rows)
 
@@ -66,7 +66,7 @@ def swap_without_compare(account: Any, request: Any, now: Any, charge: Any = led
 
 
 def sweep_by_old_account(folder: Any, account: Any) -> None:
-    named = {snapshot_path(folder.snapshots, digest) for digest in list_snapshots(account)}
+    named = {get_snapshot_path(folder.snapshots, digest) for digest in list_snapshots(account)}
     for left in set(folder.snapshots.iterdir()) - named:
         left.unlink()
 
@@ -123,17 +123,17 @@ class Mutant:
 
 
 MUTANTS = [
-    Mutant(vault, "run_plan", charge_before_stage, release_changed_table, "a rejected operation was charged"),
-    Mutant(vault, "run_plan", publish_before_charge, crash_everywhere, "reports left that were never paid for"),
-    Mutant(transaction._ColumnSeal, "_keep_left", forget_rows, return_changed, "RowsChangedError"),
-    Mutant(transaction._ColumnSeal, "add", compare_if_paid, release_changed_table, "RowsChangedError"),
+    Mutant(vault, "run_release", charge_before_stage, release_changed_table, "a rejected operation was charged"),
+    Mutant(vault, "run_release", publish_before_charge, crash_everywhere, "reports left that were never paid for"),
+    Mutant(transaction._ColumnSnapshotWriter, "_keep_left", forget_rows, return_changed, "RowsChangedError"),
+    Mutant(transaction._ColumnSnapshotWriter, "add", compare_if_paid, release_changed_table, "RowsChangedError"),
     Mutant(
         transaction, "charge_release", swap_without_compare,
         race_slowly("_stage", [replace(FIRST, epsilon="4", rows=ROWS), replace(FIRST, epsilon="3", rows=OTHER[1:])]),
         "carried out that must be rejected",
     ),
     Mutant(
-        VaultFolder, "_sweep", sweep_by_old_account,
+        VaultFolder, "_remove_unnamed_snapshots", sweep_by_old_account,
         race_slowly("plan_release", [replace(FIRST, epsilon="4"), replace(FIRST, name="n2", epsilon="3")]),
         "cannot be read",
     ),

@@ -41,14 +41,14 @@ class Result:
 
 def attempt(vault: Path, job: Job, data: Any, output: Path | None, steps: Steps = NO_FAULT) -> Result:
     """Run an operation on the vault in a folder, with a fault."""
-    result, append = Result(), VaultFolder.append
+    result, append = Result(), VaultFolder.append_event
 
     def watch(folder: VaultFolder, make: Any) -> Any:
         account = append(folder, make)
         result.events.append(account.number)
         return account
 
-    with steps.installed(), patch.object(VaultFolder, "append", watch):
+    with steps.installed(), patch.object(VaultFolder, "append_event", watch):
         try:
             release = job.run(Vault(vault), data, output)
         except RelaxdpError as problem:
@@ -79,7 +79,7 @@ class World:
         self._state = self.folder / f"state-{next(self._numbers)}"
         os.environ["XDG_STATE_HOME"] = str(self._state)
         self._stamp: tuple[int, int] | None = None
-        self._stamps: list[bytes] = []
+        self._get_stamp_folder: list[bytes] = []
 
     @property
     def is_old(self) -> bool:
@@ -92,9 +92,9 @@ class World:
     def _move_stamp(self, *, must: bool = True) -> None:
         """Read the stamp after an operation; a crash may have come before it."""
         found = [place.read_bytes() for place in self._state.glob("relaxdp/vaults/*.json")]
-        if found != self._stamps:
+        if found != self._get_stamp_folder:
             number = json.loads(found[0])["event"]
-            self._stamps, self._stamp = found, (number, self.lineage.events[number - 1])
+            self._get_stamp_folder, self._stamp = found, (number, self.lineage.events[number - 1])
         last = len(self.lineage.events), self.lineage.events[-1]
         assert self._stamp == last or not must, "the stamp was not moved"
 

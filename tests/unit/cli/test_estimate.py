@@ -30,7 +30,7 @@ from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.counting import count, count_pairs
 from relaxdp.tables.files import get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
-from relaxdp.tables.release_output import Output
+from relaxdp.tables.release_output import ReleaseWriter
 from relaxdp.theory.epsilon import as_epsilon
 
 KEY = Key.from_bytes(bytes(range(32)))
@@ -66,7 +66,7 @@ def described(mechanism: Mechanism, epsilon: str, attribute: str, id_type: str =
 def write(path: Path, columns: dict[str, Any], description: FileDescription) -> Path:
     """Write a released file, in several batches."""
     table = pa.table(columns)
-    output = Output(path, get_file_kind(path), table.schema, description)
+    output = ReleaseWriter(path, get_file_kind(path), table.schema, description)
     for batch in table.cast(output.schema).to_batches(1_000):
         output.write(batch)
     output.close()

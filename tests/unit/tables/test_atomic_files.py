@@ -14,7 +14,7 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import TableFileError
 from relaxdp.tables import release_output
-from relaxdp.tables.atomic_files import aside, put_in_place
+from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 
 EXCHANGED = "while it was written"
 
@@ -56,21 +56,21 @@ def modes(ours: Path) -> set[int]:
 
 
 def test_a_file_gets_the_mode_of_any_new_one(target: Path) -> None:
-    with aside(target) as place:
+    with make_unfinished_file(target) as place:
         place.write_text("reports")
         assert mode(place) == 0o600
-        put_in_place(place, target)
+        move_to_target(place, target)
     assert (mode(target), target.read_text()) == (0o640, "reports")
     assert list(target.parent.iterdir()) == [target]
 
 
 def test_what_is_written_at_the_same_time_is_told_apart(target: Path) -> None:
     other = target.with_name("other.parquet")
-    with aside(target) as place, aside(other) as elsewhere:
+    with make_unfinished_file(target) as place, make_unfinished_file(other) as elsewhere:
         with refused(TableFileError, says=EXCHANGED):
-            put_in_place(elsewhere, target)
-        put_in_place(place, target)
-        put_in_place(elsewhere, other)
+            move_to_target(elsewhere, target)
+        move_to_target(place, target)
+        move_to_target(elsewhere, other)
     assert sorted(target.parent.iterdir()) == sorted([target, other])
 
 
@@ -94,7 +94,7 @@ def put_in_time(place: Path, target: Path) -> None:
 
     def work() -> None:
         try:
-            put_in_place(place, target)
+            move_to_target(place, target)
         except BaseException as problem:
             found.append(problem)
 
@@ -111,7 +111,7 @@ def test_an_exchanged_file_is_rejected(target: Path, ours: Path, exchange: Excha
     """Another private file under that name would be one that everybody may read afterwards."""
     key = ours / "key"
     before = key.stat()
-    with aside(target) as place:
+    with make_unfinished_file(target) as place:
         place.write_text("reports")
         place.rename(target.with_name("away"))
         exchange(place, ours)
@@ -137,10 +137,10 @@ def test_a_release_states_that_it_is_charged(tmp_path: Path, ours: Path, monkeyp
     def exchanged(place: Path, target: Path) -> None:
         place.unlink()
         place.symlink_to(ours / "key")
-        put_in_place(place, target)
+        move_to_target(place, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(release_output, "put_in_place", exchanged)
+        patch.setattr(release_output, "move_to_target", exchanged)
         with refused(TableFileError, says=EXCHANGED) as caught:
             release()
     assert caught.value.consequence == "It is charged, and was not handed over. The same call again costs nothing."
@@ -151,7 +151,7 @@ def test_a_release_states_that_it_is_charged(tmp_path: Path, ours: Path, monkeyp
 
 def test_a_link_to_nothing_is_not_replaced(target: Path) -> None:
     target.symlink_to("nothing")
-    with refused(TableFileError, says="exists"), aside(target):
+    with refused(TableFileError, says="exists"), make_unfinished_file(target):
         pass
     assert target.is_symlink()
 
@@ -159,6 +159,6 @@ def test_a_link_to_nothing_is_not_replaced(target: Path) -> None:
 def test_a_folder_that_is_reached_through_a_link_is_one(target: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(target.parent)
     through = tmp_path / "link" / "out.parquet"
-    with aside(through) as place:
-        put_in_place(place, through)
+    with make_unfinished_file(through) as place:
+        move_to_target(place, through)
     assert mode(target) == 0o640

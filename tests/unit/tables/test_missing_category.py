@@ -25,7 +25,7 @@ from relaxdp.tables.counting import CrosstabCounts, count, count_pairs
 from relaxdp.tables.estimate import estimate_frames
 from relaxdp.tables.files import get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription
-from relaxdp.tables.release_output import Output
+from relaxdp.tables.release_output import ReleaseWriter
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 LISTS: dict[str, list[Any]] = {
@@ -57,7 +57,7 @@ def write(path: Path, columns: dict[str, tuple[Mechanism, Any]], truths: Sequenc
     table = pa.table({"id": pa.array(range(len(truths)), pa.int64()), **made, **kept})
     said = {name: describe(mechanism, epsilon, name) for name, (mechanism, epsilon) in columns.items()}
     description = FileDescription("id", said)
-    output = Output(path, get_file_kind(path), table.schema, description)
+    output = ReleaseWriter(path, get_file_kind(path), table.schema, description)
     for batch in table.to_batches():
         output.write(batch)
     output.close()

@@ -12,7 +12,7 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import ColumnError
-from relaxdp.tables.table_columns import plain, plain_type
+from relaxdp.tables.table_columns import get_plain_type, remove_hidden_values
 
 NOTE = "secret-note"
 IDS = {"in order": [1, 2, 3], "in another order": [3, 1, 2]}
@@ -55,12 +55,12 @@ def carried(kind: Any) -> list[Any]:
 def test_the_same_values_and_nothing_else(name: str) -> None:
     column = COLUMNS[name]
     for part in (column, column[1:], column[:0], pa.chunked_array([column[:1], column[1:]])):
-        found = plain(part)
+        found = remove_hidden_values(part)
         found.validate(full=True)
         assert found.to_pylist() == part.to_pylist()
-        assert found.type.equals(plain_type(column.type), check_metadata=True)
+        assert found.type.equals(get_plain_type(column.type), check_metadata=True)
         assert carried(found.type) == []
-        assert plain(found).equals(found)
+        assert remove_hidden_values(found).equals(found)
 
 
 def test_nothing_stays_under_what_is_missing() -> None:
@@ -74,17 +74,17 @@ def test_nothing_stays_under_what_is_missing() -> None:
         pa.MapArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), pa.array(["p", "q", "r"]), values, mask=mask),
     ]
     for column in masked:
-        found = plain(column)
+        found = remove_hidden_values(column)
         assert found.to_pylist() == column.to_pylist()
         assert not any(NOTE.encode() in each.to_pybytes() for each in found.buffers() if each is not None)
 
 
 def test_extensions_and_unions() -> None:
     tensors = pa.ExtensionArray.from_storage(TENSOR, pa.array([[1], [2]], TENSOR.storage_type))
-    assert plain(tensors).type == pa.list_(pa.int32(), 1)
-    assert plain_type(pa.uuid()) == pa.uuid()
+    assert remove_hidden_values(tensors).type == pa.list_(pa.int32(), 1)
+    assert get_plain_type(pa.uuid()) == pa.uuid()
     with refused(ColumnError, says="union"):
-        plain_type(pa.dense_union([pa.field("a", pa.int32())]))
+        get_plain_type(pa.dense_union([pa.field("a", pa.int32())]))
 
 
 def released(place: Path, table: Any) -> bytes:

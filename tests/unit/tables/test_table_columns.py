@@ -14,7 +14,12 @@ from tests.unit.tables.test_table_source import SECRET, read, rejected
 
 import relaxdp as rx
 from relaxdp.errors import ColumnError, IdError, RelaxdpError, TableFileError, ValuesError
-from relaxdp.tables.table_columns import as_declared_kind, declare_values, get_id_type, nearest
+from relaxdp.tables.table_columns import (
+    convert_column_for_mechanism,
+    convert_declared_values,
+    get_id_type,
+    suggest_name,
+)
 from relaxdp.tables.table_source import open_source
 
 DAY = datetime.date(2026, 1, 31)
@@ -27,16 +32,16 @@ DAY = datetime.date(2026, 1, 31)
     (pa.array(["flu", None]), ["flu", "none"], ["flu", None]), (pa.array([1, 2]), [1, 2], [1, 2]),
 ])  # fmt: skip
 def test_booleans_and_dates_are_declared_as_text(cells: Any, values: list[Any], expected: list[Any]) -> None:
-    assert as_declared_kind(cells, rx.Categorical(values)).to_pylist() == expected
+    assert convert_column_for_mechanism(cells, rx.Categorical(values)).to_pylist() == expected
 
 
 def test_text_becomes_numbers_for_a_range() -> None:
     encoding = rx.Numeric(0, 120)
     for cells in (["1.5", None, "-2"], [1.5, None, -2.0], [Decimal("1.5"), None, Decimal("-2.0")]):
         for column in (pa.array(cells), pa.array(cells).dictionary_encode()):
-            assert as_declared_kind(column, encoding).to_pylist() == [1.5, None, -2.0]
+            assert convert_column_for_mechanism(column, encoding).to_pylist() == [1.5, None, -2.0]
     with rejected(ValuesError, "Row 12: 'age' is not a number") as caught:
-        as_declared_kind(pa.array(["1", SECRET]), encoding, 10, "age")
+        convert_column_for_mechanism(pa.array(["1", SECRET]), encoding, 10, "age")
     assert caught.value.fields["row"] == 12
 
 
@@ -45,14 +50,14 @@ def test_text_becomes_numbers_for_a_range() -> None:
 ])  # fmt: skip
 def test_other_values_of_booleans_and_dates_are_rejected(cells: Any, hint: str) -> None:
     with rejected(ValuesError, hint):
-        as_declared_kind(cells, rx.Categorical(["yes", "no"]), name="smoker")
+        convert_column_for_mechanism(cells, rx.Categorical(["yes", "no"]), name="smoker")
 
 
 def test_declared_texts_are_numbers_for_a_column_of_them() -> None:
-    assert declare_values(["1", 2, None], pa.int16()) == (1, 2, None)
-    assert declare_values(["1", "2"], pa.string()) == ("1", "2")
+    assert convert_declared_values(["1", 2, None], pa.int16()) == (1, 2, None)
+    assert convert_declared_values(["1", "2"], pa.string()) == ("1", "2")
     with rejected(ValuesError, "whole numbers"):
-        declare_values([SECRET], pa.int64())
+        convert_declared_values([SECRET], pa.int64())
 
 
 @pytest.mark.parametrize(("kind", "name"), [
@@ -72,10 +77,10 @@ def test_types_that_identify_nobody(kind: Any, hint: str) -> None:
 
 
 def test_hints_of_names() -> None:
-    assert nearest("ag", ["age", "sex"]) == "Did you mean 'age'?"
-    assert nearest("x", ["age", "sex"]) == "It has: 'age', 'sex'."
-    assert nearest("x", [f"column{place}" for place in range(14)]).endswith("'column11' and 2 more.")
-    assert nearest("x", []) == ""
+    assert suggest_name("ag", ["age", "sex"]) == "Did you mean 'age'?"
+    assert suggest_name("x", ["age", "sex"]) == "It has: 'age', 'sex'."
+    assert suggest_name("x", [f"column{place}" for place in range(14)]).endswith("'column11' and 2 more.")
+    assert suggest_name("x", []) == ""
 
 
 @pytest.mark.parametrize(("content", "error", "expected"), [
@@ -89,7 +94,7 @@ def test_the_hint_is_a_query_that_works(tmp_path: Path, content: str, error: typ
     file.write_bytes(content.encode("latin-1"))
     with rejected(error) as caught, open_source(file) as source:
         source.names.check("id")
-        as_declared_kind(pa.array([row["a"] for row in read(source, ["id", "a"])]), rx.Numeric(0, 120))
+        convert_column_for_mechanism(pa.array([row["a"] for row in read(source, ["id", "a"])]), rx.Numeric(0, 120))
     copied = re.search(r'--sql "([^"]*)"', str(caught.value))
     assert copied is not None
     with open_source(file, sql=copied[1]) as source:

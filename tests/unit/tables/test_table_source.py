@@ -37,7 +37,7 @@ from relaxdp.tables.data_frames import convert_table
 from relaxdp.tables.files import BATCH_ROWS, SIDECAR
 from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription, attach_description
 from relaxdp.tables.table_columns import ColumnNames, check_columns
-from relaxdp.tables.table_source import NotAscendingError, Source, open_source
+from relaxdp.tables.table_source import NotAscendingError, TableSource, open_source
 
 SECRET = "secret-illness"
 TABLE = pa.table({"id": [30, 10, 20], "illness": ["flu", SECRET, None], "age": [1.5, 2.5, 3.5]})
@@ -72,7 +72,7 @@ FRAMES: dict[str, Callable[[pa.Table], Any]] = {
 }
 
 
-def read(source: Source, columns: list[str], id_column: str = "id") -> list[dict[str, Any]]:
+def read(source: TableSource, columns: list[str], id_column: str = "id") -> list[dict[str, Any]]:
     """Read as a release does: through a sort, where the ids do not ascend."""
     try:
         with source.batches(columns, id_column) as batches:
@@ -107,11 +107,11 @@ def describe_reports() -> FileDescription:
 @pytest.mark.parametrize("kind", FRAMES)
 def test_frames_of_every_library_are_read_in_id_order(kind: str) -> None:
     with open_source(FRAMES[kind](TABLE)) as source:
-        assert source.names.usable == TABLE.column_names
+        assert source.names.usable_names == TABLE.column_names
         assert str(source.schema.field("id").type) == "int64"
         assert read(source, ["id", "illness"]) == IN_ORDER
         assert source.rows == 3
-        assert [source.original_row(row) for row in (1, 2, 3)] == [2, 3, 1]
+        assert [source.get_original_row(row) for row in (1, 2, 3)] == [2, 3, 1]
         assert (source.label, source.default_name, source.reports) == ("the data frame", None, None)
         with rejected(ColumnError):  # rows that are read again could be others
             read(source, ["id", "age"])
@@ -228,7 +228,7 @@ def test_text_files_have_text_only(tmp_path: Path, name: str) -> None:
         assert (source.library, source.label, source.default_name) == ("file", repr(name), name[0])
         assert source.rows is None
         assert read(source, ["id", "illness"]) == [{**row, "id": str(row["id"])} for row in IN_ORDER]
-        assert source.original_row(1) is None
+        assert source.get_original_row(1) is None
 
 
 def test_text_may_have_line_breaks(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_parquet_files_folders_and_addresses(tmp_path: Path) -> None:
             assert (source.rows, source.schema.field("age").type) == (3, pa.float64())
             assert read(source, ["id", "illness"]) == IN_ORDER
         with open_source(folder) as source:  # these two files are in id order
-            assert source.original_row(2) == 2
+            assert source.get_original_row(2) == 2
 
 
 def test_an_address_keeps_its_secrets() -> None:
@@ -291,7 +291,7 @@ def test_files_and_folders_that_are_not_there(tmp_path: Path) -> None:
 def test_a_sort_that_fails_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_csv(tmp_path / "t.csv")
     cells = f"(SELECT CAST(CASE WHEN range > 300000 THEN '{SECRET}' ELSE '1' END AS INT) AS c0 FROM range(400000))"
-    monkeypatch.setattr(duckdb_queries, "_relation", lambda *_: cells)
+    monkeypatch.setattr(duckdb_queries, "_make_input_sql", lambda *_: cells)
     with open_source(tmp_path / "t.csv") as source, rejected(TableFileError, "could not be sorted"):
         read(source, ["id"])
 
@@ -320,7 +320,7 @@ tempfile.tempdir = sys.argv[1]
 from relaxdp.cli.stdio import handle_signals
 from relaxdp.tables import duckdb_queries
 from relaxdp.tables.table_source import open_source
-duckdb_queries._relation = lambda *_: print(flush=True) or "(SELECT sum(range) AS c0 FROM range(300000000000))"
+duckdb_queries._make_input_sql = lambda *_: print(flush=True) or "(SELECT sum(range) AS c0 FROM range(300000000000))"
 with handle_signals(), open_source("t.csv") as source:
     source.sort()
     with source.batches(["id"], "id") as batches:

@@ -16,7 +16,7 @@ from tests.patience import PATIENCE
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.service.transfer import workplace
 from relaxdp.tables import atomic_files as temporary
-from relaxdp.tables.atomic_files import aside, passing_folder
+from relaxdp.tables.atomic_files import make_unfinished_file, make_unfinished_folder
 
 DIGEST = "0123456789abcdef" * 4
 
@@ -31,7 +31,7 @@ def everybodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 NAME = "relaxdp-files"
-HERE = temporary.unfinished_name(Path("x")).name.split("-")[1].split(".")[0]
+HERE = temporary.make_unfinished_path(Path("x")).name.split("-")[1].split(".")[0]
 ELSEWHERE = f"{int(HERE, 16) ^ 1:08x}"
 
 
@@ -95,7 +95,7 @@ def test_a_folder_that_others_may_read_is_no_unfinished_one(everybodys: Path) ->
     results = unfinished(everybodys, "out.parquet")
     results.mkdir(0o755)
     (results / "file").touch()
-    with aside(everybodys / "out.parquet"):
+    with make_unfinished_file(everybodys / "out.parquet"):
         assert (results / "file").exists()
 
 
@@ -111,7 +111,7 @@ def test_a_folder_that_is_not_signed_is_no_unfinished_one(everybodys: Path) -> N
         each.mkdir(0o700)
         (each / ".relaxdp-unfinished").touch(0o600)  # killed while it was
     (full / "file").touch()  # and so nothing else can be in it
-    with aside(everybodys / "out.parquet") as place:
+    with make_unfinished_file(everybodys / "out.parquet") as place:
         assert sorted(everybodys.iterdir()) == sorted([ours, signed, full, place])
         assert (ours / "file").exists()
         assert (signed / "within" / "truths").exists()
@@ -125,12 +125,12 @@ def test_what_another_machine_left_is_swept_after_a_day(everybodys: Path) -> Non
     old = time.time() - 90_000
     for path in (file, folder, folder / "within"):
         os.utime(path, (old, old))
-    temporary.sweep(everybodys)
+    temporary.remove_abandoned_files(everybodys)
     assert list(everybodys.iterdir()) == [folder]  # somebody wrote into it
     for path in folder.rglob("*"):
         os.utime(path, (old, old))
     os.utime(folder, (old, old))
-    temporary.sweep(everybodys)
+    temporary.remove_abandoned_files(everybodys)
     assert not list(everybodys.iterdir())
 
 
@@ -143,10 +143,10 @@ def test_no_place_at_all(everybodys: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def _come_and_go(target: Path, seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        with passing_folder(target) as folder:
+        with make_unfinished_folder(target) as folder:
             (folder / "file").write_text("here")
             assert (folder / "file").read_text() == "here"
-        with aside(target) as place:
+        with make_unfinished_file(target) as place:
             place.write_text("here")
             assert place.read_text() == "here"
 
