@@ -58,8 +58,8 @@ def init(
     made = Vault.create(path, budget=budget, ledger=ledger, reason=reason, **places)
     place = "in the vault" if key_file is None else f"in {key_file}"
     print_done(
-        f"created the vault {str(path)!r} with a budget of {format_epsilon(made.budget)}; its key {made.key_fingerprint} "
-        + ("comes from the command" if key_command is not None else f"is {place}")
+        f"created the vault {str(path)!r} with a budget of {format_epsilon(made.budget)}; "
+        f"its key {made.key_fingerprint} " + ("comes from the command" if key_command is not None else f"is {place}")
     )
     print_done(
         "The folder with its key is the data: it holds all true values. Keep it private, and back it up after each "
