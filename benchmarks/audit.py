@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from relaxdp.audit.audit_cases import RELAXED_TO, Case, all_cases, planted, relaxations
-from relaxdp.audit.auditor import Audit, Finding, audit, run
+from relaxdp.audit.audit_cases import RELAXED_TO, AuditCase, list_all_cases, list_faulty_cases, list_relaxation_cases
+from relaxdp.audit.auditor import AuditFinding, AuditResult, audit, run_audits
 from relaxdp.cli.audit import format_finding
 
 PAGE = Path(__file__).parents[1] / "docs" / "audit.md"
@@ -28,7 +28,11 @@ def main() -> None:
     options.add_argument("--page", type=Path, default=PAGE)
     asked = options.parse_args()
     speed = speeds(asked.trials)  # first, while the machine is fresh
-    findings = list(run(list(all_cases()), trials=asked.trials, confidence=CONFIDENCE, seed=asked.seed, progress=shown))
+    findings = list(
+        run_audits(
+            list(list_all_cases()), trials=asked.trials, confidence_level=CONFIDENCE, seed=asked.seed, progress=shown
+        )
+    )
     seeds = range(asked.seed + 1, asked.seed + 1 + asked.seeds)
     parts = {
         "findings": table(findings, asked.seed),
@@ -41,15 +45,15 @@ def main() -> None:
         before, rest = page.split(begin)
         page = before + begin + content + end + rest.split(end)[1]
     asked.page.write_text(page, "utf-8")
-    if not all(finding.as_expected for finding in findings):
+    if not all(finding.is_expected for finding in findings):
         sys.exit(1)
 
 
-def shown(case: Case, trials: int) -> None:
+def shown(case: AuditCase, trials: int) -> None:
     print(f"\r{case.name:<60}", end="", file=sys.stderr, flush=True)
 
 
-def table(findings: Sequence[Finding], seed: int) -> str:
+def table(findings: Sequence[AuditFinding], seed: int) -> str:
     lines = ["| mechanism | claimed | measured, at least | of it | trials | verdict |", "|---|---|---|---|---|---|"]
     group = None
     for finding in findings:
@@ -67,35 +71,41 @@ def seed_table(trials: int, seeds: Sequence[int]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for epsilon in RELAXED_TO:
-        right = [case for case in relaxations() if case.claimed == epsilon]
-        wrong = [case for case in planted() if case.claimed == epsilon and "threshold" in case.name]
+        right = [case for case in list_relaxation_cases() if case.claimed_epsilon == epsilon]
+        wrong = [case for case in list_faulty_cases() if case.claimed_epsilon == epsilon and "threshold" in case.name]
         fine, raised = (list(audits(cases, trials, seeds)) for cases in (right, wrong))
-        shares = [found.share for found in fine]
-        flagged = str(sum(found.violated for found in raised)) if raised else ""
+        shares = [found.share_of_claim for found in fine]
+        flagged = str(sum(found.is_violated for found in raised)) if raised else ""
         lines.append(
-            f"| {epsilon} | {len(fine)} | {sum(found.violated for found in fine)} | {min(shares):.2%} | "
+            f"| {epsilon} | {len(fine)} | {sum(found.is_violated for found in fine)} | {min(shares):.2%} | "
             f"{max(shares):.2%} | {len(raised) or ''} | {flagged} |"
         )
     return "\n".join([*lines, ""])
 
 
-def audits(cases: Sequence[Case], trials: int, seeds: Sequence[int]) -> Iterator[Audit]:
+def audits(cases: Sequence[AuditCase], trials: int, seeds: Sequence[int]) -> Iterator[AuditResult]:
     each = 1 - (1 - CONFIDENCE) / (len(seeds) * 3 * len(RELAXED_TO))  # all of the table together, like the first one
     for case in cases:
         for seed in seeds:
             assert case.source is not None
             yield audit(
-                case.source, case.truths, claimed=case.claimed, trials=trials, confidence=each, law=case.law, seed=seed
+                case.source,
+                case.true_values,
+                claimed_epsilon=case.claimed_epsilon,
+                trials=trials,
+                confidence_level=each,
+                distribution=case.distribution,
+                seed=seed,
             )
 
 
 def speeds(trials: int) -> str:
-    case = next(case for case in relaxations() if case.name == "two values, ten levels up to 1, Algorithm 1")
+    case = next(case for case in list_relaxation_cases() if case.name == "two values, ten levels up to 1, Algorithm 1")
     turns = []
     for seed in range(5):
         start = time.perf_counter()
         assert case.source is not None
-        audit(case.source, [0, 1], claimed=1, trials=trials, law=case.law, seed=seed)
+        audit(case.source, [0, 1], claimed_epsilon=1, trials=trials, distribution=case.distribution, seed=seed)
         turns.append(trials / (time.perf_counter() - start) / 1e6)
     return f"- {statistics.median(turns):.0f} million trials a second on one core (median of five audits)\n"
 

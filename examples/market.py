@@ -29,7 +29,14 @@ from rich.console import Console
 from rich.table import Table
 
 import relaxdp as rx
-from relaxdp.audit.attacks import Independent, Law, Relaxed, error_rate, maximum_likelihood, minimum_error_rate
+from relaxdp.audit.attacks import (
+    IndependentDistribution,
+    RelaxedDistribution,
+    TranscriptDistribution,
+    compute_error_rate,
+    compute_minimum_error_rate,
+    guess_by_maximum_likelihood,
+)
 from relaxdp.market.goods import read_file
 from relaxdp.market.listings import find, levels_of
 from relaxdp.market.market import Market
@@ -110,7 +117,7 @@ class Example:
         distinct = {purchase.level.epsilon: purchase for purchase in purchases}
         epsilons = sorted(distinct)
         reports = np.stack([self._reports(distinct[epsilon]) for epsilon in epsilons], axis=1)
-        return self._guessed(reports, Relaxed.at(epsilons, values=3))
+        return self._guessed(reports, RelaxedDistribution.from_epsilons(epsilons, values=3))
 
     def right_if_independent(self, epsilons: Sequence[Decimal]) -> float:
         """Return the same for a market that gives every buyer an answer of their own: a release for each sale."""
@@ -122,15 +129,15 @@ class Example:
             for number, epsilon in enumerate(epsilons)
         ]
         reports = np.stack([_codes(sale) for sale in sales], axis=1)
-        return self._guessed(reports, Independent.at(epsilons, values=3))
+        return self._guessed(reports, IndependentDistribution.from_epsilons(epsilons, values=3))
 
     def _reports(self, purchase: Purchase) -> Codes:
         with self.market.reading() as connection:
             file = read_file(connection, purchase.digest)
         return _codes(parquet.read_table(BytesIO(file)).column("diagnosis"))
 
-    def _guessed(self, reports: Codes, law: Law) -> float:
-        return 1 - error_rate(maximum_likelihood(reports, law), self.truth)
+    def _guessed(self, reports: Codes, law: TranscriptDistribution) -> float:
+        return 1 - compute_error_rate(guess_by_maximum_likelihood(reports, law), self.truth)
 
 
 def _codes(reports: Any) -> Codes:
@@ -173,7 +180,7 @@ def collude(example: Example, console: Console) -> None:
     add("the buyer of 1.00, alone", [purchase for purchase in everyone if purchase.level.epsilon == 1])
     add(f"{len(everyone)} buyers of all levels, pooled", everyone)
     console.print(table)
-    most = [1 - minimum_error_rate(3, epsilon) for epsilon in ("0.8", "1")]
+    most = [1 - compute_minimum_error_rate(3, epsilon) for epsilon in ("0.8", "1")]
     console.print(f"On average no guess can be right more often than {most[0]:.1%} at 0.80, and {most[1]:.1%} at 1.00.")
     console.print(f"All 91 levels together cost a person epsilon 1.00. Independent answers would cost {sum(LEVELS)}.")
 

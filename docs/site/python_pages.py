@@ -71,7 +71,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.market.client": ("MarketClient",),
     },
     "Audits": {
-        "relaxdp.audit.attacks": ("Law",),
+        "relaxdp.audit.attacks": ("TranscriptDistribution",),
     },
     "Your own mechanism": {
         "relaxdp.mechanisms.declared": ("DeclaredMechanism",),
@@ -79,7 +79,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.mechanisms.base": ("Truths", "Permanent", "Measure"),
         "relaxdp.theory.randomized_response": ("SupportProbabilities",),
         "relaxdp.mechanisms.registry": ("create_mechanism", "register_mechanism", "MechanismKind", "Option"),
-        "relaxdp.audit.exact_check": ("Conformance",),
+        "relaxdp.audit.exact_check": ("ExactCheckResult",),
     },
     "RAPPOR": {
         "relaxdp.rappor.reports": ("RapporDevice",),

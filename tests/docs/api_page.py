@@ -29,7 +29,7 @@ GROUPS = {
         "theory", "theory.Level", "theory.relaxation_law", "theory.RelaxationLaw", "theory.privacy_loss",
         "theory.PrivacyLoss",
     ),
-    "Audits and errors": ("audit", "audit.audit", "audit.Audit", "audit.check_exactly", "errors"),
+    "Audits and errors": ("audit", "audit.audit", "audit.AuditResult", "audit.check_exactly", "errors"),
 }  # fmt: skip
 HEAD = """# The library
 

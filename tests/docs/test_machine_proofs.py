@@ -13,9 +13,9 @@ import pytest
 from tests.conftest import require
 from tests.docs import machine_proofs
 from tests.docs.machine_proofs import FILES, FOLDER, VECTORS, ProofError, check, compiled, loopholes
-from tests.exact.enumeration import Law, chain_law, path_law
+from tests.exact.enumeration import Law, compute_chain_distribution, path_law
 
-from relaxdp.audit.exact_check import _symbol_law
+from relaxdp.audit.exact_check import _compute_symbol_distribution
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.sampling.keyed_path import accept
 from relaxdp.theory.randomized_response import compute_bridge_distribution
@@ -80,7 +80,7 @@ def test_the_models_algorithm_1_is_the_codes() -> None:
     assert len(found) == 5
     for (one, values, truth, thresholds), law in found.items():
         said = {reports: chance for reports, chance in law.items() if chance}
-        assert said == chain_law(values, [Fraction(each, one) for each in thresholds], truth)
+        assert said == compute_chain_distribution(values, [Fraction(each, one) for each in thresholds], truth)
 
 
 def test_the_models_bridge_is_the_codes() -> None:
@@ -98,7 +98,7 @@ def test_the_models_wave_is_the_codes() -> None:
     assert len(found) == 3
     for (bins, window, bin_, eighths), law in found.items():
         said = {place: chance for place, chance in law.items() if chance}
-        assert said == _symbol_law(SquareWave(0, 16, bins=bins, window=window), 8.0 * bin_ + eighths)
+        assert said == _compute_symbol_distribution(SquareWave(0, 16, bins=bins, window=window), 8.0 * bin_ + eighths)
 
 
 @pytest.mark.long

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 
-from relaxdp.audit.exact_check import chain_law
+from relaxdp.audit.exact_check import compute_chain_distribution
 from relaxdp.sampling.keyed_path import Draw, accept, report_at
 
-__all__ = ["Accept", "Law", "Step", "Transcript", "chain_law", "level_lists", "path_law"]
+__all__ = ["Accept", "Law", "Step", "Transcript", "compute_chain_distribution", "level_lists", "path_law"]
 
 Transcript = tuple[int, ...]
 Law = dict[Transcript, Fraction]

@@ -1,4 +1,4 @@
-"""What `relaxdp audit` looks at: every mechanism and encoding of this package, mistakes on purpose, and peers."""
+"""The cases of `relaxdp audit`: every mechanism of this package, deliberately faulty releases, and other libraries."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.attacks import Law, NoisySamples, Relaxed
+from relaxdp.audit.attacks import NoisySamplesDistribution, RelaxedDistribution, TranscriptDistribution
 from relaxdp.audit.case_sources import (
     FIVE_BUYERS,
-    BlurredSource,
-    ChangedTruthSource,
-    DrawnAgainSource,
-    IndependentSource,
+    BlurredDeliverySource,
+    ChangedValueSource,
+    IndependentReportsSource,
     NoisySampleSource,
-    OneAtATime,
-    PooledSource,
-    RaisedThreshold,
-    RedrawnSource,
+    PooledPurchasesSource,
+    RaisedThresholdCategorical,
+    RedrawnLevelSource,
+    RedrawnPermanentSource,
     SaleSource,
     SecondKeySource,
+    SingleIndividualSource,
     list_pooled_levels,
 )
-from relaxdp.audit.transcript_sources import AlgorithmSource, Function, PathSource, Source
+from relaxdp.audit.transcript_sources import KeyedPathSource, MechanismFunction, RelaxationSource, TranscriptSource
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
@@ -41,9 +41,9 @@ from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import Epsilon
 
 Group = Literal["relaxation", "encoding", "other", "planted", "peer"]
-SAMPLERS: tuple[tuple[str, type[AlgorithmSource] | type[PathSource]], ...] = (
-    ("path", PathSource),
-    ("Algorithm 1", AlgorithmSource),
+SAMPLERS: tuple[tuple[str, type[RelaxationSource] | type[KeyedPathSource]], ...] = (
+    ("path", KeyedPathSource),
+    ("Algorithm 1", RelaxationSource),
 )
 STEPS = 10
 LEVELS = ("0.5", "1", "2")
@@ -51,73 +51,80 @@ RELAXED_TO = ("0.2", "0.5", "1", "2", "4")
 
 
 @dataclass(frozen=True)
-class Case:
-    """One thing to audit."""
+class AuditCase:
+    """A mechanism to audit, with the epsilon that it claims."""
 
     group: Group
     name: str
-    claimed: Epsilon
-    source: Source | Function | None
+    claimed_epsilon: Epsilon
+    source: TranscriptSource | MechanismFunction | None
     """None for a peer that is not installed."""
-    truths: Sequence[Any] = (0, 1)
-    law: Law | None = None
-    most: int | None = None
-    """As many trials as are bearable where a trial is slow."""
-    least: int = 0
-    """As many trials as it takes to see a small mistake."""
+    true_values: Sequence[Any] = (0, 1)
+    distribution: TranscriptDistribution | None = None
+    maximum_trials: int | None = None
+    """The limit of a mechanism whose trials are slow."""
+    minimum_trials: int = 0
+    """As many trials as it takes to detect a small mistake."""
 
-    def trials(self, asked: int) -> int:
-        """Return how many trials are made when `asked` are asked for."""
-        return max(self.least, asked if self.most is None else min(asked, self.most))
+    def choose_trials(self, requested: int) -> int:
+        """Return the number of trials for a requested number."""
+        limit = requested if self.maximum_trials is None else self.maximum_trials
+        return max(self.minimum_trials, min(requested, limit))
 
 
-def all_cases() -> Iterator[Case]:
-    """Return everything."""
-    yield from relaxations()
+def list_all_cases() -> Iterator[AuditCase]:
+    """Yield the cases of all groups."""
+    yield from list_relaxation_cases()
     yield from list_mechanism_cases()
-    yield from others()
-    yield from planted()
-    yield from peer_cases()
+    yield from list_other_cases()
+    yield from list_faulty_cases()
+    yield from list_peer_cases()
 
 
-def make_steps(epsilon: str) -> list[Decimal]:
+def make_equal_steps(epsilon: str) -> list[Decimal]:
     """Return ten levels of equal steps."""
     return [Decimal(epsilon) * step / STEPS for step in range(1, STEPS + 1)]
 
 
-def relaxations() -> Iterator[Case]:
-    """Return two values relaxed in ten steps: the distribution is known, so the best rule is too."""
-    encoding = Categorical(range(2))
+def list_relaxation_cases() -> Iterator[AuditCase]:
+    """Yield two values that are relaxed in ten steps. The distribution is known, so the best rule is too."""
+    mechanism = Categorical(range(2))
     for epsilon in RELAXED_TO:
-        levels = make_steps(epsilon)
+        levels = make_equal_steps(epsilon)
         for sampler, kind in SAMPLERS:
             name = f"two values, ten levels up to {epsilon}, {sampler}"
-            yield Case("relaxation", name, epsilon, kind(encoding, levels), law=Relaxed.at(levels, values=2))
+            yield AuditCase(
+                "relaxation",
+                name,
+                epsilon,
+                kind(mechanism, levels),
+                distribution=RelaxedDistribution.from_epsilons(levels, values=2),
+            )
 
 
-def list_mechanism_cases() -> Iterator[Case]:
+def list_mechanism_cases() -> Iterator[AuditCase]:
     """Return every mechanism at three levels, with both samplers."""
-    for encoding, truths, law in list_mechanisms():
-        most = 1_000_000 if encoding.name == "bloom" else None  # words are hashed one at a time
+    for mechanism, true_values, distribution in list_mechanisms():
+        maximum_trials = 1_000_000 if mechanism.name == "bloom" else None  # words are hashed one at a time
         for sampler, kind in SAMPLERS:
-            name = f"{encoding.name}, levels 0.5, 1, 2, {sampler}"
-            yield Case("encoding", name, "2", kind(encoding, LEVELS), truths, law, most)
+            name = f"{mechanism.name}, levels 0.5, 1, 2, {sampler}"
+            yield AuditCase("encoding", name, "2", kind(mechanism, LEVELS), true_values, distribution, maximum_trials)
 
 
-def list_mechanisms() -> Iterator[tuple[Mechanism, Sequence[Any], Law | None]]:
+def list_mechanisms() -> Iterator[tuple[Mechanism, Sequence[Any], TranscriptDistribution | None]]:
     """Return one of each mechanism, with true values that must be hard to tell apart."""
-    yield Categorical(range(5)), range(5), Relaxed.at(LEVELS, values=5)
-    yield Numeric(0, 1), (0.0, 1.0), Relaxed.at(LEVELS, values=2)
-    yield Numeric(0, 1, missing=True), (None, 0.0, 1.0), Relaxed.at(LEVELS, values=3)
+    yield Categorical(range(5)), range(5), RelaxedDistribution.from_epsilons(LEVELS, values=5)
+    yield Numeric(0, 1), (0.0, 1.0), RelaxedDistribution.from_epsilons(LEVELS, values=2)
+    yield Numeric(0, 1, missing=True), (None, 0.0, 1.0), RelaxedDistribution.from_epsilons(LEVELS, values=3)
     yield SquareWave(0, 1, bins=3, window=2), (0.0, 1.0), None
     yield Unary(range(4), optimised=False), range(4), None
     yield Unary(range(4)), range(4), None
     yield LocalHash(range(4), buckets=best_buckets(2)), range(4), None
     shape = BloomShape(bits=8, hashes=2, cohorts=1)
-    yield Bloom(shape, 0), make_words_apart(shape), None
+    yield Bloom(shape, 0), find_words_without_common_bits(shape), None
 
 
-def make_words_apart(shape: BloomShape) -> tuple[str, str]:
+def find_words_without_common_bits(shape: BloomShape) -> tuple[str, str]:
     """Return two words that set no bit in common, so that they are as different as words can be."""
     words = [f"word-{number}" for number in range(10, 99)]
     bits = {word: set(shape.compute_bits(word, 0)) for word in words}
@@ -125,112 +132,140 @@ def make_words_apart(shape: BloomShape) -> tuple[str, str]:
     return next((full[0], word) for word in full if not bits[word] & bits[full[0]])
 
 
-def others() -> Iterator[Case]:
-    """Return what else lets reports out."""
+def list_other_cases() -> Iterator[AuditCase]:
+    """Yield the other ways in which reports are released: markets, single individuals, noisy samples."""
     for how, keyed in (("keyed", True), ("fresh", False)):
         name = f"a sale at 1 between deliveries at 0.5 and 2, {how}"
         source = SaleSource(Categorical(range(3)), LEVELS, keyed=keyed)
-        yield Case("other", name, "2", source, range(3), Relaxed.at(LEVELS, values=3))
-    pooled, law = PooledSource(Categorical(range(3))), Relaxed.at(list_pooled_levels(FIVE_BUYERS), values=3)
-    yield Case("other", "market, five buyers pool what they bought", "0.7", pooled, range(3), law)
-    for name, keyed, most in (("Path", True, 20_000), ("Relaxation", False, 10_000)):
-        one = OneAtATime(2, list(LEVELS), keyed=keyed)
-        law = Relaxed.at(LEVELS, values=2)
-        yield Case("other", f"{name}, one object at a time, levels 0.5, 1, 2", "2", one, law=law, most=most)
-    renamed = ChangedTruthSource(("0.5", "1"), new_name=True)
-    yield Case("other", "a new name after the truth changed, 0.5 + 1", "1.5", renamed, range(4))
-    samples = NoisySamples.at(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
+        yield AuditCase("other", name, "2", source, range(3), RelaxedDistribution.from_epsilons(LEVELS, values=3))
+    pooled, distribution = (
+        PooledPurchasesSource(Categorical(range(3))),
+        RelaxedDistribution.from_epsilons(list_pooled_levels(FIVE_BUYERS), values=3),
+    )
+    yield AuditCase("other", "market, five buyers pool what they bought", "0.7", pooled, range(3), distribution)
+    for name, keyed, maximum_trials in (("Path", True, 20_000), ("Relaxation", False, 10_000)):
+        one = SingleIndividualSource(2, list(LEVELS), keyed=keyed)
+        distribution = RelaxedDistribution.from_epsilons(LEVELS, values=2)
+        yield AuditCase(
+            "other",
+            f"{name}, one object at a time, levels 0.5, 1, 2",
+            "2",
+            one,
+            distribution=distribution,
+            maximum_trials=maximum_trials,
+        )
+    renamed = ChangedValueSource(("0.5", "1"), new_name=True)
+    yield AuditCase("other", "a new name after the truth changed, 0.5 + 1", "1.5", renamed, range(4))
+    samples = NoisySamplesDistribution.from_epsilons(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
     claimed = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
     noisy = NoisySampleSource(samples.permanent, samples.sample, STEPS)
-    yield Case("other", "noisy sampling, ten samples (the paper's baseline)", claimed, noisy, law=samples)
+    yield AuditCase("other", "noisy sampling, ten samples (the paper's baseline)", claimed, noisy, distribution=samples)
 
 
-def planted() -> Iterator[Case]:
-    """Return mistakes that have to be seen."""
+def list_faulty_cases() -> Iterator[AuditCase]:
+    """Yield deliberately faulty releases, which the audit must flag."""
     bit = Categorical(range(2))
-    yield Case("planted", "independent reports at 0.5 and 0.5", "0.5", IndependentSource(bit, ["0.5", "0.5"]))
-    yield Case("planted", "independent reports at 0.5, 1, 2", "2", IndependentSource(bit, LEVELS))
-    yield Case("planted", "released again under a second key, 0.5", "0.5", SecondKeySource(bit, ["0.5", "0.5"]))
+    yield AuditCase(
+        "planted", "independent reports at 0.5 and 0.5", "0.5", IndependentReportsSource(bit, ["0.5", "0.5"])
+    )
+    yield AuditCase("planted", "independent reports at 0.5, 1, 2", "2", IndependentReportsSource(bit, LEVELS))
+    yield AuditCase("planted", "released again under a second key, 0.5", "0.5", SecondKeySource(bit, ["0.5", "0.5"]))
     wave = SquareWave(0, 1, bins=3, window=2)
-    yield Case("planted", "wave, offset drawn again at each level", "2", RedrawnSource(wave, LEVELS), (0.0, 1.0))
-    forgets = ChangedTruthSource(("0.5", "1"), new_name=False, forgets_truth=True)
-    yield Case("planted", "truth changed, stream without the truth, 0.5 + 1", "1.5", forgets, range(4))
-    goes_on = ChangedTruthSource(("0.5", "0.5"), new_name=False)
-    yield Case("planted", "truth changed, release went on, 0.5 + 0.5", "1", goes_on, range(4))
-    yield from planted_markets()
+    yield AuditCase(
+        "planted", "wave, offset drawn again at each level", "2", RedrawnPermanentSource(wave, LEVELS), (0.0, 1.0)
+    )
+    forgets = ChangedValueSource(("0.5", "1"), new_name=False, ignores_true_value=True)
+    yield AuditCase("planted", "truth changed, stream without the truth, 0.5 + 1", "1.5", forgets, range(4))
+    goes_on = ChangedValueSource(("0.5", "0.5"), new_name=False)
+    yield AuditCase("planted", "truth changed, release went on, 0.5 + 0.5", "1", goes_on, range(4))
+    yield from list_faulty_market_cases()
     for epsilon in RELAXED_TO[1:]:
-        raised = RaisedThreshold(range(2), Fraction(1, 100))
+        raised = RaisedThresholdCategorical(range(2), Fraction(1, 100))
         # At 0.5 one percent is 8 standard errors of 10 million trials, and more at larger levels.
         name = f"threshold 1 % too high at {epsilon}"
-        law = Relaxed.at([epsilon], values=2)
-        yield Case("planted", name, epsilon, AlgorithmSource(raised, [epsilon]), law=law, least=20_000_000)
+        distribution = RelaxedDistribution.from_epsilons([epsilon], values=2)
+        yield AuditCase(
+            "planted",
+            name,
+            epsilon,
+            RelaxationSource(raised, [epsilon]),
+            distribution=distribution,
+            minimum_trials=20_000_000,
+        )
 
 
-def planted_markets() -> Iterator[Case]:
-    """Return markets that give buyers who pool what they bought more than the best of them has."""
+def list_faulty_market_cases() -> Iterator[AuditCase]:
+    """Yield markets whose buyers learn more together than the best of them bought."""
     bit, sold = Categorical(range(2)), list_pooled_levels(FIVE_BUYERS)
-    naive, again, blurred = IndependentSource(bit, sold), DrawnAgainSource(bit), BlurredSource(bit)
-    yield Case("planted", "market, an independent report for each buyer", "0.7", naive)
-    # The transcripts that tell most are rare, so this takes some learning.
-    yield Case("planted", "market, a level drawn again for a buyer", "0.7", again, least=1_000_000)
-    yield Case("planted", "market, levels blurred from the last delivery", "0.7", blurred)
+    naive, again, blurred = IndependentReportsSource(bit, sold), RedrawnLevelSource(bit), BlurredDeliverySource(bit)
+    yield AuditCase("planted", "market, an independent report for each buyer", "0.7", naive)
+    # The most revealing transcripts are rare, so this case needs more trials.
+    yield AuditCase("planted", "market, a level drawn again for a buyer", "0.7", again, minimum_trials=1_000_000)
+    yield AuditCase("planted", "market, levels blurred from the last delivery", "0.7", blurred)
 
 
-def peer_cases() -> Iterator[Case]:
-    """Return others' randomized response of two values, released once: none of them relaxes."""
-    for name, most, make in peers(1.0):
+def list_peer_cases() -> Iterator[AuditCase]:
+    """Yield randomized response of two values by other libraries, released once: none of them relaxes."""
+    for name, maximum_trials, make in list_peer_mechanisms(1.0):
         try:
             function = make()
         except ImportError:
-            yield Case("peer", name, 1, None)
+            yield AuditCase("peer", name, 1, None)
             continue
-        yield Case("peer", name, 1, function, law=Relaxed.at([1], values=2), most=most)
+        yield AuditCase(
+            "peer",
+            name,
+            1,
+            function,
+            distribution=RelaxedDistribution.from_epsilons([1], values=2),
+            maximum_trials=maximum_trials,
+        )
 
 
-Truths = NDArray[Any]
+TrueValues = NDArray[Any]
 VALUES = 2
 
-# Loops in Python: so many trials each that a peer takes seconds.
-FAST, SLOW = 1_000_000, 100_000
+# Trials of mechanisms that loop in Python: each takes seconds.
+FAST_TRIALS, SLOW_TRIALS = 1_000_000, 100_000
 
 
-def peers(epsilon: float) -> Iterator[tuple[str, int, Callable[[], Function]]]:
-    """Return names, how many trials are bearable, and what makes the function (or fails where it is missing)."""
-    yield "opendp randomized response", SLOW, lambda: _opendp(epsilon)
-    yield "pure-ldp direct encoding", FAST, lambda: _pure_ldp(epsilon)
-    yield "multi-freq-ldpy GRR", FAST, lambda: _multi_freq_ldpy(epsilon)
-    yield "diffprivlib Binary", SLOW, lambda: _diffprivlib(epsilon)
+def list_peer_mechanisms(epsilon: float) -> Iterator[tuple[str, int, Callable[[], MechanismFunction]]]:
+    """Yield names, maximum trials, and makers of the mechanism, which fail if its library is not installed."""
+    yield "opendp randomized response", SLOW_TRIALS, lambda: _make_opendp_mechanism(epsilon)
+    yield "pure-ldp direct encoding", FAST_TRIALS, lambda: _make_pure_ldp_mechanism(epsilon)
+    yield "multi-freq-ldpy GRR", FAST_TRIALS, lambda: _make_multi_freq_ldpy_mechanism(epsilon)
+    yield "diffprivlib Binary", SLOW_TRIALS, lambda: _make_diffprivlib_mechanism(epsilon)
 
 
-def _opendp(epsilon: float) -> Function:
-    import opendp.prelude as dp  # noqa: PLC0415 (a peer may be missing)
+def _make_opendp_mechanism(epsilon: float) -> MechanismFunction:
+    import opendp.prelude as dp  # noqa: PLC0415 (a library may be missing)
 
     dp.enable_features("contrib")
     response = dp.m.make_randomized_response(list(range(VALUES)), math.exp(epsilon) / (math.exp(epsilon) + VALUES - 1))
-    return lambda truths: np.fromiter(map(response, truths.tolist()), np.uint8, len(truths))
+    return lambda true_values: np.fromiter(map(response, true_values.tolist()), np.uint8, len(true_values))
 
 
-def _pure_ldp(epsilon: float) -> Function:
+def _make_pure_ldp_mechanism(epsilon: float) -> MechanismFunction:
     from pure_ldp.frequency_oracles.direct_encoding import DEClient  # noqa: PLC0415
 
-    client = DEClient(epsilon, VALUES, index_mapper=lambda item: item)  # items count from 1 unless told otherwise
-    return lambda truths: np.fromiter(map(client.privatise, truths.tolist()), np.uint8, len(truths))
+    client = DEClient(epsilon, VALUES, index_mapper=lambda item: item)  # By default items count from 1.
+    return lambda true_values: np.fromiter(map(client.privatise, true_values.tolist()), np.uint8, len(true_values))
 
 
-def _multi_freq_ldpy(epsilon: float) -> Function:
+def _make_multi_freq_ldpy_mechanism(epsilon: float) -> MechanismFunction:
     from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client  # noqa: PLC0415
 
-    def respond(truths: Truths) -> Truths:
-        drawn = map(GRR_Client, truths.tolist(), repeat(VALUES), repeat(epsilon))
-        return np.fromiter(drawn, np.uint8, len(truths))
+    def respond(true_values: TrueValues) -> TrueValues:
+        drawn = map(GRR_Client, true_values.tolist(), repeat(VALUES), repeat(epsilon))
+        return np.fromiter(drawn, np.uint8, len(true_values))
 
     return respond
 
 
-def _diffprivlib(epsilon: float) -> Function:
+def _make_diffprivlib_mechanism(epsilon: float) -> MechanismFunction:
     from diffprivlib.mechanisms import Binary  # noqa: PLC0415
 
     response = Binary(epsilon=epsilon, value0="0", value1="1")
-    return lambda truths: np.fromiter(
-        map(int, map(response.randomise, map(str, truths.tolist()))), np.uint8, len(truths)
+    return lambda true_values: np.fromiter(
+        map(int, map(response.randomise, map(str, true_values.tolist()))), np.uint8, len(true_values)
     )

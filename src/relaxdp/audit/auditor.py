@@ -1,10 +1,11 @@
-"""The auditor: a function of truths and the epsilon that it claims in, a measured lower bound of epsilon out."""
+"""The auditor: measure a lower bound of a mechanism's epsilon from its reports, and compare it with the claim."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from hashlib import sha256
 from itertools import combinations
 from secrets import randbits
@@ -13,256 +14,279 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.attacks import Law
+from relaxdp.audit.attacks import TranscriptDistribution
 from relaxdp.audit.guessing_rules import (
-    Column,
-    LinearScore,
-    Rule,
+    ColumnBinning,
+    GuessingRule,
+    LinearScoreBinning,
+    TranscriptBinning,
     Transcripts,
-    View,
-    candidate_views,
-    check_mechanism,
-    derive_rule,
-    epsilon_low,
+    compute_epsilon_lower_bound,
+    compute_log_odds,
+    derive_optimal_rule,
     learn_rule,
-    log_odds,
+    list_candidate_binnings,
+    require_output_matrix,
 )
-from relaxdp.audit.transcript_sources import Function, FunctionSource, Source
+from relaxdp.audit.transcript_sources import FunctionSource, MechanismFunction, TranscriptSource
 from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 if TYPE_CHECKING:
-    from relaxdp.audit.audit_cases import Case
+    from relaxdp.audit.audit_cases import AuditCase
 
-BATCH = 1 << 19
-_PROBE = 1 << 12  # trials that show how wide a transcript is
+BATCH_TRIALS = 1 << 19
+_PROBE_TRIALS = 1 << 12  # Trials from which the width of a transcript follows.
 MIN_TRIALS = 1000
-_MOST_LEARNING = 1 << 20  # trials; more would teach little and could not be judged
-_MOST_BYTES = 1 << 28  # of transcripts that are kept to learn from
+_MAX_TRAINING_TRIALS = 1 << 20  # Trials; more would improve rules little.
+_MAX_TRAINING_BYTES = 1 << 28  # Of transcripts from which rules are learned.
 _BATCH_BYTES = 1 << 25
-_MOST_SCORED_PAIRS = 10
+_MAX_SCORED_PAIRS = 10
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
-    """The result of an audit. `print` shows it in a sentence."""
+class AuditResult:
+    """The result of an audit. `print` shows it as a sentence."""
 
-    claimed: Decimal
-    epsilon_low: float
+    claimed_epsilon: Decimal
+    epsilon_lower_bound: float
     """Epsilon is at least this, with the stated confidence."""
-    confidence: float
+    confidence_level: float
     trials: int
     guessed: int
     right: int
     pair: tuple[Any, Any]
-    """The two truths that were told apart."""
-    looked_at: str
-    """What the guesses were made from."""
+    """The two true values that the guesses distinguish."""
+    evidence: str
+    """The columns or the score from which the guesses were made."""
 
     @property
-    def violated(self) -> bool:
+    def is_violated(self) -> bool:
         """Whether the claim is refuted, with the stated confidence. If not, nothing is proven."""
-        return self.epsilon_low > self.claimed
+        return self.epsilon_lower_bound > self.claimed_epsilon
 
     @property
-    def share(self) -> float:
-        """How much of the claimed epsilon was measured."""
-        return self.epsilon_low / float(self.claimed)
+    def share_of_claim(self) -> float:
+        """The lower bound as a share of the claimed epsilon."""
+        return self.epsilon_lower_bound / float(self.claimed_epsilon)
 
     @property
-    def estimate(self) -> float:
-        """The log odds of the guesses, without a margin for chance."""
-        return log_odds(self.right, self.guessed)
+    def estimated_epsilon(self) -> float:
+        """The estimate of epsilon, without a margin for chance."""
+        return compute_log_odds(self.right, self.guessed)
 
     def __str__(self) -> str:
-        verdict = "VIOLATED" if self.violated else "not refuted"
+        verdict = "VIOLATED" if self.is_violated else "not refuted"
         return (
-            f"claimed epsilon {format_epsilon(self.claimed)}: {verdict}. Measured at least {self.epsilon_low:.4f} "
-            f"({self.share:.1%} of it) at confidence {self.confidence:.6g}: {self.right:,} of {self.guessed:,} guesses "
-            f"between two true values were right, in {self.trials:,} trials, from {self.looked_at}."
+            f"claimed epsilon {format_epsilon(self.claimed_epsilon)}: {verdict}. Measured at least "
+            f"{self.epsilon_lower_bound:.4f} ({self.share_of_claim:.1%} of it) at confidence "
+            f"{self.confidence_level:.6g}: {self.right:,} of {self.guessed:,} guesses between two true values were "
+            f"right, in {self.trials:,} trials, from {self.evidence}."
         )
 
 
 def audit(
-    mechanism: Function | Source,
-    truths: Sequence[Any],
+    mechanism: MechanismFunction | TranscriptSource,
+    true_values: Sequence[Any],
     *,
-    claimed: Epsilon,
+    claimed_epsilon: Epsilon,
     trials: int = 1_000_000,
-    confidence: float = 0.999,
-    law: Law | None = None,
+    confidence_level: float = 0.999,
+    distribution: TranscriptDistribution | None = None,
     score: Callable[[Transcripts], Any] | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
-) -> Audit:
-    """Measure a lower bound of a mechanism's epsilon, which is too high with probability 1 - `confidence` at most.
+) -> AuditResult:
+    """Measure a lower bound of a mechanism's epsilon. It is too high with probability 1 - `confidence_level` at most.
 
     Rules of guessing are learned from up to half of the trials, and judged on the others.
 
     Claim: never too high beyond its confidence; tests/exact/audit/test_bound.py, tests/statistical/audit/test_audit.py.
 
-    - `mechanism` takes an array of true values and returns one row of numbers for each: everything that is released.
-      Rows must not depend on each other, nor on earlier calls.
-    - `truths` are the true values to tell apart, two or more, and `claimed` is the epsilon that the mechanism claims.
-    - `trials` is the number of rows to draw, and `progress` is called with the number of finished ones.
-    - `law` is the distribution of transcripts, if it is known. The best rule follows from it and is judged as well.
-    - `score` is a number for each row to learn from. A larger value supports one of the true values.
-    - `seed` fixes the order of the true values, and the randomness of this package's own mechanisms.
+    Args:
+        mechanism: A function that takes an array of true values and returns one row of numbers for each: all that is
+            released. Rows must not depend on each other, nor on earlier calls.
+        true_values: The true values that must be hard to distinguish, two or more.
+        claimed_epsilon: The epsilon that the mechanism claims.
+        trials: The number of rows to draw.
+        confidence_level: The probability with which the lower bound holds.
+        distribution: The distribution of transcripts, if it is known. The best rule follows from it and is judged too.
+        score: A number for each row, to learn from. A larger score supports one of the true values.
+        seed: Fixes the order of the true values, and the randomness of this package's own mechanisms.
+        progress: Called with the number of trials that were added.
 
     Returns:
         The largest lower bound that was found, and how.
 
-    >>> generator = np.random.default_rng(1)
-    >>> def careless(truths):  # two answers at epsilon 1 each, sold as one
-    ...     lies = generator.random((len(truths), 2)) > 0.7310585786
-    ...     return truths[:, None] ^ lies
-    >>> found = audit(careless, [0, 1], claimed=1, trials=100_000, seed=1)
-    >>> found.violated, 1.8 < found.epsilon_low < 2
-    (True, True)
+    Raises:
+        ArgumentError: There are too few true values or trials, or the mechanism does not return a table of numbers.
+
+    Example:
+        >>> generator = np.random.default_rng(1)
+        >>> def answer_twice(true_values):  # two answers at epsilon 1 each, claimed as one
+        ...     lies = generator.random((len(true_values), 2)) > 0.7310585786
+        ...     return true_values[:, None] ^ lies
+        >>> result = audit(answer_twice, [0, 1], claimed_epsilon=1, trials=100_000, seed=1)
+        >>> result.is_violated, 1.8 < result.epsilon_lower_bound < 2
+        (True, True)
     """
-    _check(truths, trials, confidence)
-    source = mechanism if isinstance(mechanism, Source) else FunctionSource(mechanism)
-    seed = randbits(64) if seed is None else seed
-    error = (1 - confidence) / (1 if law is None else 2)  # as many rules are judged, and any may be wrong
-    table = _Table(source, np.asarray(truths), seed, trials, progress)
-    return table.run_audit(as_epsilon(claimed), confidence, error, law, score)
-
-
-def _check(truths: Sequence[Any], trials: int, confidence: float) -> None:
-    if len(truths) < 2:
+    if len(true_values) < 2:
         raise ArgumentError(
-            "An audit needs at least two true values to tell apart, not {truths}.",
+            "`true_values` must have at least two true values to distinguish, not {n}.",
             hint="Pass two or more, such as ['flu', 'covid'].",
-            truths=len(truths),
+            n=len(true_values),
         )
     if trials < MIN_TRIALS:
         raise ArgumentError(
-            "An audit needs at least {least:,} trials, not {trials:,}.",
-            hint="Pass trials={least}.",
-            least=MIN_TRIALS,
+            "An audit needs at least {minimum:,} trials, not {trials:,}.",
+            hint="Pass trials={minimum}.",
+            minimum=MIN_TRIALS,
             trials=trials,
         )
-    if not 0.5 < confidence < 1:
+    if not 0.5 < confidence_level < 1:
         raise ArgumentError(
-            "The confidence must be above 0.5 and below 1, not {confidence:g}.",
-            hint="Pass confidence=0.95.",
-            confidence=confidence,
+            "The confidence level must be above 0.5 and below 1, not {confidence_level:g}.",
+            hint="Pass confidence_level=0.95.",
+            confidence_level=confidence_level,
         )
+    source = mechanism if isinstance(mechanism, TranscriptSource) else FunctionSource(mechanism)
+    seed = randbits(64) if seed is None else seed
+    # As many rules are judged, and each may be wrong.
+    error = (1 - confidence_level) / (1 if distribution is None else 2)
+    run = _AuditRun(source, np.asarray(true_values), seed, trials, error, progress)
+    right, guessed, bound, pair, evidence = run.run(distribution, score)
+    return AuditResult(as_epsilon(claimed_epsilon), bound, confidence_level, trials, guessed, right, pair, evidence)
 
 
-class _Table:
-    """One audit: a game of guessing, played in batches."""
+class _AuditRun:
+    """The batches of trials of one audit, and the rules that are learned from them and judged on them."""
 
-    def __init__(self, source: Source, truths: NDArray[Any], seed: int, trials: int, progress: Progress | None) -> None:
-        self._source, self._truths, self._seed, self._trials = source, truths, seed, trials
-        self._progress = progress
-        self._size, self._batches = _PROBE, 0
+    def __init__(
+        self,
+        source: TranscriptSource,
+        true_values: NDArray[Any],
+        seed: int,
+        trials: int,
+        error: float,
+        progress: Progress | None,
+    ) -> None:
+        self._source, self._true_values, self._seed, self._trials = source, true_values, seed, trials
+        self._error, self._progress = error, progress
+        self._batch_size, self._batches = _PROBE_TRIALS, 0
 
-    def run_audit(
-        self, claimed: Decimal, confidence: float, error: float, law: Law | None, score: Callable[..., Any] | None
-    ) -> Audit:
-        """Learn a rule, play, and return what came of it."""
-        index, transcripts = self._draw_learning()
-        rules = [self._learn_rule(index, transcripts, score, error)]
+    def run(
+        self, distribution: TranscriptDistribution | None, score: Callable[..., Any] | None
+    ) -> tuple[int, int, float, tuple[Any, Any], str]:
+        """Learn and judge rules; return right guesses, all guesses, the bound, the true values and the evidence."""
+        index, transcripts = self._draw_training_trials()
+        rules = [self._learn_best_rule(index, transcripts, score)]
         pair = (rules[0].first, rules[0].second)
-        known = None if law is None else derive_rule(law, transcripts.shape[1], pair, self._trials, error)
-        rules += [known] if known else []
-        scores = np.zeros((len(rules), 2), dtype=np.int64)
-        if known and len(self._truths) == 2:  # it learned nothing from these trials, so it is judged on them as well
-            scores[1] = known.score(transcripts, index)
+        optimal = None
+        if distribution is not None:
+            optimal = derive_optimal_rule(distribution, transcripts.shape[1], pair, self._trials, self._error)
+        rules += [optimal] if optimal else []
+        counts = np.zeros((len(rules), 2), dtype=np.int64)
+        if optimal and len(self._true_values) == 2:  # It learned nothing from these trials: they judge it as well.
+            counts[1] = optimal.count_guesses(transcripts, index)
         del transcripts
-        for part in self._each(self._trials - len(index), lambda number, size: self._play(rules, pair, number, size)):
-            scores += part
-        bounds = epsilon_low(scores[:, 0], scores[:, 1], error)
+        rest = self._trials - len(index)
+        for part in self._run_batches(rest, lambda batch, size: self._judge_rules(rules, pair, batch, size)):
+            counts += part
+        bounds = compute_epsilon_lower_bound(counts[:, 0], counts[:, 1], self._error)
         best = int(bounds.argmax())
-        right, guessed = scores[best].tolist()
-        told_apart = tuple(self._truths[list(pair)].tolist())
-        return Audit(
-            claimed, float(bounds[best]), confidence, self._trials, guessed, right,
-            (told_apart[0], told_apart[1]), rules[best].view.name,
-        )  # fmt: skip
+        right, guessed = counts[best].tolist()
+        first, second = self._true_values[list(pair)].tolist()
+        return right, guessed, float(bounds[best]), (first, second), rules[best].binning.name
 
-    def _draw_learning(self) -> tuple[NDArray[np.uint8], Transcripts]:
-        """Return trials to learn from, of all truths alike."""
-        first = min(_PROBE, self._trials // 2)
-        parts = list(self._each(first, self._draw_any))
-        row = parts[0][1].shape[1] * parts[0][1].itemsize
-        self._size = max(_PROBE, min(BATCH, _BATCH_BYTES // row))
-        more = min(self._trials // 2, _MOST_LEARNING, max(first, _MOST_BYTES // row)) - first
-        parts += list(self._each(more, self._draw_any))
+    def _draw_training_trials(self) -> tuple[NDArray[np.uint8], Transcripts]:
+        """Return the trials from which rules are learned, with the index of the true value of each."""
+        n_probe = min(_PROBE_TRIALS, self._trials // 2)
+        parts = list(self._run_batches(n_probe, self._draw_random_trials))
+        row_bytes = parts[0][1].shape[1] * parts[0][1].itemsize
+        self._batch_size = max(_PROBE_TRIALS, min(BATCH_TRIALS, _BATCH_BYTES // row_bytes))
+        total = min(self._trials // 2, _MAX_TRAINING_TRIALS, max(n_probe, _MAX_TRAINING_BYTES // row_bytes))
+        parts += list(self._run_batches(total - n_probe, self._draw_random_trials))
         # Columns stay contiguous.
         transcripts = np.concatenate([transcripts.T for _, transcripts in parts], axis=1).T
         return np.concatenate([index for index, _ in parts]), transcripts
 
-    def _learn_rule(
-        self, index: NDArray[np.uint8], transcripts: Transcripts, score: Callable[..., Any] | None, error: float
-    ) -> Rule:
-        """Return the most promising rule, of all pairs of truths and all ways to look at transcripts."""
+    def _learn_best_rule(
+        self, index: NDArray[np.uint8], transcripts: Transcripts, score: Callable[..., Any] | None
+    ) -> GuessingRule:
+        """Return the most promising rule for any pair of true values and any binning of transcripts."""
         half = len(index) // 2
-        columns = [Column.fit(place, transcripts[:half, place]) for place in range(transcripts.shape[1])]
-        views: list[View] = list(candidate_views(columns))
-        pairs = list(combinations(range(len(self._truths)), 2))
+        columns = [ColumnBinning.from_data(place, transcripts[:half, place]) for place in range(transcripts.shape[1])]
+        binnings: list[TranscriptBinning] = list(list_candidate_binnings(columns))
+        pairs = list(combinations(range(len(self._true_values)), 2))
         if score is not None:
-            views.append(_Scored(score, transcripts[:half]))
+            binnings.append(_ScoreBinning(score, transcripts[:half]))
         rules = []
-        for view in views:
-            cells = view(transcripts).astype(np.intp) + view.cells * index.astype(np.intp)
-            learned, checked = (
-                np.bincount(part, minlength=view.cells * len(self._truths)).reshape(-1, view.cells)
-                for part in (cells[:half], cells[half:])
-            )
-            rules += [learn_rule(view, pair, learned[list(pair)], checked[list(pair)], error) for pair in pairs]
-        counted = max((view.cells for view in views), default=0)
-        if LinearScore.fits(columns) and (counted * 50 > half or not _all_together(views, columns)):
-            for pair in pairs[:_MOST_SCORED_PAIRS]:
-                rules.append(self._linear(columns, pair, index, transcripts, error))
-        return max(rules, key=lambda rule: rule.worth)
+        for binning in binnings:
+            learned, checked = _count_cells(binning, transcripts, index, len(self._true_values), half)
+            for pair in pairs:
+                rules.append(learn_rule(binning, pair, learned[list(pair)], checked[list(pair)], self._error))
+        has_all_columns = len(columns) == 1 or any(binning.name == "all columns" for binning in binnings)
+        n_cells = max((binning.cells for binning in binnings), default=0)
+        if LinearScoreBinning.is_applicable(columns) and (n_cells * 50 > half or not has_all_columns):
+            for pair in pairs[:_MAX_SCORED_PAIRS]:
+                rules.append(self._learn_linear_rule(columns, pair, index, transcripts))
+        return max(rules, key=lambda rule: rule.expected_bound)
 
-    def _linear(
+    def _learn_linear_rule(
         self,
-        columns: Sequence[Column],
+        columns: Sequence[ColumnBinning],
         pair: tuple[int, int],
         index: NDArray[np.uint8],
         transcripts: Transcripts,
-        error: float,
-    ) -> Rule:
+    ) -> GuessingRule:
         rows = np.flatnonzero((index == pair[0]) | (index == pair[1]))
         chosen, is_second = transcripts[rows], index[rows] == pair[1]
         half = len(rows) // 2
-        view = LinearScore(columns, chosen[:half], is_second[:half])
-        cells = view(chosen).astype(np.intp) + view.cells * is_second.astype(np.intp)
-        learned, checked = (
-            np.bincount(part, minlength=2 * view.cells).reshape(2, -1) for part in (cells[:half], cells[half:])
-        )
-        return learn_rule(view, pair, learned, checked, error)
+        binning = LinearScoreBinning(columns, chosen[:half], is_second[:half])
+        learned, checked = _count_cells(binning, chosen, is_second, 2, half)
+        return learn_rule(binning, pair, learned, checked, self._error)
 
-    def _play(self, rules: list[Rule], pair: tuple[int, int], number: int, size: int) -> NDArray[np.int64]:
-        is_second = np.random.default_rng([self._seed, number]).integers(0, 2, size, dtype=np.uint8)
-        transcripts = self._draw(self._truths[list(pair)].take(is_second), number)
-        return np.array([rule.score(transcripts, is_second) for rule in rules], dtype=np.int64)
+    def _judge_rules(
+        self, rules: list[GuessingRule], pair: tuple[int, int], batch: int, size: int
+    ) -> NDArray[np.int64]:
+        is_second = np.random.default_rng([self._seed, batch]).integers(0, 2, size, dtype=np.uint8)
+        transcripts = self._draw_transcripts(self._true_values[list(pair)].take(is_second), batch)
+        return np.array([rule.count_guesses(transcripts, is_second) for rule in rules], dtype=np.int64)
 
-    def _draw_any(self, number: int, size: int) -> tuple[NDArray[np.uint8], Transcripts]:
-        code = np.min_scalar_type(len(self._truths) - 1)
-        index = np.random.default_rng([self._seed, number]).integers(0, len(self._truths), size, dtype=code)
-        return index, self._draw(self._truths.take(index), number)
+    def _draw_random_trials(self, batch: int, size: int) -> tuple[NDArray[np.uint8], Transcripts]:
+        code = np.min_scalar_type(len(self._true_values) - 1)
+        index = np.random.default_rng([self._seed, batch]).integers(0, len(self._true_values), size, dtype=code)
+        return index, self._draw_transcripts(self._true_values.take(index), batch)
 
-    def _draw(self, truths: NDArray[Any], number: int) -> Transcripts:
-        return check_mechanism(self._source.draw(truths, self._seed, number), len(truths))
+    def _draw_transcripts(self, true_values: NDArray[Any], batch: int) -> Transcripts:
+        return require_output_matrix(self._source.draw(true_values, self._seed, batch), len(true_values))
 
-    def _each(self, trials: int, play: Callable[[int, int], Any]) -> Iterator[Any]:
-        """Return the results of batches, each with a number of its own, in order."""
-        sizes = [min(self._size, trials - start) for start in range(0, trials, self._size)]
-        numbers = range(self._batches, self._batches + len(sizes))
+    def _run_batches(self, trials: int, run_batch: Callable[[int, int], Any]) -> Iterator[Any]:
+        """Yield the results of batches in order; every batch has another number."""
+        sizes = [min(self._batch_size, trials - start) for start in range(0, trials, self._batch_size)]
+        batches = range(self._batches, self._batches + len(sizes))
         self._batches += len(sizes)
-        for number, size in zip(numbers, sizes, strict=True):
-            yield play(number, size)
+        for batch, size in zip(batches, sizes, strict=True):
+            yield run_batch(batch, size)
             if self._progress:
                 self._progress(size)
 
 
-class _Scored:
-    """A score that the caller knows, in bins."""
+def _count_cells(
+    binning: TranscriptBinning, transcripts: Transcripts, index: NDArray[Any], n_values: int, half: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return how often each true value has each cell, in the first half of the trials and in the second."""
+    cells = binning(transcripts).astype(np.intp) + binning.cells * index.astype(np.intp)
+    first, second = (
+        np.bincount(part, minlength=binning.cells * n_values).reshape(-1, binning.cells)
+        for part in (cells[:half], cells[half:])
+    )
+    return first, second
+
+
+class _ScoreBinning:
+    """A binning by the score that the caller of an audit passes."""
 
     name = "the given score"
 
@@ -276,74 +300,66 @@ class _Scored:
         return np.searchsorted(self._edges, scores, side="right").astype(np.uint16)
 
 
-def _all_together(views: Sequence[View], columns: Sequence[Column]) -> bool:
-    return any(view.name == "all columns" for view in views) or len(columns) == 1
-
-
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one case; no audit where a peer is not installed."""
+class AuditFinding:
+    """A case with the result of its audit; without a result if a peer is not installed."""
 
-    case: Case
-    audit: Audit | None
+    case: AuditCase
+    result: AuditResult | None
 
     @property
     def verdict(self) -> str:
-        """Return what it means, in a few words."""
-        if self.audit is None:
+        """The result in a few words."""
+        if self.result is None:
             return "not installed"
         if self.case.group == "planted":
-            return "flagged, as it must be" if self.audit.violated else "MISSED"
-        return "VIOLATED" if self.audit.violated else "not refuted"
+            return "flagged, as it must be" if self.result.is_violated else "MISSED"
+        return "VIOLATED" if self.result.is_violated else "not refuted"
 
     @property
-    def as_expected(self) -> bool:
-        """Whether this package's mechanisms kept their word, and its mistakes on purpose were seen."""
-        if self.audit is None or self.case.group == "peer":
+    def is_expected(self) -> bool:
+        """Whether the claim holds for this package's mechanisms, and is refuted for the deliberately faulty ones."""
+        if self.result is None or self.case.group == "peer":
             return True
-        return self.audit.violated == (self.case.group == "planted")
+        return self.result.is_violated == (self.case.group == "planted")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON."""
-        found = self.audit
+        """Return the finding as plain JSON."""
+        found = self.result
         numbers = {} if found is None else {
-            "epsilon_low": found.epsilon_low, "share": found.share, "trials": found.trials, "guessed": found.guessed,
-            "right": found.right, "confidence": found.confidence, "violated": found.violated,
-            "looked_at": found.looked_at,
+            "epsilon_low": found.epsilon_lower_bound, "share": found.share_of_claim, "trials": found.trials,
+            "guessed": found.guessed, "right": found.right, "confidence": found.confidence_level,
+            "violated": found.is_violated, "looked_at": found.evidence,
         }  # fmt: skip
-        claimed = format_epsilon(as_epsilon(self.case.claimed))
+        claimed = format_epsilon(as_epsilon(self.case.claimed_epsilon))
         return {
             "group": self.case.group, "mechanism": self.case.name, "claimed": claimed, **numbers,
-            "verdict": self.verdict, "as_expected": self.as_expected,
+            "verdict": self.verdict, "as_expected": self.is_expected,
         }  # fmt: skip
 
 
-def run(
-    cases: Sequence[Case],
+def run_audits(
+    cases: Sequence[AuditCase],
     *,
     trials: int,
-    confidence: float,
+    confidence_level: float,
     seed: int,
-    progress: Callable[[Case, int], None] | None = None,
-) -> Iterator[Finding]:
-    """Return the findings one by one. With at most 1 - `confidence`, any of their bounds is too high.
+    progress: Callable[[AuditCase, int], None] | None = None,
+) -> Iterator[AuditFinding]:
+    """Yield the findings one by one. With at most 1 - `confidence_level`, any of their bounds is too high.
 
-    A case's randomness follows from the seed and its name, so it is the same whichever other cases are audited.
+    The randomness of a case follows from the seed and its name, so it does not depend on the other cases.
     """
-    audited = [case for case in cases if case.source is not None]
-    each = 1 - (1 - confidence) / max(len(audited), 1)
+    n_audited = sum(case.source is not None for case in cases)
+    each_level = 1 - (1 - confidence_level) / max(n_audited, 1)
     for case in cases:
         if case.source is None:
-            yield Finding(case, None)
+            yield AuditFinding(case, None)
             continue
-        own = int.from_bytes(sha256(f"{seed} {case.name}".encode()).digest()[:8], "little")
-        step = None if progress is None else _stepper(progress, case)
-        found = audit(
-            case.source, case.truths, claimed=case.claimed, trials=case.trials(trials), confidence=each, law=case.law,
-            seed=own, progress=step,
+        case_seed = int.from_bytes(sha256(f"{seed} {case.name}".encode()).digest()[:8], "little")
+        result = audit(
+            case.source, case.true_values, claimed_epsilon=case.claimed_epsilon, trials=case.choose_trials(trials),
+            confidence_level=each_level, distribution=case.distribution, seed=case_seed,
+            progress=None if progress is None else partial(progress, case),
         )  # fmt: skip
-        yield Finding(case, found)
-
-
-def _stepper(progress: Callable[[Case, int], None], case: Case) -> Callable[[int], None]:
-    return lambda trials: progress(case, trials)
+        yield AuditFinding(case, result)

@@ -1,7 +1,8 @@
-"""Other ways of this package to let reports out: a market, one object at a time, noisy samples.
+"""Transcript sources of the audit's cases: markets, single individuals, noisy samples, and faulty releases.
 
-The market is seen by buyers who put all purchases together; as it is, and with mistakes on purpose. The draws are its
-own (`neighbours`, `draw_level`), under a key of its own, from what a seller delivers on the keyed path.
+A market is attacked by buyers who pool all purchases. Its draws are the real ones (`neighbours`, `draw_level`), under
+another key than the seller's, from what a seller delivers on the keyed path. The faulty sources are mistakes on
+purpose: an auditor that does not find them would prove nothing by finding nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ import pyarrow as pa
 from relaxdp.audit.guessing_rules import Transcripts
 from relaxdp.audit.transcript_sources import (
     PATH,
-    AlgorithmSource,
     FunctionSource,
     MechanismSource,
-    Source,
-    Truths,
-    batch_entropy,
-    batch_key,
-    draw_release,
+    RelaxationSource,
+    TranscriptSource,
+    TrueValues,
+    derive_batch_key,
+    draw_release_codes,
+    make_batch_entropy,
 )
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.market.goods import Goods, draw_level
@@ -48,58 +49,62 @@ from relaxdp.theory.randomized_response import NOISE
 class SaleSource(MechanismSource):
     """Three levels, of which the middle one is drawn last, from the other two and without the true value."""
 
-    def __init__(self, encoding: Mechanism, epsilons: tuple[Epsilon, Epsilon, Epsilon], *, keyed: bool) -> None:
-        super().__init__(encoding, epsilons)
+    def __init__(self, mechanism: Mechanism, epsilons: tuple[Epsilon, Epsilon, Epsilon], *, keyed: bool) -> None:
+        super().__init__(mechanism, epsilons)
         self._keyed = keyed
 
-    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Deliver the lowest and the highest level, then sell the one in between."""
-        key, (low, _, high) = batch_key(seed, batch), self.epsilons
-        lowest, highest = (draw_release(self.encoding, truths, key, epsilon) for epsilon in (low, high))
-        levels = self.retentions()
-        columns: Any = {"lower": self.encoding.column(*lowest), "upper": self.encoding.column(*highest)}
+    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
+        """Draw one row of reports for each true value."""
+        key, (low, _, high) = derive_batch_key(seed, batch), self.epsilons
+        lowest, highest = (draw_release_codes(self.mechanism, true_values, key, epsilon) for epsilon in (low, high))
+        levels = self.compute_retentions()
+        columns: Any = {"lower": self.mechanism.column(*lowest), "upper": self.mechanism.column(*highest)}
         if self._keyed:
-            name, ids = self.encoding.path_name(PATH), np.arange(len(truths))
-            sold = keyed_column(self.encoding, *levels, **columns, ids=ids, key=batch_key(seed, batch, 1), name=name)
+            name, ids = self.mechanism.path_name(PATH), np.arange(len(true_values))
+            sold = keyed_column(
+                self.mechanism, *levels, **columns, ids=ids, key=derive_batch_key(seed, batch, 1), name=name
+            )
         else:
-            sold = fresh_column(self.encoding, *levels, **columns, entropy=batch_entropy(seed, batch))
-        transcripts = self.empty(len(truths))
-        for level, (codes, seeds) in enumerate((lowest, self.encoding.read(sold), highest)):
-            self.show(transcripts, level, codes, seeds)
+            sold = fresh_column(self.mechanism, *levels, **columns, entropy=make_batch_entropy(seed, batch))
+        transcripts = self.make_empty_transcripts(len(true_values))
+        for level, (codes, seeds) in enumerate((lowest, self.mechanism.read(sold), highest)):
+            self.write_level(transcripts, level, codes, seeds)
         return transcripts
 
 
-class OneAtATime(FunctionSource):
-    """The public classes, with the operating system's randomness: a key and a chain for each trial."""
+class SingleIndividualSource(FunctionSource):
+    """The public classes for one individual at a time, with the operating system's randomness."""
 
     def __init__(self, values: int, epsilons: list[Epsilon], *, keyed: bool) -> None:
-        answers = Categorical(range(values))
+        mechanism = Categorical(range(values))
 
-        def path(truth: int, place: int, key: Key) -> list[int]:
-            way = answers.path(truth, key=key, id=place, name="audit", column="truth")
-            return [way.at(epsilon) for epsilon in epsilons]
+        def release_keyed(truth: int, index: int, key: Key) -> list[int]:
+            path = mechanism.path(truth, key=key, id=index, name="audit", column="truth")
+            return [path.at(epsilon) for epsilon in epsilons]
 
-        def chain(truth: int, place: int, key: Key) -> list[int]:
-            steps = Relaxation(answers, truth)
-            return [steps.relax(epsilon=epsilon) for epsilon in epsilons]
+        def relax_freshly(truth: int, index: int, key: Key) -> list[int]:
+            relaxation = Relaxation(mechanism, truth)
+            return [relaxation.relax(epsilon=epsilon) for epsilon in epsilons]
 
-        def draw(truths: Truths) -> Transcripts:
-            key, one = Key.generate(), path if keyed else chain
-            return np.array([one(truth, place, key) for place, truth in enumerate(truths.tolist())], dtype=np.uint8)
+        def draw(true_values: TrueValues) -> Transcripts:
+            key, draw_one = Key.generate(), release_keyed if keyed else relax_freshly
+            return np.array(
+                [draw_one(truth, index, key) for index, truth in enumerate(true_values.tolist())], dtype=np.uint8
+            )
 
         super().__init__(draw)
 
 
-class NoisySampleSource(Source):
-    """The paper's baseline: samples of one permanent response."""
+class NoisySampleSource(TranscriptSource):
+    """Samples of one permanent response: the paper's baseline."""
 
     def __init__(self, permanent: Fraction, sample: Fraction, samples: int) -> None:
         self._permanent, self._sample, self._samples = permanent, sample, samples
 
-    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Return all samples."""
-        entropy = batch_entropy(seed, batch)
-        kept = relax_once(2, NOISE, self._permanent, truth=truths.astype(np.uint8), last=None, entropy=entropy)
+    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
+        """Draw one row of reports for each true value."""
+        entropy = make_batch_entropy(seed, batch)
+        kept = relax_once(2, NOISE, self._permanent, truth=true_values.astype(np.uint8), last=None, entropy=entropy)
         samples = [
             relax_once(2, NOISE, self._sample, truth=kept, last=None, entropy=entropy) for _ in range(self._samples)
         ]
@@ -123,143 +128,155 @@ FIVE_BUYERS: tuple[Event, ...] = (
 
 
 def list_pooled_levels(events: Sequence[Event]) -> list[Decimal]:
-    """Return the level of every sale, in ascending order: those of the columns of a pooled transcript."""
+    """Return the level of every sale in ascending order: the columns of a pooled transcript."""
     return sorted(as_epsilon(epsilon) for kind, epsilon in events if kind == "sell")
 
 
-class PooledSource(MechanismSource):
-    """All reports that were sold of each individual, in ascending order of levels."""
+class PooledPurchasesSource(MechanismSource):
+    """All reports of each individual that a market sold, in ascending order of levels."""
 
-    def __init__(self, encoding: DeclaredMechanism, events: Sequence[Event] = FIVE_BUYERS) -> None:
-        super().__init__(encoding, list_pooled_levels(events))
-        self._values = encoding.values
+    def __init__(self, mechanism: DeclaredMechanism, events: Sequence[Event] = FIVE_BUYERS) -> None:
+        super().__init__(mechanism, list_pooled_levels(events))
+        self._values = mechanism.values
         self.events = [(kind, as_epsilon(epsilon)) for kind, epsilon in events]
 
-    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Deliver and sell, one event after the other."""
-        seller, market = batch_key(seed, batch), batch_key(seed, batch, 1)
-        out: dict[Level, Goods] = {}
+    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
+        """Draw one row of reports for each true value."""
+        seller, market = derive_batch_key(seed, batch), derive_batch_key(seed, batch, 1)
+        available: dict[Level, Goods] = {}
         delivered: list[Level] = []
         bought: list[Goods] = []
         for kind, epsilon in self.events:
-            level = self.encoding.level(epsilon)
+            level = self.mechanism.level(epsilon)
             if kind == "deliver":
                 check_delivery(level, delivered)
                 delivered.append(level)
-                out[level] = self._delivery(truths, seller, level)
+                available[level] = self._make_delivery(true_values, seller, level)
                 continue
-            between = self.between(level, out, delivered)
+            between = self.find_neighbours(level, available, delivered)
             if between is not None:
-                lower = None if between.lower is None else out[between.lower]
-                out[level] = draw_level(market, "listing", level, lower=lower, upper=out[between.upper])
-            bought.append(out[level])
-        transcripts = self.empty(len(truths))
+                lower = None if between.lower is None else available[between.lower]
+                available[level] = draw_level(market, "listing", level, lower=lower, upper=available[between.upper])
+            bought.append(available[level])
+        transcripts = self.make_empty_transcripts(len(true_values))
         for place, goods in enumerate(sorted(bought, key=lambda goods: goods.level)):
-            self.show(transcripts, place, *self.encoding.read(goods.reports))
+            self.write_level(transcripts, place, *self.mechanism.read(goods.reports))
         return transcripts
 
-    def between(self, level: Level, out: Collection[Level], delivered: Sequence[Level]) -> Neighbours | None:
-        """Return what a level is drawn from; None where it is out."""
-        return neighbours(level, out)
+    def find_neighbours(
+        self, level: Level, available: Collection[Level], delivered: Sequence[Level]
+    ) -> Neighbours | None:
+        """Return the levels from which a level is drawn; None if it was drawn already."""
+        return neighbours(level, available)
 
-    def _delivery(self, truths: Truths, seller: Key, level: Level) -> Goods:
+    def _make_delivery(self, true_values: TrueValues, seller: Key, level: Level) -> Goods:
         described = ColumnDescription.from_level(
-            self.encoding, level, path=PATH, id_type="integer", key_fingerprint=seller.fingerprint
+            self.mechanism, level, path=PATH, id_type="integer", key_fingerprint=seller.fingerprint
         )
-        reports = self.encoding.column(*draw_release(self.encoding, truths, seller, level.epsilon))
-        return Goods("object", described, self.encoding, level, pa.array(np.arange(len(truths))), reports)
+        reports = self.mechanism.column(*draw_release_codes(self.mechanism, true_values, seller, level.epsilon))
+        return Goods("object", described, self.mechanism, level, pa.array(np.arange(len(true_values))), reports)
 
 
-class DrawnAgainSource(PooledSource):
-    """Keeps no level that it sold: the next buyer's is drawn again, from the neighbours that there are then."""
+class RedrawnLevelSource(PooledPurchasesSource):
+    """A faulty market that forgets the levels that it sold: each is drawn again for the next buyer."""
 
-    def between(self, level: Level, out: Collection[Level], delivered: Sequence[Level]) -> Neighbours | None:
-        """Forget the level itself, unless it was delivered."""
-        return neighbours(level, [other for other in out if other != level or other in delivered])
+    def find_neighbours(
+        self, level: Level, available: Collection[Level], delivered: Sequence[Level]
+    ) -> Neighbours | None:
+        """Return the levels from which a level is drawn."""
+        return neighbours(level, [other for other in available if other != level or other in delivered])
 
 
-class BlurredSource(PooledSource):
-    """Draws every level from the last delivery alone, past what was sold."""
+class BlurredDeliverySource(PooledPurchasesSource):
+    """A faulty market that draws every level from the last delivery alone, whatever was sold."""
 
-    def between(self, level: Level, out: Collection[Level], delivered: Sequence[Level]) -> Neighbours | None:
-        """Return no lower neighbour, and the last delivery as the upper one."""
-        return None if neighbours(level, out) is None else Neighbours(None, delivered[-1])
+    def find_neighbours(
+        self, level: Level, available: Collection[Level], delivered: Sequence[Level]
+    ) -> Neighbours | None:
+        """Return the levels from which a level is drawn."""
+        return None if neighbours(level, available) is None else Neighbours(None, delivered[-1])
 
 
 HISTORIES = ((0, 0), (0, 1), (1, 0), (1, 1))
-"""Truths before and after a change: what the sources below take, by number."""
+"""True values before and after a change: the sources below take their numbers."""
 
 
-class IndependentSource(AlgorithmSource):
-    """Reports that forget the last one: every level is drawn afresh."""
+class IndependentReportsSource(RelaxationSource):
+    """Faulty reports that ignore the last one: every level is drawn independently."""
 
-    def step(self, truth: Codes, last: Codes | None, old: Fraction, new: Fraction, entropy: SeededEntropy) -> Codes:
-        """Draw as if nothing had been released before."""
-        return super().step(truth, None, NOISE, new, entropy)
+    def draw_next_reports(
+        self, true_codes: Codes, last: Codes | None, old: Fraction, new: Fraction, entropy: SeededEntropy
+    ) -> Codes:
+        """Return reports that are independent of the last ones."""
+        return super().draw_next_reports(true_codes, None, NOISE, new, entropy)
 
 
-class RedrawnSource(AlgorithmSource):
-    """Kept randomness that is not kept: coins, roundings and offsets are drawn again at each level."""
+class RedrawnPermanentSource(RelaxationSource):
+    """Faulty reports whose permanent randomness (coins, roundings, offsets) is drawn again at each level."""
 
-    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Take every step from the last report, towards another symbol of the same true value."""
-        entropy = batch_entropy(seed, batch)
-        transcripts, last = self.empty(len(truths)), None
-        for level, (old, new) in enumerate(pairwise([NOISE, *self.retentions()])):
-            truth, seeds = self.truth_codes(truths, entropy)
-            last = self.step(truth, last, old, new, entropy)
-            self.show(transcripts, level, last.reshape(-1, self.encoding.symbols), seeds)
+    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
+        """Draw one row of reports for each true value."""
+        entropy = make_batch_entropy(seed, batch)
+        transcripts, last = self.make_empty_transcripts(len(true_values)), None
+        for level, (old, new) in enumerate(pairwise([NOISE, *self.compute_retentions()])):
+            true_codes, seeds = self.encode_true_values(true_values, entropy)
+            last = self.draw_next_reports(true_codes, last, old, new, entropy)
+            self.write_level(transcripts, level, last.reshape(-1, self.mechanism.symbols), seeds)
         return transcripts
 
 
 class SecondKeySource(MechanismSource):
-    """A release that is made once more, at each level under another key."""
+    """A faulty release that is repeated: every level is released under another key."""
 
-    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Release every level on a separate path."""
-        transcripts = self.empty(len(truths))
+    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
+        """Draw one row of reports for each true value."""
+        transcripts = self.make_empty_transcripts(len(true_values))
         for level, epsilon in enumerate(self.epsilons):
-            self.show(transcripts, level, *draw_release(self.encoding, truths, batch_key(seed, batch, level), epsilon))
+            self.write_level(
+                transcripts,
+                level,
+                *draw_release_codes(self.mechanism, true_values, derive_batch_key(seed, batch, level), epsilon),
+            )
         return transcripts
 
 
-class RaisedThreshold(Categorical):
-    """A categorical mechanism whose thresholds are too high by a fraction."""
+class RaisedThresholdCategorical(Categorical):
+    """A faulty categorical mechanism: its thresholds are too high by a fraction."""
 
     def __init__(self, values: Sequence[int], excess: Fraction) -> None:
         super().__init__(values)
         self._excess = excess
 
     def threshold(self, epsilon: Decimal) -> int:
-        """Return too high a threshold."""
+        """Return the threshold, which is too high."""
         return min(int(super().threshold(epsilon) * (1 + self._excess)), ONE - 1)
 
 
-class ChangedTruthSource(Source):
+class ChangedValueSource(TranscriptSource):
     """Two releases of one bit, between which the true value may change. Inputs are numbers of HISTORIES.
 
-    Right: the second release is a new name, another path whose cost is added (`new_name`). Wrong: the release goes on
-    under its old name. Worse: the stream does not depend on the true value (`forgets_truth`), so the same noise
-    covers both values, and a report that changed shows both of them.
+    Correct: the second release has a new name, so it is another path and its cost is added (`new_name`). Faulty: the
+    release goes on under its old name. Worse: the stream does not depend on the true value (`ignores_true_value`), so
+    the same noise covers both values, and a report that changed reveals both of them.
     """
 
-    def __init__(self, epsilons: tuple[Epsilon, Epsilon], *, new_name: bool, forgets_truth: bool = False) -> None:
+    def __init__(self, epsilons: tuple[Epsilon, Epsilon], *, new_name: bool, ignores_true_value: bool = False) -> None:
         self._epsilons = [as_epsilon(epsilon) for epsilon in epsilons]
-        self._new_name, self._forgets_truth = new_name, forgets_truth
-        self._encoding = Categorical(range(2))
+        self._new_name, self._ignores_true_value = new_name, ignores_true_value
+        self._mechanism = Categorical(range(2))
 
-    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Return the report of the first true value and that of the second."""
-        history = np.array(HISTORIES, dtype=np.uint64).take(truths, axis=0)
-        transcripts = np.empty((2, len(truths)), dtype=np.uint8)
+    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
+        """Draw one row of reports for each true value."""
+        history = np.array(HISTORIES, dtype=np.uint64).take(true_values, axis=0)
+        transcripts = np.empty((2, len(true_values)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):
-            name = self._encoding.path_name(PathId(f"audit {place + 1}" if self._new_name else "audit", "truth"))
-            path = ArrayPath(path_key(batch_key(seed, batch), name), 2, self._encoding.level(epsilon).threshold)
-            for start in range(0, len(truths), CHUNK):
-                part = slice(start, min(start + CHUNK, len(truths)))
+            name = self._mechanism.path_name(PathId(f"audit {place + 1}" if self._new_name else "audit", "truth"))
+            path = ArrayPath(path_key(derive_batch_key(seed, batch), name), 2, self._mechanism.level(epsilon).threshold)
+            for start in range(0, len(true_values), CHUNK):
+                part = slice(start, min(start + CHUNK, len(true_values)))
                 truth = history[part, place]
                 ((_, blocks),) = Ids.from_integers(np.arange(part.start, part.stop)).groups()
-                index = np.zeros_like(truth) if self._forgets_truth else truth
+                index = np.zeros_like(truth) if self._ignores_true_value else truth
                 path.draw(transcripts[place, part], slice(None), path.cipher.absorb(blocks), truth, index)
             path.finish()
         return transcripts.T

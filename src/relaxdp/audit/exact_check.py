@@ -1,8 +1,8 @@
-"""Whether an encoding keeps its promise: all transcripts of a small instance, in fractions.
+"""The exact check of a mechanism: the probabilities of all transcripts of a small instance, in fractions.
 
-An encoding says how a truth becomes symbols and which threshold an epsilon has; nothing else stands between a truth and
-its report. So a small instance can be enumerated: every word of what an object keeps, every report at three levels. The
-largest ratio between two truths is then known exactly, and compared with e^epsilon.
+A mechanism maps a true value to symbols and an epsilon to a threshold. Nothing else stands between a true value and its
+report. So a small instance can be enumerated: every permanent word of an individual, and every report at three levels.
+The largest ratio of the probabilities under two true values is then known exactly, and compared with e^epsilon.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -27,76 +27,84 @@ from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.level import compute_log_rounded_up
 from relaxdp.theory.randomized_response import NOISE, compute_next_report_distribution
 
-_FIX_THRESHOLD = "Correct `threshold` of the mechanism."
-_SAME_WORDS = "Draw the same permanent words for every individual."
-_FIX_SUPPORT = "Correct `support` of the mechanism."
+_FIX_THRESHOLD = "Correct the method `threshold` of the mechanism."
+_SAME_WORDS = "Let `symbol_truths` read a fixed set of permanent words for each individual."
+_FIX_SUPPORT = "Correct the method `support` of the mechanism."
 
-Symbols = tuple[int, ...]
 Transcript = tuple[int, ...]
-Law = dict[Any, Fraction]
+Distribution = dict[Any, Fraction]
 
 EPSILONS = ("0.5", "1", "3")
-_ENDS = 3
-"""A kept word is enumerated in its first and its last so many bits: that is where encodings look."""
+_CHECKED_BITS = 3
+"""Permanent words are enumerated in as many of their first and last bits: mechanisms read these."""
 _MAX_TRANSCRIPTS = 200_000
 _MAX_WORDS = 1 << 16
-_ALIKE = 1e-9
+_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Conformance:
-    """The number of enumerated transcripts, and how much of epsilon they use."""
+class ExactCheckResult:
+    """The result of an exact check that passed."""
 
     epsilon: Decimal
-    """The last level."""
+    """The last level that was checked."""
     realised: Decimal
-    """The logarithm of the largest ratio of any two truths' chances, rounded up: never above epsilon."""
+    """The exact privacy loss at the last level, rounded up: never above epsilon."""
     transcripts: int
+    """The number of enumerated transcripts."""
 
 
 def check_exactly(
     mechanism: Mechanism, values: Sequence[Any], *, epsilons: Sequence[Epsilon] = EPSILONS
-) -> Conformance:
-    """Enumerate all transcripts of a small mechanism at growing epsilons, and raise an error if they exceed epsilon.
+) -> ExactCheckResult:
+    """Check exactly that a small instance of a mechanism keeps its epsilon and that its estimates are unbiased.
 
-    The permanent choices of an individual (a coin, a rounding, an offset) are made with every pattern of the first and
-    last bits of a word. They must not depend on other bits: use multiples of 1/8 of a range.
-    A public seed is drawn from some words, and epsilon must hold for each. Estimates must be unbiased, too.
+    All transcripts at growing levels are enumerated. The permanent choices of an individual (a coin, a rounding, an
+    offset) are made with every pattern of the first and last bits of a word. They must not depend on other bits: use
+    multiples of 1/8 of a range. A public seed is drawn from some words, and epsilon must hold for each.
 
     Args:
         mechanism: The mechanism, with few values.
         values: The true values that must be hidden from each other.
         epsilons: Growing levels.
 
-    Raises:
-        MechanismError: The reports reveal more than epsilon, or the mechanism miscounts.
+    Returns:
+        The exact privacy loss at the last level, and the number of transcripts.
 
-    >>> from relaxdp.mechanisms.categorical import Categorical
-    >>> found = check_exactly(Categorical(["a", "b", "c"]), ["a", "b", "c"])
-    >>> found.transcripts, round(found.realised, 6)
-    (27, Decimal('3.000000'))
+    Raises:
+        MechanismError: The reports reveal more than epsilon, estimates are biased, or the instance is too large.
+
+    Example:
+        >>> from relaxdp.mechanisms.categorical import Categorical
+        >>> result = check_exactly(Categorical(["a", "b", "c"]), ["a", "b", "c"])
+        >>> result.transcripts, round(result.realised, 6)
+        (27, Decimal('3.000000'))
     """
     exact = [as_epsilon(each) for each in epsilons]
     levels = [mechanism.level(each) for each in exact]
     size = mechanism.alphabet ** (mechanism.symbols * len(levels))
     if size > _MAX_TRANSCRIPTS:
         raise MechanismError(
-            "The mechanism has {size:,} transcripts. The exact check covers at most {most:,}.",
+            "The mechanism {mechanism!r} has {size:,} transcripts. The exact check covers at most {maximum:,}.",
             hint="Check a smaller instance, with fewer values or fewer levels.",
             size=size,
-            most=_MAX_TRANSCRIPTS,
+            maximum=_MAX_TRANSCRIPTS,
+            mechanism=mechanism.name,
         )
     if any(old >= new for old, new in itertools.pairwise(levels)):
         raise MechanismError(
-            "The thresholds do not grow with epsilon. A larger epsilon must have a larger threshold.",
+            "The thresholds of the mechanism do not grow with epsilon. A larger epsilon must have a larger threshold.",
             hint=_FIX_THRESHOLD,
         )
-    keeps = [level.retention for level in levels]
-    symbol_laws = [_symbol_law(mechanism, truth) for truth in values]
+    retentions = [level.retention for level in levels]
+    symbol_distributions = [_compute_symbol_distribution(mechanism, true_value) for true_value in values]
     realised = Decimal(0)
-    for last in range(1, len(keeps) + 1):
-        laws = [_transcript_law(mechanism, law, tuple(keeps[:last])) for law in symbol_laws]
-        ratio = _largest_ratio(laws)
+    for last in range(1, len(retentions) + 1):
+        distributions = [
+            _compute_transcript_distribution(mechanism, symbols, tuple(retentions[:last]))
+            for symbols in symbol_distributions
+        ]
+        ratio = _compute_largest_ratio(distributions)
         realised = Decimal("Infinity") if ratio is None else compute_log_rounded_up(ratio, digits=60)
         if realised > exact[last - 1]:
             raise MechanismError(
@@ -107,160 +115,176 @@ def check_exactly(
                 epsilon=format_epsilon(exact[last - 1]),
                 realised="everything" if ratio is None else f"{realised:.6f}",
             )
-        _check_unbiased(mechanism, values, symbol_laws, keeps[last - 1])
-    return Conformance(exact[-1], realised, size)
+        _check_unbiased(mechanism, values, symbol_distributions, retentions[last - 1])
+    return ExactCheckResult(exact[-1], realised, size)
 
 
-def chain_law(values: int, levels: Sequence[Fraction], truth: int, step: Any = compute_next_report_distribution) -> Law:
-    """Return the distribution of all reports of one symbol, by Algorithm 1, at retentions `levels`."""
-    laws: Law = {(): Fraction(1)}
+def compute_chain_distribution(
+    values: int, retentions: Sequence[Fraction], truth: int, step: Any = compute_next_report_distribution
+) -> Distribution:
+    """Return the distribution of all reports of one symbol, by Algorithm 1, at these retentions."""
+    distributions: Distribution = {(): Fraction(1)}
     old = NOISE
-    for new in levels:
+    for new in retentions:
         following: defaultdict[Transcript, Fraction] = defaultdict(Fraction)
-        for reports, probability in laws.items():
+        for reports, probability in distributions.items():
             last = reports[-1] if reports else 0
             for report, chance in enumerate(step(values, old, new, truth=truth, last=last)):
                 following[*reports, report] += probability * chance
-        laws, old = {key: chance for key, chance in following.items() if chance}, new
-    return laws
+        distributions, old = {key: chance for key, chance in following.items() if chance}, new
+    return distributions
 
 
-class _Fed:
-    """Kept words that are fed: one array for each purpose and symbol that is asked for."""
+class _FixedPermanentWords:
+    """Permanent words with fixed values: one array for each purpose and symbol that a mechanism requests."""
 
-    def __init__(self, objects: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
-        self._objects, self._words = objects, words or {}
-        self.asked: list[tuple[Purpose, bytes]] = []
+    def __init__(self, n: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
+        self._n, self._words = n, words or {}
+        self.requested: list[tuple[Purpose, bytes]] = []
 
     def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
-        """Return the words that are fed, zeros where nobody said which."""
-        asked = np.unique(np.asarray(symbol, dtype=np.uint64))
-        if len(asked) > 1:
+        symbols = np.unique(np.asarray(symbol, dtype=np.uint64))
+        if len(symbols) > 1:
             raise MechanismError(
                 "The exact check does not cover this mechanism: a permanent word depends on another permanent word.",
                 hint=_SAME_WORDS,
             )
-        slot = (purpose, b"" if purpose in PUBLIC else asked.tobytes())
-        if slot not in self.asked:
-            self.asked.append(slot)
-        return self._words.get(slot, np.zeros(self._objects, np.uint64))
+        slot = (purpose, b"" if purpose in PUBLIC else symbols.tobytes())
+        if slot not in self.requested:
+            self.requested.append(slot)
+        return self._words.get(slot, np.zeros(self._n, np.uint64))
 
 
-def _patterns(middle: int) -> Words:
+def _make_word_patterns(middle_bit: int) -> Words:
     """Return words with every pattern in their first and last bits, and ones or zeros between them."""
-    ends = range(1 << _ENDS)
-    between = ((1 << (64 - 2 * _ENDS)) - 1) * middle << _ENDS
-    return np.array([high << (64 - _ENDS) | between | low for high in ends for low in ends], dtype=np.uint64)
+    patterns = range(1 << _CHECKED_BITS)
+    between = ((1 << (64 - 2 * _CHECKED_BITS)) - 1) * middle_bit << _CHECKED_BITS
+    return np.array(
+        [high << (64 - _CHECKED_BITS) | between | low for high in patterns for low in patterns], dtype=np.uint64
+    )
 
 
-def _symbol_law(encoding: Mechanism, truth: Any) -> Law:
-    """Return the law of (seed, symbols before noise) of a truth, over all that an object keeps."""
-    asked = _Fed(1)
-    encoding.symbol_truths(encoding.truths([truth]), asked)
-    encoding.seeds(asked)
-    slots = asked.asked
-    if (1 << 2 * _ENDS) ** len(slots) > _MAX_WORDS:
+def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distribution:
+    """Return the distribution of (seed, symbols before noise) of a true value, over all permanent words."""
+    words = _FixedPermanentWords(1)
+    mechanism.symbol_truths(mechanism.truths([true_value]), words)
+    mechanism.seeds(words)
+    slots = words.requested
+    if (1 << 2 * _CHECKED_BITS) ** len(slots) > _MAX_WORDS:
         raise MechanismError(
-            "An individual keeps {words} permanent words, too many for the exact check.",
-            hint="Check a smaller instance.",
+            "An individual has {words} permanent words, which is too many for the exact check.",
+            hint="Check a smaller instance, with fewer values or symbols.",
             words=len(slots),
         )
-    found = [_symbols(encoding, truth, slots, middle) for middle in (0, 1)]
+    found = [_list_symbols(mechanism, true_value, slots, middle_bit) for middle_bit in (0, 1)]
     if found[0] != found[1]:
         raise MechanismError(
-            "The symbols depend on more bits of a permanent word than the first and last {bits}.",
-            hint="Choose other true values for the check.",
-            bits=_ENDS,
+            "The symbols of a true value depend on more bits of a permanent word than the first and last {bits}. The "
+            "exact check enumerates only these bits.",
+            hint="Choose true values that are multiples of 1/8 of the range.",
+            bits=_CHECKED_BITS,
         )
-    law: defaultdict[Any, Fraction] = defaultdict(Fraction)
+    distribution: defaultdict[Any, Fraction] = defaultdict(Fraction)
     for each in found[0]:
-        law[each] += Fraction(1, len(found[0]))
-    return dict(law)
+        distribution[each] += Fraction(1, len(found[0]))
+    return dict(distribution)
 
 
-def _symbols(encoding: Mechanism, truth: Any, slots: list[tuple[Purpose, bytes]], middle: int) -> list[Any]:
-    # Public words are the same in both runs: of these any bit may be looked at, because the promise holds for each.
-    grid = np.meshgrid(*(_patterns(0 if purpose in PUBLIC else middle) for purpose, _ in slots), indexing="ij")
-    objects = grid[0].size if slots else 1
-    permanent = _Fed(objects, {slot: words.reshape(-1) for slot, words in zip(slots, grid, strict=True)})
-    symbols = encoding.symbol_truths(encoding.truths([truth] * objects), permanent)
-    if symbols.shape != (objects, encoding.symbols) or int(symbols.max()) >= encoding.alphabet:
+def _list_symbols(
+    mechanism: Mechanism, true_value: Any, slots: list[tuple[Purpose, bytes]], middle_bit: int
+) -> list[Any]:
+    # Public words are the same in both runs. A mechanism may read any of their bits: epsilon holds for each word.
+    grid = np.meshgrid(
+        *(_make_word_patterns(0 if purpose in PUBLIC else middle_bit) for purpose, _ in slots), indexing="ij"
+    )
+    n = grid[0].size if slots else 1
+    permanent = _FixedPermanentWords(n, {slot: words.reshape(-1) for slot, words in zip(slots, grid, strict=True)})
+    symbols = mechanism.symbol_truths(mechanism.truths([true_value] * n), permanent)
+    if symbols.shape != (n, mechanism.symbols) or int(symbols.max()) >= mechanism.alphabet:
         raise MechanismError(
-            "The symbols of a true value do not fit `symbols` and `alphabet` of the mechanism.",
-            hint="Correct `symbol_truths` of the mechanism.",
+            "`symbol_truths` of the mechanism must return {symbols} symbols below {alphabet} for each true value.",
+            hint="Correct `symbol_truths`, or the attributes `symbols` and `alphabet` of the mechanism.",
+            symbols=mechanism.symbols,
+            alphabet=mechanism.alphabet,
         )
-    seeds = encoding.seeds(permanent)
-    if set(permanent.asked) != set(slots):
+    seeds = mechanism.seeds(permanent)
+    if set(permanent.requested) != set(slots):
         raise MechanismError(
             "The exact check does not cover this mechanism: a permanent word depends on another permanent word.",
             hint=_SAME_WORDS,
         )
-    public = [None] * objects if seeds is None else seeds.tolist()
+    public = [None] * n if seeds is None else seeds.tolist()
     return [(seed, tuple(row)) for seed, row in zip(public, symbols.tolist(), strict=True)]
 
 
-def _transcript_law(encoding: Mechanism, symbols: Law, keeps: tuple[Fraction, ...]) -> Law:
-    """Return the law of (seed, all reports): symbols are blurred independently."""
-    chains = [chain_law(encoding.alphabet, keeps, symbol) for symbol in range(encoding.alphabet)]
-    law: defaultdict[Any, Fraction] = defaultdict(Fraction)
+def _compute_transcript_distribution(
+    mechanism: Mechanism, symbols: Distribution, retentions: tuple[Fraction, ...]
+) -> Distribution:
+    """Return the distribution of (seed, all reports): noise is added to each symbol independently."""
+    chains = [
+        compute_chain_distribution(mechanism.alphabet, retentions, symbol) for symbol in range(mechanism.alphabet)
+    ]
+    distribution: defaultdict[Any, Fraction] = defaultdict(Fraction)
     for (seed, truths), chance in symbols.items():
         for parts in itertools.product(*(chains[symbol].items() for symbol in truths)):
             reports = tuple(part for part, _ in parts)
-            law[seed, reports] += chance * prod((each for _, each in parts), start=Fraction(1))
-    return dict(law)
+            distribution[seed, reports] += chance * prod((each for _, each in parts), start=Fraction(1))
+    return dict(distribution)
 
 
-def _largest_ratio(laws: Sequence[Law]) -> Fraction | None:
-    """Return the largest ratio of a transcript's chances under two truths; None where one of them is 0."""
+def _compute_largest_ratio(distributions: Sequence[Distribution]) -> Fraction | None:
+    """Return the largest ratio of the probabilities of a transcript under two true values; None if one of them is 0."""
     largest = Fraction(1)
-    for transcript in {transcript for law in laws for transcript in law}:
-        chances = [law.get(transcript, Fraction(0)) for law in laws]
+    for transcript in {transcript for distribution in distributions for transcript in distribution}:
+        chances = [distribution.get(transcript, Fraction(0)) for distribution in distributions]
         if not min(chances):
             return None
         largest = max(largest, max(chances) / min(chances))
     return largest
 
 
-def _reports(encoding: Mechanism) -> Iterator[Symbols]:
-    return itertools.product(range(encoding.alphabet), repeat=encoding.symbols)
-
-
-def _check_unbiased(encoding: Mechanism, truths: Sequence[Any], laws: Sequence[Law], keep: Fraction) -> None:
-    """Refuse supports that are not as likely as is said, and means that are biased. With seeds it takes all of them."""
-    if encoding.seeded:
+def _check_unbiased(
+    mechanism: Mechanism, true_values: Sequence[Any], distributions: Sequence[Distribution], retention: Fraction
+) -> None:
+    """Reject wrong probabilities of supports, and biased means. With seeds, only all seeds together are unbiased."""
+    if mechanism.seeded:
         return
-    codes = np.array(list(_reports(encoding)), dtype=code_dtype(encoding.alphabet))
-    supports, said = encoding.supports(codes), encoding.support(keep)
-    for truth, law in zip(truths, laws, strict=True):
-        found = _transcript_law(encoding, law, (keep,))
+    codes = np.array(
+        list(itertools.product(range(mechanism.alphabet), repeat=mechanism.symbols)),
+        dtype=code_dtype(mechanism.alphabet),
+    )
+    supports, support = mechanism.supports(codes), mechanism.support(retention)
+    for true_value, symbols in zip(true_values, distributions, strict=True):
+        found = _compute_transcript_distribution(mechanism, symbols, (retention,))
         chances = [found.get((None, tuple((code,) for code in row)), Fraction(0)) for row in codes.tolist()]
         supported = [
             sum((chance for chance, is_supported in zip(chances, column, strict=True) if is_supported), Fraction(0))
             for column in supports.T.tolist()
         ]
-        shares = [said.debias(chance) for chance in supported]
-        measure = encoding.measure
+        shares = [support.debias(chance) for chance in supported]
+        measure = mechanism.measure
         if measure is not None and measure.absent is not None:
-            is_missing = truth is None or math.isnan(float(truth))
+            is_missing = true_value is None or math.isnan(float(true_value))
             if shares[measure.absent] != is_missing:
                 raise MechanismError(
-                    "`support` of the mechanism is wrong for a missing value, so estimates would be biased.",
+                    "Estimates of this mechanism would be biased: `support` is wrong for a missing value.",
                     hint=_FIX_SUPPORT,
                 )
             if is_missing:
                 continue
-        if encoding.measure is not None:
-            mean = float(sum(Fraction(w) * share for w, share in zip(encoding.measure.weights, shares, strict=True)))
-            width = encoding.measure.most - encoding.measure.least
-            within = min(max(float(truth), encoding.measure.least), encoding.measure.most)  # where it is clipped
-            if abs(mean - within) > _ALIKE * width:
+        if measure is not None:
+            mean = float(sum(Fraction(w) * share for w, share in zip(measure.weights, shares, strict=True)))
+            width = measure.most - measure.least
+            clipped = min(max(float(true_value), measure.least), measure.most)
+            if abs(mean - clipped) > _TOLERANCE * width:
                 raise MechanismError(
-                    "The mean of this mechanism is biased.", hint="Correct `measure` or `support` of the mechanism."
+                    "The mean that this mechanism estimates is biased: it is not the true value that was checked.",
+                    hint="Correct `measure` or `support` of the mechanism.",
                 )
-        elif encoding.domain == "values":
-            own = int(encoding.truths([truth]).index[0])
+        elif mechanism.domain == "values":
+            own = int(mechanism.truths([true_value]).index[0])
             if shares != [Fraction(place == own) for place in range(len(shares))]:
                 raise MechanismError(
-                    "`support` of the mechanism is wrong for a value, so estimates would be biased.",
+                    "Estimates of this mechanism would be biased: `support` is wrong for one of the values.",
                     hint=_FIX_SUPPORT,
                 )

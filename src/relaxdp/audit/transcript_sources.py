@@ -1,4 +1,7 @@
-"""Where trials come from: any function of truths, or a mechanism of this package that can be repeated from a seed."""
+"""Sources of the transcripts that an audit attacks: any function of true values, or a mechanism of this package.
+
+The randomness of this package's mechanisms follows from a seed, so that an audit can be repeated.
+"""
 
 from __future__ import annotations
 
@@ -25,114 +28,117 @@ from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 from relaxdp.theory.randomized_response import NOISE, TRUTH
 
-Truths = NDArray[Any]
-Function = Callable[[Truths], Any]
+TrueValues = NDArray[Any]
+MechanismFunction = Callable[[TrueValues], Any]
 PATH = PathId("audit", "truth")
-"""What is released in an audit."""
+"""The release and the attribute of every audit."""
 
 
-class Source(ABC):
+class TranscriptSource(ABC):
     """A source of transcripts of true values. Its randomness may depend on the number of a batch only."""
 
     @abstractmethod
-    def draw(self, truths: Truths, seed: int, batch: int) -> Any:
+    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Any:
         """Return one row for each true value: everything that is released."""
 
 
-class FunctionSource(Source):
+class FunctionSource(TranscriptSource):
     """A function of true values with its own randomness."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: MechanismFunction) -> None:
         self._function = function
 
-    def draw(self, truths: Truths, seed: int, batch: int) -> Any:
-        """Call the function."""
-        return self._function(truths)
+    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Any:
+        """Draw one row of reports for each true value."""
+        return self._function(true_values)
 
 
-class MechanismSource(Source):
+class MechanismSource(TranscriptSource):
     """Transcripts of a mechanism at several levels: the codes of all symbols of all reports, side by side.
 
     Where a report carries a public seed, the transcript contains the declared values that it supports.
     """
 
-    def __init__(self, encoding: Mechanism, epsilons: Sequence[Epsilon]) -> None:
-        self.encoding = encoding
+    def __init__(self, mechanism: Mechanism, epsilons: Sequence[Epsilon]) -> None:
+        self.mechanism = mechanism
         self.epsilons: list[Decimal] = [as_epsilon(epsilon) for epsilon in epsilons]
 
     @property
-    def width(self) -> int:
-        """How many columns one level takes."""
-        return len(self.encoding.labels) if self.encoding.seeded else self.encoding.symbols
+    def columns_per_level(self) -> int:
+        """How many columns of a transcript one level has."""
+        return len(self.mechanism.labels) if self.mechanism.seeded else self.mechanism.symbols
 
-    def retentions(self) -> list[Fraction]:
+    def compute_retentions(self) -> list[Fraction]:
         """Return the retention of each level."""
-        return [self.encoding.level(epsilon).retention for epsilon in self.epsilons]
+        return [self.mechanism.level(epsilon).retention for epsilon in self.epsilons]
 
-    def empty(self, trials: int) -> Transcripts:
-        """Return a matrix for the transcripts whose columns are contiguous: both sides write and read columns."""
-        codes = np.uint8 if self.encoding.alphabet <= 256 else np.uint32
-        return np.empty((self.width * len(self.epsilons), trials), dtype=codes).T
+    def make_empty_transcripts(self, trials: int) -> Transcripts:
+        """Return a matrix for transcripts. Its columns are contiguous, because they are written and read one by one."""
+        codes = np.uint8 if self.mechanism.alphabet <= 256 else np.uint32
+        return np.empty((self.columns_per_level * len(self.epsilons), trials), dtype=codes).T
 
-    def show(self, target: Transcripts, level: int, codes: Codes, seeds: Any) -> None:
-        """Write what one report shows into its columns."""
-        shown = self.encoding.supports(codes, seeds) if self.encoding.seeded else codes
-        target[:, level * self.width : (level + 1) * self.width] = shown
+    def write_level(self, transcripts: Transcripts, level_index: int, codes: Codes, seeds: Any) -> None:
+        """Write the reports of one level into its columns of the transcripts."""
+        shown = self.mechanism.supports(codes, seeds) if self.mechanism.seeded else codes
+        start = level_index * self.columns_per_level
+        transcripts[:, start : start + self.columns_per_level] = shown
 
 
-class PathSource(MechanismSource):
-    """The keyed path: a fresh key for each batch, an individual for each trial."""
+class KeyedPathSource(MechanismSource):
+    """Reports of the keyed path: a fresh key for each batch, an individual for each trial."""
 
-    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Release every level in turn, as a table would be."""
-        transcripts = self.empty(len(truths))
+    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
+        """Draw one row of reports for each true value."""
+        transcripts = self.make_empty_transcripts(len(true_values))
         for level, epsilon in enumerate(self.epsilons):
-            codes, seeds = draw_release(self.encoding, truths, batch_key(seed, batch), epsilon)
-            self.show(transcripts, level, codes, seeds)
+            codes, seeds = draw_release_codes(self.mechanism, true_values, derive_batch_key(seed, batch), epsilon)
+            self.write_level(transcripts, level, codes, seeds)
         return transcripts
 
 
-class AlgorithmSource(MechanismSource):
-    """Algorithm 1: fresh randomness at each step, and the last report kept."""
+class RelaxationSource(MechanismSource):
+    """Reports of Algorithm 1: fresh randomness at each step, which starts from the last report."""
 
-    def draw(self, truths: Truths, seed: int, batch: int) -> Transcripts:
-        """Take every step from the last report."""
-        entropy = batch_entropy(seed, batch)
-        truth, seeds = self.truth_codes(truths, entropy)
-        transcripts, last = self.empty(len(truths)), None
-        for level, (old, new) in enumerate(pairwise([NOISE, *self.retentions()])):
-            last = self.step(truth, last, old, new, entropy)
-            self.show(transcripts, level, last.reshape(-1, self.encoding.symbols), seeds)
+    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
+        """Draw one row of reports for each true value."""
+        entropy = make_batch_entropy(seed, batch)
+        true_codes, seeds = self.encode_true_values(true_values, entropy)
+        transcripts, last = self.make_empty_transcripts(len(true_values)), None
+        for level, (old, new) in enumerate(pairwise([NOISE, *self.compute_retentions()])):
+            last = self.draw_next_reports(true_codes, last, old, new, entropy)
+            self.write_level(transcripts, level, last.reshape(-1, self.mechanism.symbols), seeds)
         return transcripts
 
-    def step(self, truth: Codes, last: Codes | None, old: Fraction, new: Fraction, entropy: SeededEntropy) -> Codes:
-        """Return the next report of all symbols."""
+    def draw_next_reports(
+        self, true_codes: Codes, last: Codes | None, old: Fraction, new: Fraction, entropy: SeededEntropy
+    ) -> Codes:
+        """Return the next report of every symbol."""
         return fresh_bridges(
-            self.encoding.alphabet, old, new, TRUTH, lower_reports=last, upper_reports=truth, entropy=entropy
+            self.mechanism.alphabet, old, new, TRUTH, lower_reports=last, upper_reports=true_codes, entropy=entropy
         )
 
-    def truth_codes(self, truths: Truths, entropy: SeededEntropy) -> tuple[Codes, Any]:
-        """Return all symbols of all true values in a row, and the public seeds."""
-        permanent = FreshPermanent(entropy, len(truths))
-        encoded = self.encoding.truths(truths)
-        codes = self.encoding.symbol_truths(encoded, permanent)
-        return np.ascontiguousarray(codes).reshape(-1), self.encoding.seeds(permanent)
+    def encode_true_values(self, true_values: TrueValues, entropy: SeededEntropy) -> tuple[Codes, Any]:
+        """Return the symbols of all true values, one after the other, and the public seeds."""
+        permanent = FreshPermanent(entropy, len(true_values))
+        encoded = self.mechanism.truths(true_values)
+        codes = self.mechanism.symbol_truths(encoded, permanent)
+        return np.ascontiguousarray(codes).reshape(-1), self.mechanism.seeds(permanent)
 
 
-def draw_release(encoding: Mechanism, truths: Truths, key: Key, epsilon: Decimal) -> tuple[Codes, Any]:
+def draw_release_codes(mechanism: Mechanism, true_values: TrueValues, key: Key, epsilon: Decimal) -> tuple[Codes, Any]:
     """Return codes and seeds of one level of a release, in which each true value belongs to another individual."""
-    where: Any = {"key": key, "level": encoding.level(epsilon), "path": PATH}
-    ids = np.arange(len(truths))
-    if encoding.seeded:
-        return encoding.read(release_reports(encoding, truths, ids, **where))
-    return release_codes(encoding, truths, ids, **where), None
+    options: Any = {"key": key, "level": mechanism.level(epsilon), "path": PATH}
+    ids = np.arange(len(true_values))
+    if mechanism.seeded:
+        return mechanism.read(release_reports(mechanism, true_values, ids, **options))
+    return release_codes(mechanism, true_values, ids, **options), None
 
 
-def batch_key(seed: int, batch: int, which: int = 0) -> Key:
-    """Return a key that belongs to one batch of one seed."""
-    return Key.from_bytes(sha256(f"relaxdp audit key {which} {seed} {batch}".encode()).digest())
+def derive_batch_key(seed: int, batch: int, number: int = 0) -> Key:
+    """Return the key of a batch; another number gives another key."""
+    return Key.from_bytes(sha256(f"relaxdp audit key {number} {seed} {batch}".encode()).digest())
 
 
-def batch_entropy(seed: int, batch: int) -> SeededEntropy:
-    """Return randomness that belongs to one batch of one seed."""
+def make_batch_entropy(seed: int, batch: int) -> SeededEntropy:
+    """Return the randomness of a batch."""
     return SeededEntropy(seed << 64 | batch)

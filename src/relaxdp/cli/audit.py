@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from relaxdp.audit.audit_cases import Case, all_cases
-from relaxdp.audit.auditor import MIN_TRIALS, Finding, run
+from relaxdp.audit.audit_cases import AuditCase, list_all_cases
+from relaxdp.audit.auditor import MIN_TRIALS, AuditFinding, run_audits
 from relaxdp.cli.messages import progress_bar
 from relaxdp.cli.options import CsvOption, JsonOption
 from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_result
@@ -47,7 +47,7 @@ def audit(
 
     Example: relaxdp audit --only relaxation
     """
-    cases = [case for case in all_cases() if only is None or only in case.name or only in _TITLES[case.group]]
+    cases = [case for case in list_all_cases() if only is None or only in case.name or only in _TITLES[case.group]]
     if not cases:
         raise ArgumentError(
             "No mechanism or group has {only!r} in its name.",
@@ -61,22 +61,22 @@ def audit(
             confidence=confidence,
         )
     seed = randbits(32) if seed is None else seed
-    total, done = sum(case.trials(trials) for case in cases if case.source is not None), 0
+    total, done = sum(case.choose_trials(trials) for case in cases if case.source is not None), 0
     with progress_bar("auditing", "trials") as advance:
 
-        def count_trials(_: Case, made: int) -> None:
+        def count_trials(_: AuditCase, made: int) -> None:
             nonlocal done
             done += made
             if advance is not None:
                 advance(done, total)
 
-        findings = list(run(cases, trials=trials, confidence=confidence, seed=seed, progress=count_trials))
+        findings = list(run_audits(cases, trials=trials, confidence_level=confidence, seed=seed, progress=count_trials))
     print_result(_view_audit(findings, confidence, seed), OutputOptions(as_json, as_csv))
-    if not all(finding.as_expected for finding in findings):
+    if not all(finding.is_expected for finding in findings):
         raise typer.Exit(1)
 
 
-def _view_audit(findings: Sequence[Finding], confidence: float, seed: int) -> ResultView:
+def _view_audit(findings: Sequence[AuditFinding], confidence: float, seed: int) -> ResultView:
     records, rows = [finding.to_dict() for finding in findings], []
     for group, members in groupby(findings, lambda finding: finding.case.group):
         rows.append(TableRow((f"{_TITLES[group]}:", ""), [""] * 4))
@@ -94,10 +94,10 @@ def _view_audit(findings: Sequence[Finding], confidence: float, seed: int) -> Re
     )
 
 
-def format_finding(finding: Finding) -> list[str]:
+def format_finding(finding: AuditFinding) -> list[str]:
     """Return a finding as the cells of a table."""
-    claimed, found = f"{as_epsilon(finding.case.claimed):.5g}", finding.audit
+    claimed, found = f"{as_epsilon(finding.case.claimed_epsilon):.5g}", finding.result
     if found is None:
         return [finding.case.name, claimed, "", "", "", finding.verdict]
-    measured = [f"{found.epsilon_low:.4f}", f"{found.share:.1%}", f"{found.trials:,}"]
+    measured = [f"{found.epsilon_lower_bound:.4f}", f"{found.share_of_claim:.1%}", f"{found.trials:,}"]
     return [finding.case.name, claimed, *measured, finding.verdict]

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 
-from relaxdp.audit.attacks import minimum_error_rate, retentions
+from relaxdp.audit.attacks import compute_minimum_error_rate, compute_retentions
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, Data, Outcome, Picture
 from relaxdp.paper.lab import Lab
@@ -26,7 +26,7 @@ PRIORS: dict[int, list[tuple[int, ...]]] = {
 
 def guarantees(first: Decimal, second: Decimal, values: int) -> tuple[float, float, float]:
     """Return the logarithms of: the step alone, both steps added up (basic composition), and both outputs in truth."""
-    low, high = retentions([first, second], values)
+    low, high = compute_retentions([first, second], values)
     alone = compute_step_odds(values, low, high)
     added = compute_step_odds(values, NOISE, low) * alone
     return (
@@ -68,7 +68,7 @@ def collusion(lab: Lab) -> Outcome:
     levels = tuple(map(Decimal, ("0.1", "0.5", "1", "2")))
     compared = different = 0
     for values, priors in PRIORS.items():
-        keeps = retentions(levels, values)
+        keeps = compute_retentions(levels, values)
         for reports in product(range(values), repeat=len(levels)):
             all_outputs = [
                 compute_transcript_probability(values, keeps, reports, truth=truth) for truth in range(values)
@@ -107,7 +107,7 @@ def least_error(lab: Lab) -> Outcome:
                 for truth in range(values)
             ]
             best = sum((max(column) for column in zip(*laws, strict=True)), start=Fraction(0)) / values
-            error, formula = float(1 - best), minimum_error_rate(values, level)
+            error, formula = float(1 - best), compute_minimum_error_rate(values, level)
             rows.append([values, level, error, formula])
             worst = max(worst, abs(error - formula))
     return Outcome(

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.attacks import retentions
+from relaxdp.audit.attacks import compute_retentions
 from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import relax_once
 from relaxdp.paper import figures, judge
@@ -116,7 +116,7 @@ def variance(lab: Lab) -> Outcome:
     )
 
 
-def error_rates(lab: Lab) -> Outcome:
+def compute_error_rates(lab: Lab) -> Outcome:
     """Check that no attack has fewer errors than the theoretical minimum."""
     found = all_measured(lab)
     outcome = attack_outcome(found, POPULATION)
@@ -140,7 +140,7 @@ def noisy_samples(lab: Lab) -> Sampled:
     def run() -> Sampled:
         lab.say("experiment 1, noisy sampling")
         entropy, runs = lab.entropy("noisy sampling"), lab.settings.runs
-        keep, sample = retentions([ALPHA, BETA], 2)
+        keep, sample = compute_retentions([ALPHA, BETA], 2)
         truth = np.tile(POPULATION.truth, runs)
         permanent = relax_once(2, NOISE, keep, truth=truth, last=None, entropy=entropy)
         ones, estimates = np.zeros(len(truth), dtype=np.int64), []
@@ -188,6 +188,6 @@ CLAIMS = [
         "Section VI-A and figure 2c",
         "After ten rounds none of four attacks on all outputs has an error rate below the theoretical minimum, and the "
         "last output and maximum likelihood are the best of them.",
-        error_rates,
+        compute_error_rates,
     ),
 ]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.attacks import retentions
+from relaxdp.audit.attacks import compute_retentions
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.mechanisms.bridged_columns import truth_column
 from relaxdp.mechanisms.categorical import Categorical
@@ -60,7 +60,7 @@ class AlgorithmOne(Sampler):
         entropy = seeded(self.seed, f"algorithm 1 {purpose}")
         reports: list[Codes] = []
         old = NOISE
-        for new in retentions(levels, values):
+        for new in compute_retentions(levels, values):
             last = reports[-1] if reports else None
             reports.append(relax_once(values, old, new, truth=truth, last=last, entropy=entropy))
             old = new

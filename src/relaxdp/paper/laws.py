@@ -10,7 +10,7 @@ from math import exp
 
 import numpy as np
 
-from relaxdp.audit.attacks import retentions
+from relaxdp.audit.attacks import compute_retentions
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Check, Claim, Data, Outcome
 from relaxdp.paper.lab import Lab, Levels
@@ -63,7 +63,7 @@ def marginals(lab: Lab) -> Outcome:
     """Check that every output is a randomized response of its level: exactly, and by counting reports."""
     checks = []
     for values in VALUES:
-        keeps = retentions(LEVELS, values)
+        keeps = compute_retentions(LEVELS, values)
         right = True
         for place, keep in enumerate(keeps):
             law = [Fraction(0)] * values
@@ -75,7 +75,9 @@ def marginals(lab: Lab) -> Outcome:
         for values in VALUES:
             seen = _drawn(lab, sampler.name, values)
             counts = np.stack([np.bincount(row, minlength=values) for row in seen])
-            law_at = [compute_report_distribution(values, keep, truth=0) for keep in retentions(COUNTED, values)]
+            law_at = [
+                compute_report_distribution(values, keep, truth=0) for keep in compute_retentions(COUNTED, values)
+            ]
             for level, row, expected in zip(COUNTED, counts, law_at, strict=True):
                 name = f"{sampler.name}, m = {values}: reports at ε = {level}"
                 checks.append(judge.histogram(name, row, [float(chance) for chance in expected]))
@@ -91,7 +93,7 @@ def composition(lab: Lab) -> Outcome:
     checks: list[Check] = []
     rows = []
     for values in VALUES:
-        keeps = retentions(LEVELS, values)
+        keeps = compute_retentions(LEVELS, values)
         for place, level in enumerate(LEVELS):
             ratio = _greatest_ratio(values, keeps[: place + 1])
             holds = ratio == compute_odds(keeps[place], values)
@@ -103,7 +105,7 @@ def composition(lab: Lab) -> Outcome:
         for values in (2, 3):
             seen = _drawn(lab, sampler.name, values).astype(np.int64)
             cells = np.ravel_multi_index(tuple(seen), (values,) * len(COUNTED))
-            law = [float(chance) for _, chance in _transcripts(values, retentions(COUNTED, values))]
+            law = [float(chance) for _, chance in _transcripts(values, compute_retentions(COUNTED, values))]
             name = f"{sampler.name}, m = {values}: whole transcripts at 0.5, 1 and 2"
             checks.append(judge.histogram(name, np.bincount(cells, minlength=len(law)), law))
     return Outcome(
@@ -148,7 +150,7 @@ def response(lab: Lab) -> Outcome:
         for level in GRID:
             e = exp(float(level))
             printed.append((e + m - 1) / exp(float(level) + m - 1))
-            law = compute_report_distribution(m, retentions([level], m)[0], truth=0)
+            law = compute_report_distribution(m, compute_retentions([level], m)[0], truth=0)
             worst = max(worst, abs(float(law[0]) - e / (e + m - 1)), abs(float(law[1]) - 1 / (e + m - 1)))
     return Outcome(
         f"With e^ε + m - 1 below, the probabilities are those of a report (to {worst:.0e}) and sum to 1. As printed "

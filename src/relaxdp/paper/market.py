@@ -10,7 +10,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.attacks import ATTACKS, Relaxed, errors, minimum_error_rate, retentions
+from relaxdp.audit.attacks import (
+    ATTACKS,
+    RelaxedDistribution,
+    compute_error_probabilities,
+    compute_minimum_error_rate,
+    compute_retentions,
+)
 from relaxdp.hazmat import bridge_once
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Check, Claim, Data, Outcome, Picture
@@ -39,7 +45,7 @@ def sold_in_any_order(lab: Lab, top: Codes, purpose: str) -> Codes:
     entropy = lab.entropy(f"market bridged from {purpose}")
     order = np.empty(len(LEVELS) - 1, np.uint64)
     entropy.keystream().fill(order.view(np.uint8))
-    keeps, sold, reports = retentions(LEVELS, VALUES), [len(LEVELS) - 1], {len(LEVELS) - 1: top}
+    keeps, sold, reports = compute_retentions(LEVELS, VALUES), [len(LEVELS) - 1], {len(LEVELS) - 1: top}
     for level in np.argsort(order).tolist():
         place = bisect(sold, level)
         below, above = (sold[place - 1] if place else None), sold[place]
@@ -71,7 +77,7 @@ def market(lab: Lab) -> Outcome:
         name: _coalitions(lab, name, reports, truth, POOLED if name == shown else POOLED[-1:])
         for name, reports in ways.items()
     }
-    least = [minimum_error_rate(VALUES, LEVELS[last]) for last in POOLED]
+    least = [compute_minimum_error_rate(VALUES, LEVELS[last]) for last in POOLED]
     for name, by_attack in rates.items():
         wrong = [rate[-1] * objects for rate in by_attack.values()]
         checks.append(judge.at_least(f"{name}: all 91 levels pooled", wrong, objects, least[-1]))
@@ -105,12 +111,12 @@ def _checks(lab: Lab, name: str, reports: Codes, truth: NDArray[np.uint8]) -> li
     # Values are interchangeable, so reports are counted relative to the truth.
     relative = ((reports[list(COUNTED)].astype(np.int64) - truth) % VALUES).astype(np.int64)
     cells = np.ravel_multi_index(tuple(relative), (VALUES,) * len(COUNTED))
-    keeps = retentions([LEVELS[place] for place in COUNTED], VALUES)
+    keeps = compute_retentions([LEVELS[place] for place in COUNTED], VALUES)
     law = [
         float(compute_transcript_probability(VALUES, keeps, each, truth=0))
         for each in product(range(VALUES), repeat=len(COUNTED))
     ]
-    all_keeps = retentions(LEVELS, VALUES)
+    all_keeps = compute_retentions(LEVELS, VALUES)
     most, largest = compute_odds(all_keeps[-1], VALUES), 0.0
     for column in reports.T[:6].tolist():
         chances = [compute_transcript_probability(VALUES, all_keeps, column, truth=each) for each in range(VALUES)]
@@ -129,10 +135,10 @@ def _coalitions(
     for last in pooled:
         lab.say(f"market, {name}: attacks up to {LEVELS[last]}")
         bought = LEVELS[: last + 1]
-        law = Relaxed.at(bought, values=VALUES)
+        law = RelaxedDistribution.from_epsilons(bought, values=VALUES)
         for attack, guess in ATTACKS.items():
             found = guess(np.ascontiguousarray(reports[: last + 1].T), law, bought)
-            rates[attack].append(float(errors(found, truth).mean()))
+            rates[attack].append(float(compute_error_probabilities(found, truth).mean()))
     return rates
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import combinations
 from math import exp
 
-from relaxdp.audit.attacks import retentions
+from relaxdp.audit.attacks import compute_retentions
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, Outcome
 from relaxdp.paper.lab import Lab
@@ -18,7 +18,7 @@ from relaxdp.theory.randomized_response import compute_next_report_distribution,
 
 def pairs(m: int) -> list[tuple[Fraction, Fraction]]:
     """Return the retentions of all ε_1 < ε_2 of the appendix's grid, as they are really used: fractions."""
-    return list(combinations(retentions(GRID, m), 2))
+    return list(combinations(compute_retentions(GRID, m), 2))
 
 
 def binary_proof(lab: Lab) -> Outcome:

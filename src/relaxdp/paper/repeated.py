@@ -11,7 +11,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.attacks import ATTACKS, Relaxed, errors, minimum_error_rate
+from relaxdp.audit.attacks import ATTACKS, RelaxedDistribution, compute_error_probabilities, compute_minimum_error_rate
 from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Check, Data
@@ -77,7 +77,7 @@ class Population:
     @property
     def least_error_rate(self) -> float:
         """The theoretical minimum of error rates at the last level."""
-        return minimum_error_rate(self.values, self.levels[-1])
+        return compute_minimum_error_rate(self.values, self.levels[-1])
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,12 @@ def _attack(
     transcripts: NDArray[np.unsignedinteger], truth: NDArray[np.uint8], population: Population, runs: int
 ) -> tuple[bool, dict[str, Floats]]:
     """Return whether the last output is always the likeliest truth, and every attack's error rate in each run."""
-    law = Relaxed.at(population.levels, values=population.values)
+    law = RelaxedDistribution.from_epsilons(population.levels, values=population.values)
     candidates = {name: attack(transcripts, law, population.levels) for name, attack in ATTACKS.items()}
-    rates = {name: errors(found, truth).reshape(runs, -1).mean(axis=1) for name, found in candidates.items()}
+    rates = {
+        name: compute_error_probabilities(found, truth).reshape(runs, -1).mean(axis=1)
+        for name, found in candidates.items()
+    }
     return np.array_equal(candidates["last output"], candidates["maximum likelihood"]), rates
 
 

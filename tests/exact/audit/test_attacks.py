@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import log, prod
 from typing import Any
@@ -11,26 +12,26 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.exact.enumeration import Law as Chances
-from tests.exact.enumeration import chain_law
+from tests.exact.enumeration import compute_chain_distribution
 from tests.refusals import refused
 
 from relaxdp.audit.attacks import (
     ATTACKS,
     Candidates,
-    Independent,
-    Law,
-    NoisySamples,
-    Relaxed,
+    IndependentDistribution,
+    NoisySamplesDistribution,
+    RelaxedDistribution,
+    TranscriptDistribution,
+    compute_error_probabilities,
+    compute_error_rate,
+    compute_error_rates,
+    compute_minimum_error_rate,
+    compute_retentions,
     draw_guesses,
-    error_rate,
-    error_rates,
-    errors,
-    highest_frequency,
-    last_output,
-    maximum_likelihood,
-    minimum_error_rate,
-    retentions,
-    weighted_highest_frequency,
+    guess_by_highest_frequency,
+    guess_by_maximum_likelihood,
+    guess_by_weighted_frequency,
+    guess_last_output,
 )
 from relaxdp.errors import ArgumentError
 from relaxdp.estimation.schedules import noisy_sampling_epsilon
@@ -46,14 +47,14 @@ def all_transcripts(values: int, reports: int) -> np.ndarray:
 
 
 def relaxed_law(values: int, levels: Sequence[Fraction]) -> list[Chances]:
-    return [chain_law(values, levels, truth) for truth in range(values)]
+    return [compute_chain_distribution(values, levels, truth) for truth in range(values)]
 
 
 def independent_law(values: int, levels: Sequence[Fraction]) -> list[Chances]:
     def afresh(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
         return compute_report_distribution(values, new, truth=truth)
 
-    return [chain_law(values, levels, truth, afresh) for truth in range(values)]
+    return [compute_chain_distribution(values, levels, truth, afresh) for truth in range(values)]
 
 
 def exact_error(laws: Sequence[Chances], reports: int, attack: Callable[[np.ndarray], Candidates]) -> Fraction:
@@ -67,6 +68,10 @@ def exact_error(laws: Sequence[Chances], reports: int, attack: Callable[[np.ndar
     return wrong / values
 
 
+def _guess_report(values: int, place: int, rows: np.ndarray) -> Candidates:
+    return guess_last_output(rows[:, : place + 1], values=values)
+
+
 def bayes_error(laws: Sequence[Chances]) -> Fraction:
     """The least error rate that any attack whatsoever can have."""
     best = sum(max(law.get(t, Fraction(0)) for law in laws) for t in {t for law in laws for t in law})
@@ -75,62 +80,63 @@ def bayes_error(laws: Sequence[Chances]) -> Fraction:
 
 @pytest.mark.parametrize("values", [2, 3, 4])
 def test_no_attack_on_a_relaxed_transcript_beats_the_last_output(values: int) -> None:
-    law = Relaxed.at(EPSILONS, values=values)
-    laws = relaxed_law(values, law.levels)
-    least = Fraction(values - 1) / (compute_odds(law.levels[-1], values) + values - 1)
+    law = RelaxedDistribution.from_epsilons(EPSILONS, values=values)
+    laws = relaxed_law(values, law.retentions)
+    least = Fraction(values - 1) / (compute_odds(law.retentions[-1], values) + values - 1)
     error = {
         name: exact_error(laws, 3, lambda rows, attack=attack: attack(rows, law, EPSILONS))  # type: ignore[misc]
         for name, attack in ATTACKS.items()
     }
     assert error["last output"] == error["maximum likelihood"] == bayes_error(laws) == least
-    assert float(least) == pytest.approx(minimum_error_rate(values, EPSILONS[-1]), rel=1e-15)
+    assert float(least) == pytest.approx(compute_minimum_error_rate(values, EPSILONS[-1]), rel=1e-15)
     assert error["highest frequency"] > least
     assert error["weighted highest frequency"] >= least
     for place in range(2):  # an earlier report alone is worth less
-        assert exact_error(laws, 3, lambda rows, place=place: last_output(rows[:, : place + 1], values=values)) > least  # type: ignore[misc]
+        attack = partial(_guess_report, values, place)
+        assert exact_error(laws, 3, attack) > least
 
 
 @pytest.mark.parametrize("values", [2, 3, 4])
 def test_independent_reports_are_beaten(values: int) -> None:
     """The mistake that relaxation avoids: then all attacks together know more than the last output."""
     epsilons = ("0.5", "0.9", "1")  # two earlier reports that agree outweigh the last one
-    law = Independent.at(epsilons, values=values)
-    laws = independent_law(values, law.levels)
-    last = exact_error(laws, 3, lambda rows: last_output(rows, values=values))
-    likeliest = exact_error(laws, 3, lambda rows: maximum_likelihood(rows, law))
-    weighted = exact_error(laws, 3, lambda rows: weighted_highest_frequency(rows, values=values, weights=epsilons))
+    law = IndependentDistribution.from_epsilons(epsilons, values=values)
+    laws = independent_law(values, law.retentions)
+    last = exact_error(laws, 3, lambda rows: guess_last_output(rows, values=values))
+    likeliest = exact_error(laws, 3, lambda rows: guess_by_maximum_likelihood(rows, law))
+    weighted = exact_error(laws, 3, lambda rows: guess_by_weighted_frequency(rows, values=values, weights=epsilons))
     # The log odds of independent reports add up, so the sum of epsilons is the likelihood.
     assert weighted == likeliest == bayes_error(laws)
     assert likeliest < last
-    again = Independent.at(["1", "1", "1"], values=values)
-    laws = independent_law(values, again.levels)
-    least = Fraction(values - 1) / (compute_odds(again.levels[-1], values) + values - 1)
+    again = IndependentDistribution.from_epsilons(["1", "1", "1"], values=values)
+    laws = independent_law(values, again.retentions)
+    least = Fraction(values - 1) / (compute_odds(again.retentions[-1], values) + values - 1)
     for attack in (
-        lambda rows: maximum_likelihood(rows, again),
-        lambda rows: highest_frequency(rows, values=values),
+        lambda rows: guess_by_maximum_likelihood(rows, again),
+        lambda rows: guess_by_highest_frequency(rows, values=values),
     ):
         assert exact_error(laws, 3, attack) < least
 
 
 @pytest.mark.parametrize(("values", "reports"), [(2, 4), (3, 3), (5, 2)])
 def test_likelihoods_are_those_of_the_law(values: int, reports: int) -> None:
-    levels = retentions(("0.3", "0.3", "0.9", "2.5")[:reports], values)
+    levels = compute_retentions(("0.3", "0.3", "0.9", "2.5")[:reports], values)
     rows = all_transcripts(values, reports)
     for law, laws in (
-        (Relaxed(values, levels), relaxed_law(values, levels)),
-        (Independent(values, levels), independent_law(values, levels)),
+        (RelaxedDistribution(values, levels), relaxed_law(values, levels)),
+        (IndependentDistribution(values, levels), independent_law(values, levels)),
     ):
-        assert isinstance(law, Relaxed | Independent)
-        logarithms = law.log_likelihoods(rows)
+        assert isinstance(law, RelaxedDistribution | IndependentDistribution)
+        logarithms = law.compute_log_likelihoods(rows)
         for row, transcript in enumerate(map(tuple, rows.tolist())):
             for truth in range(values):
                 exact = laws[truth].get(transcript, Fraction(0))
-                if isinstance(law, Relaxed):
+                if isinstance(law, RelaxedDistribution):
                     assert exact == compute_transcript_probability(values, levels, transcript, truth=truth)
                 assert logarithms[row, truth] == (pytest.approx(log(exact), abs=1e-12) if exact else -np.inf)
 
 
-def noisy_law(law: NoisySamples) -> list[Chances]:
+def noisy_law(law: NoisySamplesDistribution) -> list[Chances]:
     laws = []
     for truth in range(law.values):
         kept = compute_report_distribution(law.values, law.permanent, truth=truth)
@@ -149,52 +155,52 @@ def noisy_law(law: NoisySamples) -> list[Chances]:
 
 @pytest.mark.parametrize(("values", "samples"), [(2, 4), (2, 5), (3, 3)])
 def test_noisy_samples(values: int, samples: int) -> None:
-    law = NoisySamples.at(epsilon_alpha=1, epsilon_beta="0.5", samples=samples, values=values)
+    law = NoisySamplesDistribution.from_epsilons(epsilon_alpha=1, epsilon_beta="0.5", samples=samples, values=values)
     laws = noisy_law(law)
     rows = all_transcripts(values, samples)
     exact = [[float(laws[truth][tuple(row)]) for truth in range(values)] for row in rows.tolist()]
-    assert law.log_likelihoods(rows) == pytest.approx(np.log(exact), abs=1e-12)
+    assert law.compute_log_likelihoods(rows) == pytest.approx(np.log(exact), abs=1e-12)
     best = bayes_error(laws)
-    assert exact_error(laws, samples, lambda rows: maximum_likelihood(rows, law)) == best
-    assert exact_error(laws, samples, lambda rows: highest_frequency(rows, values=values)) == best
-    assert exact_error(laws, samples, lambda rows: last_output(rows, values=values)) > best
+    assert exact_error(laws, samples, lambda rows: guess_by_maximum_likelihood(rows, law)) == best
+    assert exact_error(laws, samples, lambda rows: guess_by_highest_frequency(rows, values=values)) == best
+    assert exact_error(laws, samples, lambda rows: guess_last_output(rows, values=values)) > best
     if values == 2:
         guarantee = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=samples)
-        assert best > minimum_error_rate(2, guarantee)
+        assert best > compute_minimum_error_rate(2, guarantee)
 
 
 def test_the_papers_minimum() -> None:
     guarantee = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=10)
-    assert round(minimum_error_rate(2, guarantee), 4) == 0.2720
-    assert minimum_error_rate(5, 0) == pytest.approx(0.8)
-    assert 0 < minimum_error_rate(2, 700) < 1e-300
+    assert round(compute_minimum_error_rate(2, guarantee), 4) == 0.2720
+    assert compute_minimum_error_rate(5, 0) == pytest.approx(0.8)
+    assert 0 < compute_minimum_error_rate(2, 700) < 1e-300
 
 
 def test_ties_are_broken_uniformly() -> None:
     rows = np.array([[0, 1], [1, 1]])
-    mask = highest_frequency(rows, values=3)
+    mask = guess_by_highest_frequency(rows, values=3)
     assert mask.tolist() == [[True, True, False], [False, True, False]]
-    assert errors(mask, np.array([0, 0])).tolist() == [0.5, 1.0]
-    assert error_rate(mask, np.array([2, 1])) == 0.5
+    assert compute_error_probabilities(mask, np.array([0, 0])).tolist() == [0.5, 1.0]
+    assert compute_error_rate(mask, np.array([2, 1])) == 0.5
     assert draw_guesses(mask).tolist() == [0, 1]
     drawn = [draw_guesses(mask, np.random.default_rng(seed)).tolist() for seed in range(64)]
     assert {tuple(each) for each in drawn} == {(0, 1), (1, 1)}
     # Weights that are equal on paper, though not as floats: 0.1 + 0.2 against 0.3.
-    tied = weighted_highest_frequency(np.array([[0, 0, 1]]), values=2, weights=["0.1", "0.2", "0.3"])
+    tied = guess_by_weighted_frequency(np.array([[0, 0, 1]]), values=2, weights=["0.1", "0.2", "0.3"])
     assert tied.tolist() == [[True, True]]
 
 
 def test_error_rates_names_all_four() -> None:
-    law: Law = Relaxed.at(EPSILONS, values=2)
+    law: TranscriptDistribution = RelaxedDistribution.from_epsilons(EPSILONS, values=2)
     rows = np.array([[0, 0, 1], [1, 1, 1]], dtype=np.uint8)
-    rates = error_rates(rows, np.array([1, 1]), law, EPSILONS)
+    rates = compute_error_rates(rows, np.array([1, 1]), law, EPSILONS)
     assert list(rates) == ["last output", "maximum likelihood", "highest frequency", "weighted highest frequency"]
     assert rates["last output"] == 0
     assert rates["highest frequency"] == 0.5
 
 
 def test_refusals() -> None:
-    law = Relaxed.at(EPSILONS, values=2)
+    law = RelaxedDistribution.from_epsilons(EPSILONS, values=2)
     shapeless: dict[str, Any] = {"says": "one row per individual"}
     for rows, fields in (
         (np.zeros(3, int), shapeless),
@@ -204,6 +210,6 @@ def test_refusals() -> None:
         (np.full((1, 3), -1), {"values": 2}),
     ):
         with refused(ArgumentError, **fields):
-            maximum_likelihood(rows, law)
-    with refused(ArgumentError, says="cannot occur"):
-        maximum_likelihood(np.array([[0, 1]]), Relaxed.at([1, 1], values=2))
+            guess_by_maximum_likelihood(rows, law)
+    with refused(ArgumentError, says="is impossible under every true value"):
+        guess_by_maximum_likelihood(np.array([[0, 1]]), RelaxedDistribution.from_epsilons([1, 1], values=2))

@@ -12,18 +12,18 @@ from scipy.stats import beta, binom
 from tests.exact.audit.test_attacks import independent_law, relaxed_law
 from tests.exact.enumeration import Law as Chances
 
-from relaxdp.audit.attacks import Independent, NoisySamples, Relaxed
+from relaxdp.audit.attacks import IndependentDistribution, NoisySamplesDistribution, RelaxedDistribution
 from relaxdp.audit.guessing_rules import (
     FIRST,
-    PASS,
+    NO_GUESS,
     SECOND,
-    Column,
-    Digits,
-    chance_low,
-    derive_rule,
-    epsilon_low,
+    ColumnBinning,
+    ProductBinning,
+    compute_chance_lower_bound,
+    compute_epsilon_lower_bound,
+    compute_log_odds,
+    derive_optimal_rule,
     learn_rule,
-    log_odds,
 )
 from relaxdp.theory.level import compute_odds
 
@@ -44,12 +44,12 @@ def false_alarms(bound: Bound, error: float) -> float:
 
 @pytest.mark.parametrize("error", [0.1, 1e-3, 1e-6])
 def test_the_bound_keeps_its_confidence(error: float) -> None:
-    assert 0.5 * error < false_alarms(epsilon_low, error) <= error
+    assert 0.5 * error < false_alarms(compute_epsilon_lower_bound, error) <= error
 
 
 def test_wrong_bounds_do_not() -> None:
     def one_more(right: np.ndarray, guessed: int, error: float) -> np.ndarray:
-        return epsilon_low(np.minimum(right + 1, guessed), guessed, error)
+        return compute_epsilon_lower_bound(np.minimum(right + 1, guessed), guessed, error)
 
     def normal(right: np.ndarray, guessed: int, error: float) -> np.ndarray:
         share = right / guessed
@@ -62,22 +62,22 @@ def test_wrong_bounds_do_not() -> None:
 
 def test_clopper_pearson_as_scipy_has_it() -> None:
     for right, guessed in ((1, 1), (5, 9), (730_000, 1_000_000), (9_820_000, 10_000_000)):
-        assert float(chance_low(right, guessed, 1e-4)) == pytest.approx(
+        assert float(compute_chance_lower_bound(right, guessed, 1e-4)) == pytest.approx(
             float(beta.ppf(1e-4, right, guessed - right + 1)), rel=1e-9
         )
-    assert chance_low([0, 0], [0, 10], 0.1).tolist() == [0, 0]
-    assert epsilon_low([0, 50], [0, 100], 0.1).tolist() == [0, 0]
-    assert log_odds(3, 3) == float("inf")
-    assert log_odds(75, 100) == pytest.approx(np.log(3))
+    assert compute_chance_lower_bound([0, 0], [0, 10], 0.1).tolist() == [0, 0]
+    assert compute_epsilon_lower_bound([0, 50], [0, 100], 0.1).tolist() == [0, 0]
+    assert compute_log_odds(3, 3) == float("inf")
+    assert compute_log_odds(75, 100) == pytest.approx(np.log(3))
 
 
 def best_odds(laws: Sequence[Chances], transcripts: list[tuple[int, ...]]) -> Fraction:
     """The odds of the best of all rules: guess the first truth, guess the second, or pass, for each transcript."""
     best = Fraction(0)
-    for rule in product((PASS, FIRST, SECOND), repeat=len(transcripts)):
+    for rule in product((NO_GUESS, FIRST, SECOND), repeat=len(transcripts)):
         right = wrong = Fraction(0)
         for guess, transcript in zip(rule, transcripts, strict=True):
-            if guess != PASS:
+            if guess != NO_GUESS:
                 right += laws[int(guess - FIRST)].get(transcript, Fraction(0))
                 wrong += laws[int(SECOND - guess)].get(transcript, Fraction(0))
         if right:
@@ -97,28 +97,32 @@ def test_no_rule_of_guessing_exceeds_epsilon_and_the_best_reaches_it() -> None:
 @pytest.mark.parametrize("values", [2, 3])
 def test_the_rule_of_a_law_is_the_best(values: int) -> None:
     levels = ("0.5", "1", "2")
-    relaxed = derive_rule(Relaxed.at(levels, values=values), 3, (0, 1), 10**6, 1e-4)
+    relaxed = derive_optimal_rule(RelaxedDistribution.from_epsilons(levels, values=values), 3, (0, 1), 10**6, 1e-4)
     assert relaxed is not None
-    digits = Digits([Column(place, 0, values) for place in range(3)], "all").decode_cells()
+    digits = ProductBinning([ColumnBinning(place, 0, values) for place in range(3)], "all").list_cell_digits()
     # Where the last report is one of the two truths it is guessed, elsewhere nothing is known.
     expected = np.where(digits[:, 2] < 2, digits[:, 2] + 1, 0)
     assert relaxed.table[expected > 0].tolist() == expected[expected > 0].tolist()
-    independent = derive_rule(Independent.at(["1", "1"], values=2), 2, (0, 1), 10**6, 1e-4)
+    independent = derive_optimal_rule(
+        IndependentDistribution.from_epsilons(["1", "1"], values=2), 2, (0, 1), 10**6, 1e-4
+    )
     assert independent is not None
     assert independent.table.tolist() == [1, 0, 0, 2]
-    assert 1.95 < independent.worth < 2
-    noisy = derive_rule(NoisySamples.at(epsilon_alpha=1, epsilon_beta="0.5", samples=10), 10, (0, 1), 10**6, 1e-4)
+    assert 1.95 < independent.expected_bound < 2
+    noisy = derive_optimal_rule(
+        NoisySamplesDistribution.from_epsilons(epsilon_alpha=1, epsilon_beta="0.5", samples=10), 10, (0, 1), 10**6, 1e-4
+    )
     assert noisy is not None
-    assert 0.9 < noisy.worth < 0.98433
-    assert derive_rule(Relaxed.at(["1"] * 30, values=2), 30, (0, 1), 10**6, 1e-4) is None
+    assert 0.9 < noisy.expected_bound < 0.98433
+    assert derive_optimal_rule(RelaxedDistribution.from_epsilons(["1"] * 30, values=2), 30, (0, 1), 10**6, 1e-4) is None
 
 
 def test_a_rule_learned_from_exact_counts_is_the_best() -> None:
     law = independent_law(2, (Fraction(1, 3), Fraction(1, 2)))
     counts = np.array([[float(law[truth][pair]) * 1e6 for pair in product(range(2), repeat=2)] for truth in range(2)])
-    view = Digits([Column(place, 0, 2) for place in range(2)], "all columns")
+    view = ProductBinning([ColumnBinning(place, 0, 2) for place in range(2)], "all columns")
     rule = learn_rule(view, (0, 1), counts, counts, 1e-4)
     assert rule.table.tolist() == [1, 0, 0, 2]
-    assert rule.worth == pytest.approx(float(np.log(6)), rel=0.01)
+    assert rule.expected_bound == pytest.approx(float(np.log(6)), rel=0.01)
     rows = np.array([[0, 0], [0, 1], [1, 1], [1, 1]], dtype=np.uint8)
-    assert rule.score(rows, np.array([0, 1, 1, 0], dtype=np.uint8)) == (2, 3)
+    assert rule.count_guesses(rows, np.array([0, 1, 1, 0], dtype=np.uint8)) == (2, 3)

@@ -181,7 +181,7 @@ class Chained(Categorical):
     ("encoding", "says"),
     [
         (Biased(0, 8), "biased"),
-        (Boasting(LETTERS), "is wrong for a value"),
+        (Boasting(LETTERS), "is wrong for one of the values"),
         (Shrinking(LETTERS), "larger threshold"),
         (Secretive(0, 8), "more bits"),
         (SecretiveHash(LETTERS, buckets=3), "more bits"),

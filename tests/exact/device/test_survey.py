@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.exact.enumeration import chain_law
+from tests.exact.enumeration import compute_chain_distribution
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
 from relaxdp.device import Device
@@ -98,7 +98,7 @@ def joint_law(seen: Seen, truths: tuple[str, ...]) -> Law:
     for group in groups.values():
         if len(group) == 1:
             levels = [Fraction(each, ONE) for each in seen.thresholds[group[0]]]
-            own: Law = chain_law(len(VALUES[group[0]]), levels, indices[group[0]])
+            own: Law = compute_chain_distribution(len(VALUES[group[0]]), levels, indices[group[0]])
         else:
             own = shared_law(group, seen, indices)
         law = {(*one, *two): p * q for (one, p), (two, q) in itertools.product(law.items(), own.items())}

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.exact.enumeration import chain_law, path_law
+from tests.exact.enumeration import compute_chain_distribution, path_law
 
-from relaxdp.audit.exact_check import _symbol_law
+from relaxdp.audit.exact_check import _compute_symbol_distribution
 from relaxdp.estimation.report_pairs import (
     MOST_LABELS,
     Pairs,
@@ -72,14 +72,16 @@ def transcripts(encoding: Mechanism, truth: Any, levels: Sequence[F], symbol_law
     """The law of (seed, one report per level), over all that an object keeps."""
     single = [symbol_law(encoding.alphabet, levels, symbol) for symbol in range(encoding.alphabet)]
     law: defaultdict[Any, F] = defaultdict(F)
-    for (seed, symbols), chance in _symbol_law(encoding, truth).items():
+    for (seed, symbols), chance in _compute_symbol_distribution(encoding, truth).items():
         for parts in itertools.product(*(single[symbol].items() for symbol in symbols)):
             reports = tuple(zip(*(readings for readings, _ in parts), strict=True))
             law[seed, reports] += chance * prod((each for _, each in parts), start=F(1))
     return law
 
 
-def check_law(encoding: Mechanism, truths: Sequence[Any], levels: Sequence[F], symbol_law: Any = chain_law) -> None:
+def check_law(
+    encoding: Mechanism, truths: Sequence[Any], levels: Sequence[F], symbol_law: Any = compute_chain_distribution
+) -> None:
     """Given all newer reports, an older one depends on the next newer one alone, and is its blur, symbol by symbol.
 
     For three levels, for the first two, and for a device that left out the middle one.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.exact.checks import check_guarantee
-from tests.exact.enumeration import Law, Transcript, chain_law, path_law
+from tests.exact.enumeration import Law, Transcript, compute_chain_distribution, path_law
 from tests.refusals import refused
 
 from relaxdp.audit.exact_check import check_exactly
@@ -64,7 +64,7 @@ def by_path(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
 
 @cache
 def by_chain(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
-    return chain_law(alphabet, levels, place)
+    return compute_chain_distribution(alphabet, levels, place)
 
 
 @cache

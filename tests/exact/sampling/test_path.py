@@ -7,7 +7,7 @@ from fractions import Fraction as F
 
 import pytest
 from tests.exact.checks import check_all, check_marginals
-from tests.exact.enumeration import Accept, Law, Transcript, chain_law, path_law
+from tests.exact.enumeration import Accept, Law, Transcript, compute_chain_distribution, path_law
 
 from relaxdp.errors import MechanismError
 from relaxdp.sampling.keyed_path import accept, accepted_draws, report_at
@@ -23,7 +23,7 @@ def test_path_equals_chain(values: int, one: int, places: tuple[int, ...]) -> No
         levels = [F(threshold, one) for threshold in thresholds]
         laws = [path_law(values, thresholds, truth, one=one) for truth in range(values)]
         check_all(laws, values, levels)
-        assert laws == [chain_law(values, levels, truth) for truth in range(values)]
+        assert laws == [compute_chain_distribution(values, levels, truth) for truth in range(values)]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_path_equals_chain_for_other_words(one: int, values: int) -> None:
     thresholds = (1, one // 3, one - 1)
     levels = [F(threshold, one) for threshold in thresholds]
     for truth in (0, values - 1):
-        assert path_law(values, thresholds, truth, one=one) == chain_law(values, levels, truth)
+        assert path_law(values, thresholds, truth, one=one) == compute_chain_distribution(values, levels, truth)
 
 
 def test_reading_order_does_not_matter() -> None:
@@ -75,7 +75,7 @@ def test_the_whole_sampler_on_every_string_of_words() -> None:
         else:
             unresolved += 1
     total = len(pairs) ** 3
-    for reports, chance in chain_law(values, [F(t, one) for t in thresholds], truth).items():
+    for reports, chance in compute_chain_distribution(values, [F(t, one) for t in thresholds], truth).items():
         assert F(resolved[reports], total) <= chance <= F(resolved[reports] + unresolved, total)
     assert sum(resolved.values()) + unresolved == total
     assert unresolved < total / 2

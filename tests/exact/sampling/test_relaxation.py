@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.exact.enumeration import Transcript, chain_law
+from tests.exact.enumeration import Transcript, compute_chain_distribution
 from tests.golden.enumeration import Numbers, enumerate_outcomes
 
 import relaxdp as rx
@@ -27,7 +27,7 @@ ANSWER = 1
 WAYS = [pytest.param(False, id="one"), pytest.param(True, id="array")]
 
 
-class Source:
+class TranscriptSource:
     """Randomness out of the numbers that are tried."""
 
     def __init__(self, numbers: Numbers) -> None:
@@ -37,7 +37,7 @@ class Source:
         while True:
             yield self._numbers.read(8)
 
-    def keystream(self) -> Source:
+    def keystream(self) -> TranscriptSource:
         return self
 
     def fill(self, buffer: Any) -> None:
@@ -56,7 +56,7 @@ def joint_distribution(relaxation: rx.Relaxation, levels: Sequence[str]) -> dict
 
             def draw(numbers: Numbers, state: State = state, epsilon: str = epsilon) -> int:
                 relaxation._store.write(state)
-                relaxation._seen, relaxation._entropy = state, Source(numbers)
+                relaxation._seen, relaxation._entropy = state, TranscriptSource(numbers)
                 report = relaxation.relax(epsilon)
                 return VALUES.index(report[0] if isinstance(report, list) else report)
 
@@ -83,7 +83,7 @@ def is_same(found: dict[Transcript, Fraction], exact: dict[Transcript, Fraction]
 def exact_distribution(levels: Sequence[str], start: tuple[str, int] | None = None) -> dict[Transcript, Fraction]:
     """Return the paper's distribution of transcripts; given the report that it starts from, the conditional one."""
     every = [*([] if start is None else [start[0]]), *levels]
-    law = chain_law(len(VALUES), [TERNARY.level(epsilon).retention for epsilon in every], ANSWER)
+    law = compute_chain_distribution(len(VALUES), [TERNARY.level(epsilon).retention for epsilon in every], ANSWER)
     if start is None:
         return dict(law)
     given = {transcript[1:]: chance for transcript, chance in law.items() if transcript[0] == start[1]}

@@ -13,18 +13,18 @@ from collections.abc import Sequence
 import pytest
 from tests.exact.market.orders import Afresh, FromTheTop, Market, State, deliver, pooled, sell
 
-from relaxdp.audit.attacks import Law, Relaxed
-from relaxdp.audit.auditor import Audit, audit
+from relaxdp.audit.attacks import RelaxedDistribution, TranscriptDistribution
+from relaxdp.audit.auditor import AuditResult, audit
 from relaxdp.audit.case_sources import (
     FIVE_BUYERS,
-    BlurredSource,
-    DrawnAgainSource,
+    BlurredDeliverySource,
     Event,
-    IndependentSource,
-    PooledSource,
+    IndependentReportsSource,
+    PooledPurchasesSource,
+    RedrawnLevelSource,
     list_pooled_levels,
 )
-from relaxdp.audit.transcript_sources import Source
+from relaxdp.audit.transcript_sources import TranscriptSource
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.local_hash import LocalHash
@@ -43,8 +43,18 @@ DAYS: list[Sequence[Event]] = [
 ]
 
 
-def judged(source: Source, values: int, *, law: Law | None = None, trials: int = 1_000_000) -> Audit:
-    return audit(source, range(values), claimed="0.7", trials=trials, confidence=CONFIDENCE, law=law, seed=20260801)
+def judged(
+    source: TranscriptSource, values: int, *, law: TranscriptDistribution | None = None, trials: int = 1_000_000
+) -> AuditResult:
+    return audit(
+        source,
+        range(values),
+        claimed_epsilon="0.7",
+        trials=trials,
+        confidence_level=CONFIDENCE,
+        distribution=law,
+        seed=20260801,
+    )
 
 
 def pooled_epsilon(market: Market, encoding: DeclaredMechanism, events: Sequence[Event] = FIVE_BUYERS) -> float:
@@ -60,16 +70,22 @@ def pooled_epsilon(market: Market, encoding: DeclaredMechanism, events: Sequence
 
 
 def thresholds(encoding: DeclaredMechanism, events: Sequence[Event]) -> list[int]:
-    return [encoding.threshold(epsilon) for _, epsilon in PooledSource(encoding, events).events]
+    return [encoding.threshold(epsilon) for _, epsilon in PooledPurchasesSource(encoding, events).events]
 
 
 @pytest.mark.parametrize("events", DAYS)
 @pytest.mark.parametrize("values", [2, 3])
 def test_pooled_purchases_stay_at_the_best_level(values: int, events: Sequence[Event]) -> None:
     encoding = Categorical(range(values))
-    found = judged(PooledSource(encoding, events), values, law=Relaxed.at(list_pooled_levels(events), values=values))
-    assert not found.violated
-    assert found.share > 0.9  # 0.97 and more is usual: the bound's own 4.9 standard errors are 3 % at a million trials
+    found = judged(
+        PooledPurchasesSource(encoding, events),
+        values,
+        law=RelaxedDistribution.from_epsilons(list_pooled_levels(events), values=values),
+    )
+    assert not found.is_violated
+    assert (
+        found.share_of_claim > 0.9
+    )  # 0.97 and more is usual: the bound's own 4.9 standard errors are 3 % at a million trials
     assert pooled_epsilon(Market(), encoding, events) == pytest.approx(BEST, abs=1e-12)
 
 
@@ -77,23 +93,23 @@ def test_pooled_purchases_stay_at_the_best_level(values: int, events: Sequence[E
     "encoding", [Unary(range(3)), Unary(range(3), optimised=False), LocalHash(range(3), buckets=2)]
 )
 def test_other_encodings_are_sold_alike(encoding: DeclaredMechanism) -> None:
-    found = judged(PooledSource(encoding), 3)
-    assert not found.violated
-    assert found.share > 0.9
+    found = judged(PooledPurchasesSource(encoding), 3)
+    assert not found.is_violated
+    assert found.share_of_claim > 0.9
 
 
 @pytest.mark.parametrize("values", [2, 3])
-@pytest.mark.parametrize(("source", "market"), [(DrawnAgainSource, Afresh()), (BlurredSource, FromTheTop())])
-def test_planted_mistakes_are_flagged(source: type[PooledSource], market: Market, values: int) -> None:
+@pytest.mark.parametrize(("source", "market"), [(RedrawnLevelSource, Afresh()), (BlurredDeliverySource, FromTheTop())])
+def test_planted_mistakes_are_flagged(source: type[PooledPurchasesSource], market: Market, values: int) -> None:
     encoding = Categorical(range(values))
     found = judged(source(encoding), values, trials=3_000_000)
-    assert found.violated, found
-    assert BEST < found.epsilon_low < pooled_epsilon(market, encoding)
+    assert found.is_violated, found
+    assert BEST < found.epsilon_lower_bound < pooled_epsilon(market, encoding)
 
 
 @pytest.mark.parametrize("values", [2, 3])
 def test_the_naive_market_is_flagged(values: int) -> None:
     """A response of their own for each buyer: whoever pools them has the sum of all levels, 3.3."""
-    found = judged(IndependentSource(Categorical(range(values)), list_pooled_levels(FIVE_BUYERS)), values)
-    assert found.violated, found
-    assert 3 * BEST < found.epsilon_low < float(sum(list_pooled_levels(FIVE_BUYERS)))
+    found = judged(IndependentReportsSource(Categorical(range(values)), list_pooled_levels(FIVE_BUYERS)), values)
+    assert found.is_violated, found
+    assert 3 * BEST < found.epsilon_lower_bound < float(sum(list_pooled_levels(FIVE_BUYERS)))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
-from tests.exact.enumeration import chain_law
+from tests.exact.enumeration import compute_chain_distribution
 
 from relaxdp import Categorical, Key
 from relaxdp.hazmat import SeededEntropy, blur_once, bridge_once, relax_once
@@ -26,7 +26,9 @@ WRONG = ("0.8", "2.1")
 
 def statistic(values: int, truth: int, reports: Sequence[NDArray[np.unsignedinteger]], levels: Sequence[str]) -> float:
     """Pearson's statistic of two levels of reports against the exact law of their transcripts."""
-    law = chain_law(values, [compute_retention(compute_threshold(level, values)) for level in levels], truth)
+    law = compute_chain_distribution(
+        values, [compute_retention(compute_threshold(level, values)) for level in levels], truth
+    )
     seen = np.bincount(reports[0].astype(int) * values + reports[1], minlength=values**2)
     expected = np.array([float(law[a, b]) for a in range(values) for b in range(values)]) * len(reports[0])
     assert expected.min() >= 1000

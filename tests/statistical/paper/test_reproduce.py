@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.docs.gallery_page import FIGURES, PAGE, gallery_page
 
-from relaxdp.audit.attacks import retentions
+from relaxdp.audit.attacks import compute_retentions
 from relaxdp.hazmat import relax_once
 from relaxdp.paper import feasibility, judge, proofs, tables, utility
 from relaxdp.paper.claims import Check, Verdict
@@ -69,7 +69,7 @@ class OffByFivePercent(AlgorithmOne):
     def transcripts(self, values: int, levels: Levels, truth: Codes, *, purpose: str) -> Codes:
         entropy = seeded(self.seed, purpose)
         old, last, rows = NOISE, None, []
-        for keep in retentions(levels, values):
+        for keep in compute_retentions(levels, values):
             new = min(keep * self.factor, Fraction(999, 1000))
             last = relax_once(values, old, new, truth=truth, last=last, entropy=entropy)
             rows.append(last)
@@ -84,7 +84,7 @@ class IndependentReports(Sampler):
 
     def transcripts(self, values: int, levels: Levels, truth: Codes, *, purpose: str) -> Codes:
         entropy = seeded(self.seed, purpose)
-        keeps = retentions(levels, values)
+        keeps = compute_retentions(levels, values)
         return np.stack([relax_once(values, NOISE, keep, truth=truth, last=None, entropy=entropy) for keep in keeps])
 
 

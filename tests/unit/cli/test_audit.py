@@ -11,10 +11,10 @@ from tests.refusals import refused
 from typer.testing import CliRunner
 
 from relaxdp.audit import audit_cases
-from relaxdp.audit.attacks import Relaxed
-from relaxdp.audit.audit_cases import Case, all_cases, list_mechanisms, make_words_apart
-from relaxdp.audit.auditor import Audit, Finding, audit, run
-from relaxdp.audit.guessing_rules import Column, Digits, LinearScore, candidate_views
+from relaxdp.audit.attacks import RelaxedDistribution
+from relaxdp.audit.audit_cases import AuditCase, find_words_without_common_bits, list_all_cases, list_mechanisms
+from relaxdp.audit.auditor import AuditFinding, AuditResult, audit, run_audits
+from relaxdp.audit.guessing_rules import ColumnBinning, LinearScoreBinning, ProductBinning, list_candidate_binnings
 from relaxdp.cli.main import app
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms import registry
@@ -31,16 +31,16 @@ def test_every_encoding_is_audited_with_both_samplers() -> None:
     names = {encoding.name for encoding, _, _ in list_mechanisms()}
     own = {kind.name for kind in registry.BUILT_IN}
     assert names == own
-    audited = [case.name for case in all_cases() if case.group == "encoding"]
+    audited = [case.name for case in list_all_cases() if case.group == "encoding"]
     assert {(name, sampler) for name in names for sampler in ("path", "Algorithm 1")} == {
         (name.split(",")[0], name.split(", ")[-1]) for name in audited
     }
-    assert len({case.name for case in all_cases()}) == len(list(all_cases()))
+    assert len({case.name for case in list_all_cases()}) == len(list(list_all_cases()))
 
 
 def test_words_apart_share_no_bit() -> None:
     shape = BloomShape(bits=8, hashes=2, cohorts=1)
-    first, second = (set(shape.compute_bits(word, 0)) for word in make_words_apart(shape))
+    first, second = (set(shape.compute_bits(word, 0)) for word in find_words_without_common_bits(shape))
     assert len(first | second) == 4
 
 
@@ -48,7 +48,7 @@ def test_a_group_is_named_like_a_mechanism() -> None:
     arguments = ["audit", "--only", "mistakes on purpose", "--trials", "1000", "--seed", "7", "--json"]
     rows = json.loads(RUNNER.invoke(app, arguments).stdout)["findings"]
     assert [row["mechanism"] for row in rows] == [
-        case.name for case in audit_cases.all_cases() if case.group == "planted"
+        case.name for case in audit_cases.list_all_cases() if case.group == "planted"
     ]
 
 
@@ -80,8 +80,8 @@ def test_what_is_not_as_expected_ends_with_1(monkeypatch: pytest.MonkeyPatch) ->
     result = RUNNER.invoke(app, ["audit", "--only", "second key", "--trials", "1000", "--seed", "7"])
     assert result.exit_code == 1
     assert "MISSED" in result.stdout
-    broken = Case("relaxation", "broken", "0.1", lambda truths: truths)
-    monkeypatch.setattr("relaxdp.cli.audit.all_cases", lambda: [broken])
+    broken = AuditCase("relaxation", "broken", "0.1", lambda truths: truths)
+    monkeypatch.setattr("relaxdp.cli.audit.list_all_cases", lambda: [broken])
     result = RUNNER.invoke(app, ["audit", "--trials", "1000", "--seed", "7"])
     assert result.exit_code == 1
     assert "VIOLATED" in result.stdout
@@ -91,24 +91,24 @@ def test_a_missing_peer_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(epsilon: float) -> Any:
         raise ModuleNotFoundError("no module of that name")
 
-    for name in ("_opendp", "_pure_ldp", "_multi_freq_ldpy", "_diffprivlib"):
-        monkeypatch.setattr(audit_cases, name, missing)
-    listed = list(audit_cases.peer_cases())
+    for name in ("opendp", "pure_ldp", "multi_freq_ldpy", "diffprivlib"):
+        monkeypatch.setattr(audit_cases, f"_make_{name}_mechanism", missing)
+    listed = list(audit_cases.list_peer_cases())
     assert len(listed) == 4
-    findings = list(run(listed, trials=1000, confidence=0.9, seed=1))
-    assert all(finding.verdict == "not installed" and finding.as_expected for finding in findings)
-    monkeypatch.setattr("relaxdp.cli.audit.all_cases", lambda: listed)
+    findings = list(run_audits(listed, trials=1000, confidence_level=0.9, seed=1))
+    assert all(finding.verdict == "not installed" and finding.is_expected for finding in findings)
+    monkeypatch.setattr("relaxdp.cli.audit.list_all_cases", lambda: listed)
     result = RUNNER.invoke(app, ["audit"])
     assert result.exit_code == 0
     assert result.stdout.count("not installed") == 4
 
 
 def test_an_installed_peer_is_audited_and_not_our_business(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_cases, "_opendp", lambda epsilon: lambda truths: truths)
-    case = next(audit_cases.peer_cases())
-    (finding,) = run([case], trials=2000, confidence=0.99, seed=1)
+    monkeypatch.setattr(audit_cases, "_make_opendp_mechanism", lambda epsilon: lambda truths: truths)
+    case = next(audit_cases.list_peer_cases())
+    (finding,) = run_audits([case], trials=2000, confidence_level=0.99, seed=1)
     assert finding.verdict == "VIOLATED"
-    assert finding.as_expected
+    assert finding.is_expected
 
 
 @pytest.mark.parametrize("options", [["--only", "nothing like it"], ["--confidence", "1.5"]])
@@ -119,11 +119,11 @@ def test_mistakes_of_the_caller(options: list[str]) -> None:
 def test_refusals_of_the_auditor() -> None:
     for truths, options, fields in (
         ([0], {}, {"says": "at least two"}),
-        ([0, 1], {"trials": 10}, {"least": 1000, "trials": 10}),
-        ([0, 1], {"confidence": 1.0}, {"says": "above 0.5 and below 1"}),
+        ([0, 1], {"trials": 10}, {"minimum": 1000, "trials": 10}),
+        ([0, 1], {"confidence_level": 1.0}, {"says": "above 0.5 and below 1"}),
     ):
         with refused(ArgumentError, **fields):
-            audit(honest, truths, claimed=1, **options)
+            audit(honest, truths, claimed_epsilon=1, **options)
     wrong: tuple[Any, ...] = (
         lambda truths: truths[:-1],
         lambda truths: np.array(["a"] * len(truths)),
@@ -132,22 +132,29 @@ def test_refusals_of_the_auditor() -> None:
     )
     for mechanism in wrong:
         with refused(ArgumentError, says="one row per true value"):
-            audit(mechanism, [0, 1], claimed=1, trials=1000)
+            audit(mechanism, [0, 1], claimed_epsilon=1, trials=1000)
 
 
 def test_an_audit_speaks() -> None:
-    found = audit(honest, [0, 1], claimed=1, trials=20_000, seed=1, law=Relaxed.at([1], values=2))
-    assert isinstance(found, Audit)
+    found = audit(
+        honest,
+        [0, 1],
+        claimed_epsilon=1,
+        trials=20_000,
+        seed=1,
+        distribution=RelaxedDistribution.from_epsilons([1], values=2),
+    )
+    assert isinstance(found, AuditResult)
     assert str(found).startswith("claimed epsilon 1: not refuted. Measured at least 0.9")
     assert "at confidence 0.999" in str(found)
-    assert found.epsilon_low < found.estimate < 1.1
-    assert 0.8 < found.share < 1
-    assert Finding(next(all_cases()), found).verdict == "not refuted"
+    assert found.epsilon_lower_bound < found.estimated_epsilon < 1.1
+    assert 0.8 < found.share_of_claim < 1
+    assert AuditFinding(next(list_all_cases()), found).verdict == "not refuted"
 
 
 def test_progress_counts_every_trial() -> None:
     made: list[int] = []
-    audit(honest, [0, 1], claimed=1, trials=1_200_001, seed=1, progress=made.append)
+    audit(honest, [0, 1], claimed_epsilon=1, trials=1_200_001, seed=1, progress=made.append)
     assert sum(made) == 1_200_001
 
 
@@ -155,36 +162,38 @@ def test_truths_of_any_kind() -> None:
     def mechanism(truths: np.ndarray) -> np.ndarray:
         return np.asarray((truths == "yes") ^ (np.random.default_rng(3).random(len(truths)) > 0.9))
 
-    found = audit(mechanism, ["no", "maybe", "yes"], claimed=1, trials=10_000, seed=1)
-    assert found.violated
+    found = audit(mechanism, ["no", "maybe", "yes"], claimed_epsilon=1, trials=10_000, seed=1)
+    assert found.is_violated
     assert found.pair[1] == "yes"
 
 
 def test_views_are_what_they_say() -> None:
     generator = np.random.default_rng(4)
     rows = np.asfortranarray(generator.integers(0, 3, (500, 5), dtype=np.uint8))
-    columns = [Column.fit(place, rows[:, place]) for place in range(5)]
-    views = list(candidate_views(columns))
+    columns = [ColumnBinning.from_data(place, rows[:, place]) for place in range(5)]
+    views = list(list_candidate_binnings(columns))
     assert [view.name for view in views][:3] == ["the last 2 columns", "the last 4 columns", "all columns"]
     kept = rows.copy()
     for view in views:
-        assert view.decode_cells()[view(rows)].tolist() == rows[:, [column.place for column in view.columns]].tolist()
+        assert (
+            view.list_cell_digits()[view(rows)].tolist() == rows[:, [column.index for column in view.columns]].tolist()
+        )
     assert np.array_equal(rows, kept)
     signed = (rows.astype(np.int64) - 7)[:, :2]
-    view = Digits([Column.fit(place, signed[:, place]) for place in range(2)], "two")
+    view = ProductBinning([ColumnBinning.from_data(place, signed[:, place]) for place in range(2)], "two")
     assert view(signed).tolist() == (3 * rows[:, 0] + rows[:, 1]).tolist()
     assert view(np.array([[-99, 99]])).tolist() == [2]  # codes never seen count as the nearest
     flags = rows[:, :1] == 1
-    assert Digits([Column.fit(0, flags[:, 0])], "flag")(flags).tolist() == flags[:, 0].tolist()
+    assert ProductBinning([ColumnBinning.from_data(0, flags[:, 0])], "flag")(flags).tolist() == flags[:, 0].tolist()
     numbers = generator.normal(size=(500, 1))
-    column = Column.fit(0, numbers[:, 0])
+    column = ColumnBinning.from_data(0, numbers[:, 0])
     assert column.size == 32
-    assert np.ptp(np.bincount(column.digits(numbers))) <= 2
+    assert np.ptp(np.bincount(column.compute_digits(numbers))) <= 2
     wide = generator.integers(0, 10**9, (500, 1))
-    assert Column.fit(0, wide[:, 0]).size == 32
+    assert ColumnBinning.from_data(0, wide[:, 0]).size == 32
 
 
 def test_a_linear_score_needs_a_few_columns() -> None:
-    assert not LinearScore.fits([Column(0, 0, 2)])
-    assert LinearScore.fits([Column(place, 0, 2) for place in range(40)])
-    assert not LinearScore.fits([Column(place, 0, 200) for place in range(2)])
+    assert not LinearScoreBinning.is_applicable([ColumnBinning(0, 0, 2)])
+    assert LinearScoreBinning.is_applicable([ColumnBinning(place, 0, 2) for place in range(40)])
+    assert not LinearScoreBinning.is_applicable([ColumnBinning(place, 0, 200) for place in range(2)])
