@@ -50,9 +50,9 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.mechanisms.keyed_reports": ("ReportPath",),
     },
     "Estimates": {
-        "relaxdp.estimation.result": ("Result", "Groups"),
+        "relaxdp.estimation.result": ("Result", "GroupedResults"),
         "relaxdp.estimation.frequency": ("Frequency",),
-        "relaxdp.estimation.mean": ("Mean", "PresentMean", "Variance"),
+        "relaxdp.estimation.mean": ("Mean", "NonMissingMean", "Variance"),
         "relaxdp.estimation.crosstab": ("Crosstab",),
         "relaxdp.estimation.compare": ("Change",),
     },

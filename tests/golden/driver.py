@@ -30,7 +30,7 @@ import pytest
 import relaxdp as rx
 from relaxdp import errors
 from relaxdp.estimation import mechanism_choice
-from relaxdp.estimation.counts import highest_only
+from relaxdp.estimation.counts import keep_highest_level
 from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.ledger.account import Account
@@ -480,7 +480,7 @@ def estimate_counts(
 
 def take_highest(ids: Sequence[Any], epsilons: Sequence[str], reports: Sequence[Any]) -> tuple[list[str], list[Any]]:
     """Return the level and the report of each id at its highest level."""
-    return highest_only(ids, epsilons, reports)
+    return keep_highest_level(ids, epsilons, reports)
 
 
 def _tables(source: Any) -> Any:

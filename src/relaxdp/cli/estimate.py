@@ -13,12 +13,12 @@ from relaxdp.cli import options, results
 from relaxdp.cli.messages import get_stderr_console
 from relaxdp.cli.result_plots import plot_groups, plot_rows
 from relaxdp.errors import EstimationError, MetadataError
-from relaxdp.estimation.compare import Change, describe_rows
+from relaxdp.estimation.compare import Change, format_change_rows
 from relaxdp.estimation.compare import compare as compare_results
 from relaxdp.estimation.counts import Method
 from relaxdp.estimation.distribution import Distribution
-from relaxdp.estimation.mean import PresentMean
-from relaxdp.estimation.result import About, Chosen, EstimateRow, Result
+from relaxdp.estimation.mean import NonMissingMean
+from relaxdp.estimation.result import About, EstimateRow, Result, SelectedRows
 from relaxdp.tables.counting import ColumnCounts, CrosstabCounts
 from relaxdp.tables.estimate import count
 from relaxdp.tables.released_files import CountedColumn
@@ -178,10 +178,10 @@ def _make_group(
     rows = shown.to_rows(**settings.intervals)
     if settings.consistent:
         estimates = result.consistent()
-        places = shown.places if isinstance(shown, Chosen) else range(len(rows))
+        places = shown.indexes if isinstance(shown, SelectedRows) else range(len(rows))
         rows = [row._replace(estimate=float(estimates[place])) for row, place in zip(rows, places, strict=True)]
     missing, quantiles = [], []
-    if isinstance(result, PresentMean):
+    if isinstance(result, NonMissingMean):
         (share,) = result.missing.to_rows(settings.confidence_level, about=settings.about)
         missing = [share._replace(keys=("share of missing numbers",))]
     probabilities = _choose_quantiles(result, settings)
@@ -336,7 +336,7 @@ def _view_change(
     rows = [
         results.TableRow((results.clean_text(text.label),), (text.old, text.new, text.change, text.low, text.high))
         for each in (shown, *quantiles)
-        for text in describe_rows(each, **settings.intervals)
+        for text in format_change_rows(each, **settings.intervals)
     ]
     records = [record for each in (shown, *quantiles) for record in _convert_change(each, settings)]
     releases = [each.axis.description.path.release for each in tallies]

@@ -225,10 +225,10 @@ def decode(
     if plot is not None:
         if not found.any():
             raise ArgumentError("No word was found, so there is nothing to plot.", hint="Leave --plot out.")
-        plot_rows(plot, decoded.choose(order[found[order]][:MAX_PLOTTED]), **intervals)
+        plot_rows(plot, decoded.select_rows_by_estimate(order[found[order]][:MAX_PLOTTED]), **intervals)
     records = _make_records(decoded, found, intervals)
     shown = order if everything else order[found[order]]
-    table = decoded.only(shown) if everything else decoded.choose(shown)
+    table = decoded.select_rows(shown) if everything else decoded.select_rows_by_estimate(shown)
     rows = [
         row._replace(estimate=float(decoded.share[place]))
         for row, place in zip(table.to_rows(**intervals), shown, strict=True)

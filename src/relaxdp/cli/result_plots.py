@@ -12,7 +12,13 @@ import numpy as np
 from relaxdp.cli.results import clean_text, format_label
 from relaxdp.errors import EstimationError, MissingDependencyError, TableFileError
 from relaxdp.estimation.distribution import Distribution
-from relaxdp.estimation.plot import draw_rows, intervals_named, plain, plot_pairs, size_of_pairs
+from relaxdp.estimation.plot import (
+    compute_heat_map_size,
+    describe_intervals,
+    escape_formulas,
+    plot_heat_map,
+    plot_interval_rows,
+)
 
 if TYPE_CHECKING:
     from relaxdp.cli.estimate import EstimateGroup, EstimateSettings
@@ -34,8 +40,8 @@ def plot_groups(path: Path, groups: Sequence[EstimateGroup], name: str, settings
     whole = groups[0].result
     if len(whole.keys) > 1 and len(whole.labels) == len(groups[0].rows):
         rows, columns = (len(set(map(str, side))) for side in whole.keys.values())
-        figure = new_figure(*size_of_pairs(rows, columns))
-        plot_pairs(whole, figure.subplots(), simultaneous=settings.simultaneous, **intervals)
+        figure = new_figure(*compute_heat_map_size(rows, columns))
+        plot_heat_map(whole, figure.subplots(), simultaneous=settings.simultaneous, **intervals)
         save_figure(figure, path)
         return
     heights = [2.8 if isinstance(group.result, Distribution) else 0.8 + 0.32 * len(group.rows) for group in groups]
@@ -47,17 +53,19 @@ def plot_groups(path: Path, groups: Sequence[EstimateGroup], name: str, settings
             group.result.plot(each, **intervals)
             each.set_xlabel("")
         else:
-            labels = [plain(" & ".join(map(format_label, row.keys))) for row in group.rows]
+            labels = [escape_formulas(" & ".join(map(format_label, row.keys))) for row in group.rows]
             ends = ([getattr(row, field) for row in group.rows] for field in ("estimate", "low", "high"))
-            hollow |= draw_rows(each, labels, *map(np.array, ends))
+            hollow |= plot_interval_rows(each, labels, *map(np.array, ends))
         if settings.by is not None:
-            each.set_title(plain(f"{clean_text(settings.by)}: {format_label(group.name)}"), loc="left", fontsize=10)
+            each.set_title(
+                escape_formulas(f"{clean_text(settings.by)}: {format_label(group.name)}"), loc="left", fontsize=10
+            )
     together = any(group.is_simultaneous for group in groups)
     which = f"the largest of {len(whole.labels):,}, " if any(group.is_cut for group in groups) else ""
     if isinstance(whole, Distribution):
         name, which = "density, smoothed", f"line: {name}, "
     axes[-1].set_xlabel(
-        plain(f"{name}\n{which}with {intervals_named(simultaneous=together, hollow=hollow, **intervals)}")
+        escape_formulas(f"{name}\n{which}with {describe_intervals(simultaneous=together, hollow=hollow, **intervals)}")
     )
     save_figure(figure, path)
 

@@ -19,7 +19,7 @@ from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.distribution import Distribution
-from relaxdp.estimation.result import Chosen, Places, Result
+from relaxdp.estimation.result import Result, RowIndexes, SelectedRows
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import DecodedWords, decode_words
@@ -53,7 +53,7 @@ def estimate(
     pooled = result_of(campaign, levels, options) if sum(state.devices) else None
     unlisted = pooled.unlisted if isinstance(pooled, DecodedWords) else None
     shown = pooled if pooled is None or options.largest is UNSET else pooled.largest(options.largest)
-    places = shown.places if isinstance(shown, Chosen) else None
+    places = shown.indexes if isinstance(shown, SelectedRows) else None
     pooled_rows = None if pooled is None else rows_of(pooled, options, places)
     only = sum(map(bool, state.devices)) == 1  # then that level is the pool
     return Estimate(
@@ -89,7 +89,7 @@ def estimate(
 
 def _quartiles(found: Result | None, options: EstimateOptions) -> list[Quantile] | None:
     """Return the quartiles; None where reports do not tell them, or not soon."""
-    if not isinstance(found, Distribution) or found.places.bins > _MOST_BINS:
+    if not isinstance(found, Distribution) or found.wave_counts.bins > _MOST_BINS:
         return None
     asked = found.quartiles
     low, high = asked.interval(options.confidence_level, simultaneous=options.simultaneous, about=options.about)
@@ -129,7 +129,7 @@ def _table(found: Estimate) -> pa.Table:
 
 
 def level_rows(
-    campaign: Campaign, levels: Levels, place: int, options: EstimateOptions, chosen: Places | None = None
+    campaign: Campaign, levels: Levels, place: int, options: EstimateOptions, chosen: RowIndexes | None = None
 ) -> list[Row]:
     """Return the estimates of one level alone; those of rows that the pool was asked for, where some were chosen."""
     only = [level if each == place else {} for each, level in enumerate(levels)]

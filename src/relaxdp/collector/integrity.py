@@ -12,7 +12,7 @@ from relaxdp.collector.rules import CampaignState
 from relaxdp.estimation.poisoning import Integrity as Found
 from relaxdp.estimation.poisoning import integrity
 from relaxdp.estimation.report_pairs import Transitions
-from relaxdp.estimation.result import Places
+from relaxdp.estimation.result import RowIndexes
 
 
 def inspected(campaign: Campaign, state: CampaignState, kept: Kept) -> Found:
@@ -30,7 +30,7 @@ def integrity_of(
     state: CampaignState,
     kept: Kept,
     options: EstimateOptions,
-    chosen: Places | None,
+    chosen: RowIndexes | None,
     pooled: list[Row] | None,
 ) -> Integrity | None:
     """Return the entry of an estimate, with those values that it has; None where there is one level."""

@@ -18,7 +18,7 @@ from relaxdp.collector.schema import CAMPAIGNS, SURVEYS, WITHDRAWN
 from relaxdp.collector.survey_wire import SurveyDefinition
 from relaxdp.collector.wire import CampaignRequest
 from relaxdp.errors import UnknownCampaignError
-from relaxdp.estimation.crosstab import JointCounts
+from relaxdp.estimation.crosstab import PairCounts
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.service.codecs import Codec, Integers
 from relaxdp.service.wire import encoding_of
@@ -118,7 +118,7 @@ def counted(campaign: Campaign, partner: Partner, pairs: Iterable[tuple[Newest, 
             (partner.encoding, partner.codec.codes(others)),
         ]
         (rows, row_codes), (columns, column_codes) = reversed(sides) if partner.is_rows else sides
-        joint = JointCounts(rows, columns)
+        joint = PairCounts(rows, columns)
         joint.add(row_codes, column_codes)
         found[levels] = joint.numbers
     return found

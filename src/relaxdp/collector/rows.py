@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from relaxdp.collector.estimate_wire import EstimateOptions, Row
-from relaxdp.estimation.result import BEYOND, Places, Result
+from relaxdp.estimation.result import BEYOND, Result, RowIndexes
 from relaxdp.rappor.decoding import DecodedWords
 
 
-def rows_of(found: Result, options: EstimateOptions, chosen: Places | None) -> list[Row]:
+def rows_of(found: Result, options: EstimateOptions, chosen: RowIndexes | None) -> list[Row]:
     """Return an estimate as rows; some of them, where some were chosen by what they say."""
-    shown = found if chosen is None else found.choose(chosen)
+    shown = found if chosen is None else found.select_rows_by_estimate(chosen)
     about = options.about
     low, high = shown.interval(options.confidence_level, simultaneous=options.simultaneous, about=about)
-    sides = shown.beyond(options.confidence_level, simultaneous=options.simultaneous, about=about).tolist()
+    sides = shown.find_impossible_rows(
+        options.confidence_level, simultaneous=options.simultaneous, about=about
+    ).tolist()
     columns: list[Any] = [
         np.atleast_1d(column).tolist() for column in (shown.value, shown.compute_std_error(about), low, high)
     ]

@@ -42,8 +42,8 @@ from relaxdp.collector.survey_wire import (
 from relaxdp.collector.views import ENCODER, operator_view, public_view, tagged
 from relaxdp.collector.wire import InvitationRequest, Invitations
 from relaxdp.errors import CampaignError, CampaignExistsError, CampaignStateError, UnknownCampaignError
-from relaxdp.estimation.crosstab import JointCounts, pooled
-from relaxdp.estimation.result import Chosen
+from relaxdp.estimation.crosstab import PairCounts, combine_tables
+from relaxdp.estimation.result import SelectedRows
 from relaxdp.service.codecs import Integers
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, read_queries
@@ -226,7 +226,7 @@ def survey_estimate(name: str, asked: list[Asked], tables: Tables, options: Esti
 def _question(asked: Asked, options: EstimateOptions) -> SurveyQuestion:
     found, state = result_of(asked.campaign, asked.levels, options), asked.state
     shown = found if found is None or options.largest is UNSET else found.largest(options.largest)
-    chosen = shown.places if isinstance(shown, Chosen) else None
+    chosen = shown.indexes if isinstance(shown, SelectedRows) else None
     return SurveyQuestion(
         campaign=asked.campaign.id,
         version=state.version,
@@ -247,12 +247,12 @@ def two_way(
     parts = []
     for levels, numbers in sorted(counted.items()):
         if numbers[0]:
-            joint_counts = JointCounts(rows.encoding, columns.encoding)
+            joint_counts = PairCounts(rows.encoding, columns.encoding)
             joint_counts.add_numbers(numbers)
             parts.append(joint_counts.table(_support(rows, levels[0]), _support(columns, levels[1])))
     if not parts:
         return TwoWay(rows.id, columns.id, 0, None)
-    found = pooled(parts, options.method)
+    found = combine_tables(parts, options.method)
     cells = [
         Cell(row, column, each.estimate, each.std_error, each.low, each.high, each.beyond)
         for row, column, each in zip(*found.keys.values(), rows_of(found, options, None), strict=True)

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation.display import draw_line, format_html
+from relaxdp.estimation.display import draw_change_interval, format_html
 from relaxdp.estimation.distribution import Distribution
-from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, Derived, Floats, Result, label_text
+from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, DerivedResult, Floats, Result, format_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Change(Derived):
+class Change(DerivedResult):
     """The new estimate minus the old one, row by row.
 
     The noises of the two results are independent, so squared distances to the ends are added.
@@ -49,7 +49,7 @@ class Change(Derived):
         return np.asarray(self.new.value - self.old.value)
 
     @property
-    def prominence(self) -> Floats:
+    def ranking_values(self) -> Floats:
         """A change is large whether it goes up or down."""
         return np.abs(np.atleast_1d(self.value))
 
@@ -57,17 +57,17 @@ class Change(Derived):
         """Return the standard errors of the changes."""
         return np.sqrt(self.old.compute_std_error(about) ** 2 + self.new.compute_std_error(about) ** 2)
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut, from the distances of both results to their own ends."""
-        old_low, old_high = self.old.ends(tail, about)
-        new_low, new_high = self.new.ends(tail, about)
+        old_low, old_high = self.old.compute_unclipped_interval(tail, about)
+        new_low, new_high = self.new.compute_unclipped_interval(tail, about)
         below = np.sqrt((self.new.value - new_low) ** 2 + (old_high - self.old.value) ** 2)
         above = np.sqrt((new_high - self.new.value) ** 2 + (self.old.value - old_low) ** 2)
         return self.value - below, self.value + above
 
     def quantile(self, probabilities: float | Sequence[float]) -> Change:
         """Return how quantiles of numbers changed that were released as waves; 0.5 is the median."""
-        old, new = self._distributions()
+        old, new = self._require_distributions()
         return Change(old.quantile(probabilities), new.quantile(probabilities))
 
     @property
@@ -77,10 +77,10 @@ class Change(Derived):
 
     def share(self, low: float, high: float) -> Change:
         """Return how the share of the numbers from `low` to `high` changed."""
-        old, new = self._distributions()
+        old, new = self._require_distributions()
         return Change(old.share(low, high), new.share(low, high))
 
-    def _distributions(self) -> tuple[Distribution, Distribution]:
+    def _require_distributions(self) -> tuple[Distribution, Distribution]:
         if not isinstance(self.old, Distribution) or not isinstance(self.new, Distribution):
             raise EstimationError(
                 "The reports contain neither quantiles nor shares of a range.",
@@ -96,13 +96,18 @@ class Change(Derived):
         """Return the rows that changed most, up or down, with intervals that hold although they were chosen."""
         return cast(Change, super().largest(number))
 
-    def choose(self, places: Any) -> Change:
+    def select_rows_by_estimate(self, indexes: Any) -> Change:
         """Return some rows that were chosen by their estimates, with those of both results."""
-        return replace(self, old=self.old.choose(places), new=self.new.choose(places), is_chosen=True)
+        return replace(
+            self,
+            old=self.old.select_rows_by_estimate(indexes),
+            new=self.new.select_rows_by_estimate(indexes),
+            is_chosen=True,
+        )
 
-    def only(self, places: Any) -> Change:
+    def select_rows(self, indexes: Any) -> Change:
         """Return some rows that were chosen without a look at their estimates."""
-        return replace(self, old=self.old.only(places), new=self.new.only(places))
+        return replace(self, old=self.old.select_rows(indexes), new=self.new.select_rows(indexes))
 
     def is_implausible(self) -> bool:
         """Tell whether one of the two results is implausible."""
@@ -118,9 +123,9 @@ class Change(Derived):
         return table
 
     def __repr__(self) -> str:
-        shown = self.largest(self.most_shown)
-        quartiles = [] if self.quartiles is None else describe_rows(self.quartiles)
-        lines = [*map(str, describe_rows(shown)), *map(str, quartiles)]
+        shown = self.largest(self.max_shown_rows)
+        quartiles = [] if self.quartiles is None else format_change_rows(self.quartiles)
+        lines = [*map(str, format_change_rows(shown)), *map(str, quartiles)]
         if shown is not self:
             lines.append(f"... and {len(self.labels) - len(shown.labels):,} more, none of which changed more")
         return "\n".join([*lines, *self._describe_notes(shown)])
@@ -131,13 +136,16 @@ class Change(Derived):
         return [*notes, IMPLAUSIBLE] if self.is_implausible() else notes
 
     def _repr_html_(self) -> str:
-        shown = self.largest(self.most_shown)
+        shown = self.largest(self.max_shown_rows)
         low, high = map(np.atleast_1d, shown.interval())
         reach = max(float(np.abs([low, high]).max()), 1e-9)
         rows = [
-            [each.label, each.old, each.new, each.change, f"{each.low} to {each.high}"] for each in describe_rows(shown)
+            [each.label, each.old, each.new, each.change, f"{each.low} to {each.high}"]
+            for each in format_change_rows(shown)
         ]
-        pictures = [draw_line((a / reach + 1) / 2, (b / reach + 1) / 2) for a, b in zip(low, high, strict=True)]
+        pictures = [
+            draw_change_interval((a / reach + 1) / 2, (b / reach + 1) / 2) for a, b in zip(low, high, strict=True)
+        ]
         notes = self._describe_notes(shown)
         if shown is not self:
             notes.insert(0, f"the {len(shown.labels):,} of {len(self.labels):,} that changed most")
@@ -190,11 +198,11 @@ def compare(old: Result, new: Result) -> Change:
 def _describe_labels(result: Result) -> str:
     if not result.is_share:
         return f"{result.labels[0]} of {result.minimum:g} to {result.maximum:g}"
-    return ", ".join(map(label_text, result.labels[:3])) + (" ..." if len(result.labels) > 3 else "")
+    return ", ".join(map(format_label, result.labels[:3])) + (" ..." if len(result.labels) > 3 else "")
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeText:
+class FormattedChange:
     """One row of a change, as people read it: shares in percent and points, means as numbers."""
 
     label: str
@@ -208,9 +216,9 @@ class ChangeText:
         return f"{self.label}: {self.old} -> {self.new}, {self.change} ({self.low} to {self.high})"
 
 
-def describe_rows(
+def format_change_rows(
     change: Change, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
-) -> list[ChangeText]:
+) -> list[FormattedChange]:
     """Return the rows of a change in words, with as many digits as their errors leave a meaning."""
     low, high = change.interval(confidence_level, simultaneous=simultaneous, about=about)
     numbers = [np.atleast_1d(each) for each in (change.old.value, change.new.value, change.value, low, high)]
@@ -225,8 +233,8 @@ def describe_rows(
         return f"{round(float(number) * scale, digits) + 0.0:{sign},.{digits}f}"  # Adding 0.0 turns -0.0 into 0.0.
 
     return [
-        ChangeText(
-            label_text(label),
+        FormattedChange(
+            format_label(label),
             write(a) + unit,
             write(b) + unit,
             write(by, "+") + points,

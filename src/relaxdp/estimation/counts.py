@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, on_error
-from relaxdp.estimation.consistency import likelihood_shares
+from relaxdp.estimation.consistency import compute_likeliest_shares
 from relaxdp.estimation.distribution import Distribution
-from relaxdp.estimation.frequency import Combined, Frequency, check_counts, order_counts
-from relaxdp.estimation.mean import Mean, PresentMean
-from relaxdp.estimation.result import Result, get_library
+from relaxdp.estimation.frequency import Frequency, WeightedSum, check_counts, order_counts
+from relaxdp.estimation.mean import Mean, NonMissingMean
+from relaxdp.estimation.result import Result, get_frame_library
 from relaxdp.mechanisms.base import Measure, Mechanism
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 from relaxdp.theory.level import Level
@@ -28,7 +28,7 @@ Method = Literal["average", "precision"]
 
 
 @dataclass(slots=True)
-class _Tally:
+class _LevelCounts:
     level: Level
     counts: NDArray[np.int64]
     n: int
@@ -72,7 +72,7 @@ class Counts:
     def __init__(self, mechanism: Any) -> None:
         check_mechanism(mechanism)
         self._mechanism: Mechanism = mechanism
-        self._levels: dict[Level, _Tally] = {}
+        self._levels: dict[Level, _LevelCounts] = {}
         self._library = "pyarrow"
 
     @property
@@ -83,7 +83,7 @@ class Counts:
     @property
     def levels(self) -> dict[str, int]:
         """How many individuals were counted at each epsilon, ascending."""
-        return {str(tally.level): tally.n for tally in self._ascending()}
+        return {str(tally.level): tally.n for tally in self._sort_levels()}
 
     def add(self, reports: Any, *, epsilon: Epsilon) -> None:
         """Count a column of reports that were released at one level.
@@ -97,7 +97,7 @@ class Counts:
             ColumnError: `reports` is not a column.
         """
         counts, n = self._mechanism.count_reports(reports)
-        self._library = get_library(reports)
+        self._library = get_frame_library(reports)
         self._add(counts, n, self._mechanism.level(epsilon))
 
     def add_counts(self, counts: Any, *, epsilon: Epsilon, n: int | None = None) -> None:
@@ -137,7 +137,7 @@ class Counts:
         Raises:
             EstimationError: `other` has a different mechanism or other values.
         """
-        if not isinstance(other, Counts) or self._description() != other._description():
+        if not isinstance(other, Counts) or self._describe_mechanism() != other._describe_mechanism():
             raise EstimationError(
                 "Only counts of the same mechanism and values can be merged.",
                 hint="Create both with the same mechanism: rx.Counts(mechanism).",
@@ -146,7 +146,7 @@ class Counts:
             self._add(tally.counts, tally.n, tally.level)
 
     def _add(self, counts: NDArray[np.int64], n: int, level: Level) -> None:
-        kept = self._levels.setdefault(level, _Tally(level, np.zeros(len(self._mechanism.labels), np.int64), 0))
+        kept = self._levels.setdefault(level, _LevelCounts(level, np.zeros(len(self._mechanism.labels), np.int64), 0))
         kept.counts = kept.counts + counts
         kept.n += n
 
@@ -164,13 +164,13 @@ class Counts:
         Raises:
             EstimationError: Nothing was counted, or there is no such method.
         """
-        found = combine_levels(self._mechanism.measure, *self.weighted(method))
+        found = combine_levels(self._mechanism.measure, *self.estimate_levels(method))
         found.set_library(self._library)
         return found
 
-    def weighted(self, method: Method = "average") -> tuple[list[Frequency], list[float]]:
+    def estimate_levels(self, method: Method = "average") -> tuple[list[Frequency], list[float]]:
         """Return the shares at each level, and what each level counts for in the estimate."""
-        parts = self._parts()
+        parts = self._estimate_frequencies()
         if method == "average":
             weights = [float(part.n) for part in parts]
         elif method == "precision":
@@ -191,25 +191,25 @@ class Counts:
         """What the labels count for where the answer is a mean; None where it is their shares."""
         return self._mechanism.measure
 
-    def likelihood(self) -> NDArray[np.float64]:
+    def find_likeliest_shares(self) -> NDArray[np.float64]:
         """Return the likeliest shares: not negative, summing to 1, at all levels together.
 
         The least error, some bias, no interval; like "precision" it assumes levels that do not depend on the truth.
         """
-        parts = self._parts()
+        parts = self._estimate_frequencies()
         silent = None if self._mechanism.joint == "exclusive" else [part.n - part.counts for part in parts]
-        return likelihood_shares([part.counts for part in parts], [part.support for part in parts], silent)
+        return compute_likeliest_shares([part.counts for part in parts], [part.support for part in parts], silent)
 
-    def _parts(self) -> list[Frequency]:
-        parts = [self._frequency(tally) for tally in self._ascending() if tally.n]
+    def _estimate_frequencies(self) -> list[Frequency]:
+        parts = [self._make_frequency(tally) for tally in self._sort_levels() if tally.n]
         if not parts:
             raise EstimationError("There are no reports.", hint="Count some with add(reports, epsilon=1).")
         return parts
 
-    def _ascending(self) -> list[_Tally]:
+    def _sort_levels(self) -> list[_LevelCounts]:
         return [tally for _, tally in sorted(self._levels.items(), key=lambda item: item[0])]
 
-    def _frequency(self, tally: _Tally) -> Frequency:
+    def _make_frequency(self, tally: _LevelCounts) -> Frequency:
         return Frequency(
             labels=self._mechanism.labels,
             counts=tally.counts,
@@ -219,16 +219,17 @@ class Counts:
             joint=self._mechanism.joint,
         )
 
-    def _description(self) -> dict[str, str]:
+    def _describe_mechanism(self) -> dict[str, str]:
         return {"encoding": self._mechanism.name, "params": self._mechanism.params.hex()}
 
     @on_error("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts as JSON. They are as public as the reports."""
         levels = [
-            {"epsilon": str(tally.level), "n": tally.n, "counts": tally.counts.tolist()} for tally in self._ascending()
+            {"epsilon": str(tally.level), "n": tally.n, "counts": tally.counts.tolist()}
+            for tally in self._sort_levels()
         ]
-        Path(path).write_text(json.dumps({"format": _FORMAT, **self._description(), "levels": levels}), "utf-8")
+        Path(path).write_text(json.dumps({"format": _FORMAT, **self._describe_mechanism(), "levels": levels}), "utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Any) -> Counts:
@@ -236,7 +237,7 @@ class Counts:
         result = cls(mechanism)
         try:
             content = json.loads(Path(path).read_text("utf-8"))
-            found = {name: content[name] for name in ("format", *result._description())}
+            found = {name: content[name] for name in ("format", *result._describe_mechanism())}
             levels = [(level["counts"], level["n"], level["epsilon"]) for level in content["levels"]]
         except OSError as problem:
             raise EstimationError(
@@ -251,7 +252,7 @@ class Counts:
                 hint="Write one with counts.save({path!r}).",
                 path=str(path),
             ) from None
-        if found != {"format": _FORMAT, **result._description()}:
+        if found != {"format": _FORMAT, **result._describe_mechanism()}:
             raise EstimationError(
                 "The counts in {path!r} are of another mechanism or of other values.",
                 hint="Pass the mechanism that they were counted with.",
@@ -265,14 +266,14 @@ class Counts:
 def combine_levels(measure: Measure | None, parts: Sequence[Frequency], weights: Sequence[float]) -> Result:
     """Return one estimate from the shares at each level: shares of the values, or the mean of numbers."""
     if measure is not None and measure.absent is not None:
-        return PresentMean(parts, weights, measure)
+        return NonMissingMean(parts, weights, measure)
     if measure is not None and measure.window is not None:
         return Distribution(parts, weights, measure)
-    shares = parts[0] if len(parts) == 1 else Combined(parts, weights)
+    shares = parts[0] if len(parts) == 1 else WeightedSum(parts, weights)
     return shares if measure is None else Mean(shares, *measure.weights)
 
 
-def highest_only(object_ids: Any, epsilons: Any, reports: Any) -> tuple[list[Any], list[Any]]:
+def keep_highest_level(object_ids: Any, epsilons: Any, reports: Any) -> tuple[list[Any], list[Any]]:
     """Keep the report of each individual at its highest level: the others add nothing to it.
 
     Args:
@@ -287,7 +288,7 @@ def highest_only(object_ids: Any, epsilons: Any, reports: Any) -> tuple[list[Any
         ColumnError: The three columns have different lengths.
 
     Example:
-        >>> highest_only(["a", "b", "a"], ["0.5", "0.5", 2], ["no", "no", "yes"])
+        >>> keep_highest_level(["a", "b", "a"], ["0.5", "0.5", 2], ["no", "no", "yes"])
         ([2, '0.5'], ['yes', 'no'])
     """
     if not len(object_ids) == len(epsilons) == len(reports):

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError
-from relaxdp.estimation.consistency import expected_shares
+from relaxdp.estimation.consistency import compute_expected_shares
 from relaxdp.estimation.counts import check_mechanism
-from relaxdp.estimation.frequency import Combined
-from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, get_library, label_text
+from relaxdp.estimation.frequency import WeightedSum
+from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, format_label, get_frame_library
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import BATCH, Mechanism
 from relaxdp.mechanisms.report_arrays import Codes, histogram, slice_reports
@@ -28,12 +28,12 @@ from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
 
 # Nearer to symmetry than this the gamma law is the normal one, and its shape too large to compute with.
-_SYMMETRIC = 1e-5
+_MIN_SKEWNESS = 1e-5
 _STEPS = 100  # many more than it takes
 
 
 @dataclass(frozen=True, eq=False)
-class ProductLaw:
+class PairDistribution:
     """The law of the estimated share of a pair of values, for every share that it may have in truth.
 
     `rows` and `columns` are the estimated shares of the two values, each within 0 .. 1.
@@ -46,64 +46,72 @@ class ProductLaw:
     n: int
     about: About
 
-    def ends(self, value: Floats, tail: float) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, value: Floats, tail: float) -> tuple[Floats, Floats]:
         """Return the shares at which an estimate so large, and one so small, has the chance `tail`.
 
         Half a report in the cell is the continuity correction. Beyond 0 and 1, where no share lies, the ends go on with
         the law that there is at 0 and at 1.
         """
         half = 0.5 / (self.n * float(self.row_support.gain * self.column_support.gain))
-        return self._end(value - half, tail, upper=True), self._end(value + half, tail, upper=False)
+        return self._find_bound(value - half, tail, upper=True), self._find_bound(value + half, tail, upper=False)
 
-    def _end(self, seen: Floats, tail: float, *, upper: bool) -> Floats:
+    def _find_bound(self, seen: Floats, tail: float, *, upper: bool) -> Floats:
         """Return the share below (above) which an estimate as large (small) as the one that was seen is too rare."""
-        below, above = (seen - self._quantile(np.full(seen.shape, share), tail, upper=upper) for share in (0.0, 1.0))
+        below, above = (
+            seen - self._compute_quantile(np.full(seen.shape, share), tail, upper=upper) for share in (0.0, 1.0)
+        )
         ends = np.where(below < 0, below, above)
         inside = (below >= 0) & (above <= 1)
         some = replace(self, rows=self.rows[inside], columns=self.columns[inside])
         sign = 1.0 if upper else -1.0  # a larger share makes a large estimate likelier, and a small one rarer
-        ends[inside] = _root(
-            lambda share: sign * (some._rareness(seen[inside], share, upper=upper) - scipy.special.ndtri(tail)),
+        ends[inside] = _find_root(
+            lambda share: (
+                sign * (some._compute_tail_steps(seen[inside], share, upper=upper) - scipy.special.ndtri(tail))
+            ),
             inside.sum(),
         )
         return ends
 
-    def _rareness(self, seen: Floats, share: Floats, *, upper: bool) -> Floats:
+    def _compute_tail_steps(self, seen: Floats, share: Floats, *, upper: bool) -> Floats:
         """Return the chance of an estimate at least (at most) as large as the one that was seen, in normal steps."""
-        deviation, lopsided = self.moments(share)
+        deviation, lopsided = self.compute_moments(share)
         steps = (seen - share) / deviation
-        steps, shape = np.where(lopsided < 0, -steps, steps), 4 / np.maximum(np.abs(lopsided), _SYMMETRIC) ** 2
+        steps, shape = np.where(lopsided < 0, -steps, steps), 4 / np.maximum(np.abs(lopsided), _MIN_SKEWNESS) ** 2
         point = np.maximum(shape + np.sqrt(shape) * steps, 0)
         of_upper = (lopsided >= 0) == upper
         chance = np.empty(seen.shape)
         chance[of_upper] = scipy.special.gammaincc(shape[of_upper], point[of_upper])
         chance[~of_upper] = scipy.special.gammainc(shape[~of_upper], point[~of_upper])
         found = scipy.special.ndtri(np.clip(chance, 1e-300, 1 - 1e-16))
-        return np.where(np.abs(lopsided) < _SYMMETRIC, np.where(of_upper, -steps, steps), found)
+        return np.where(np.abs(lopsided) < _MIN_SKEWNESS, np.where(of_upper, -steps, steps), found)
 
-    def _quantile(self, share: Floats, tail: float, *, upper: bool) -> Floats:
+    def _compute_quantile(self, share: Floats, tail: float, *, upper: bool) -> Floats:
         """Return how far above (below) the share the estimate is with the chance `tail`."""
-        deviation, lopsided = self.moments(share)
-        shape = 4 / np.maximum(np.abs(lopsided), _SYMMETRIC) ** 2
+        deviation, lopsided = self.compute_moments(share)
+        shape = 4 / np.maximum(np.abs(lopsided), _MIN_SKEWNESS) ** 2
         of_upper = (lopsided >= 0) == upper
         point = np.where(of_upper, scipy.special.gammainccinv(shape, tail), scipy.special.gammaincinv(shape, tail))
         steps = (point - shape) / np.sqrt(shape)
         steps = np.where(
-            np.abs(lopsided) < _SYMMETRIC,
+            np.abs(lopsided) < _MIN_SKEWNESS,
             np.where(of_upper, -scipy.special.ndtri(tail), scipy.special.ndtri(tail)),
             steps,
         )
         return np.asarray(deviation * np.where(lopsided < 0, -steps, steps))
 
-    def moments(self, share: Floats) -> tuple[Floats, Floats]:
+    def compute_moments(self, share: Floats) -> tuple[Floats, Floats]:
         """Return the standard deviation and the skewness of the estimate.
 
         Given the truths the two factors are independent, so their moments multiply. Their means are 1 for an object
         that has the value and 0 for another.
         """
-        kinds = self._kinds(share)
+        kinds = self._compute_overlap_shares(share)
         second, third = (
-            [row * column for row in _raw(self.row_support, order) for column in _raw(self.column_support, order)]
+            [
+                row * column
+                for row in _compute_raw_moments(self.row_support, order)
+                for column in _compute_raw_moments(self.column_support, order)
+            ]
             for order in (2, 3)
         )
         if self.about == "sample":  # every kind of object around its own mean
@@ -113,7 +121,7 @@ class ProductLaw:
             variance, skew = variance - share**2, skew - 3 * share * variance + 2 * share**3
         return np.sqrt(variance / self.n), np.asarray(skew / variance**1.5 / np.sqrt(self.n))
 
-    def _kinds(self, share: Floats) -> Floats:
+    def _compute_overlap_shares(self, share: Floats) -> Floats:
         """Return the shares of objects with both values, the row's only, the column's only and neither.
 
         The estimated margins may contradict a share: they give way to it as little as possible.
@@ -124,7 +132,7 @@ class ProductLaw:
         return np.stack([share, row, column, np.maximum(1 - share - row - column, 0)])
 
 
-def _root(function: Callable[[Floats], Floats], size: int) -> Floats:
+def _find_root(function: Callable[[Floats], Floats], size: int) -> Floats:
     """Return where a function that grows is 0, between 0 and 1: false position, faster by the rule of Illinois."""
     low, high = np.zeros(size), np.ones(size)
     at_low, at_high = function(low), function(high)
@@ -141,7 +149,7 @@ def _root(function: Callable[[Floats], Floats], size: int) -> Floats:
     return found
 
 
-def _raw(support: SupportProbabilities, order: int) -> tuple[float, float]:
+def _compute_raw_moments(support: SupportProbabilities, order: int) -> tuple[float, float]:
     """Return the mean of a power of a debiased indicator, for objects that have the value and for others."""
     noise, gain = float(support.noise), float(support.gain)
     hit, miss = ((1 - noise) / gain) ** order, (-noise / gain) ** order
@@ -174,7 +182,7 @@ class Crosstab(Result):
     """What the two sides are called."""
     epsilons: tuple[Decimal, Decimal] | None = None
     """The epsilon of each side."""
-    most_shown = 200
+    max_shown_rows = 200
 
     @property
     def keys(self) -> dict[str, list[Any]]:
@@ -185,7 +193,7 @@ class Crosstab(Result):
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
         """The pairs, row by row."""
-        return [f"{label_text(row)} & {label_text(column)}" for row in self.rows for column in self.columns]
+        return [f"{format_label(row)} & {format_label(column)}" for row in self.rows for column in self.columns]
 
     @property
     def n(self) -> int:
@@ -220,23 +228,23 @@ class Crosstab(Result):
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors."""
         check_about(about)
-        return self.law(about).moments(np.clip(self.value, 0, 1))[0]
+        return self.compute_pair_distribution(about).compute_moments(np.clip(self.value, 0, 1))[0]
 
     def consistent(self) -> Floats:
         """Return shares that are not negative and sum to 1, row by row: less error, at the price of some bias."""
-        return expected_shares(self.value, self.std_error**2)
+        return compute_expected_shares(self.value, self.std_error**2)
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the intervals, before they are cut at 0 and 1."""
-        return self.law(about).ends(self.value, tail)
+        return self.compute_pair_distribution(about).compute_unclipped_interval(self.value, tail)
 
-    def law(self, about: About) -> ProductLaw:
+    def compute_pair_distribution(self, about: About) -> PairDistribution:
         """Return the law that the estimates have, for any shares."""
         rows, columns = self._margins
         row_shares = np.clip(self.row_support.debias(rows / self.n), 0, 1)
         column_shares = np.clip(self.column_support.debias(columns / self.n), 0, 1)
         pairs = np.repeat(row_shares, len(columns)), np.tile(column_shares, len(rows))
-        return ProductLaw(*pairs, self.row_support, self.column_support, self.n, about)
+        return PairDistribution(*pairs, self.row_support, self.column_support, self.n, about)
 
 
 def crosstab(
@@ -285,7 +293,7 @@ def crosstab(
         )
     if not len(row_reports):
         raise EstimationError("There are no reports.", hint="Pass columns with at least one report.")
-    supports = (_support(rows, row_epsilon), _support(columns, column_epsilon))
+    supports = (_make_support(rows, row_epsilon), _make_support(columns, column_epsilon))
     epsilons = (as_epsilon(row_epsilon), as_epsilon(column_epsilon))
     labels = (rows.labels, columns.labels)
     if rows.joint == columns.joint == "exclusive":
@@ -294,9 +302,9 @@ def crosstab(
         shape = len(labels[0]), len(labels[1])
         counts = histogram(pairs, shape[0] * shape[1]).reshape(shape)
         found = Crosstab(*labels, counts, *supports, epsilons=epsilons)
-        found.set_library(get_library(row_reports))
+        found.set_library(get_frame_library(row_reports))
         return found
-    counted, library = JointCounts(rows, columns), get_library(row_reports)
+    counted, library = PairCounts(rows, columns), get_frame_library(row_reports)
     row_reports, column_reports = slice_reports(rows, row_reports), slice_reports(columns, column_reports)
     for start in range(0, len(row_reports), counted.step):
         part = slice(start, start + counted.step)
@@ -306,7 +314,7 @@ def crosstab(
     return found
 
 
-class JointCounts:
+class PairCounts:
     """How many objects support each pair of values, and each value, where a report may support several."""
 
     def __init__(self, rows: Mechanism, columns: Mechanism) -> None:
@@ -355,21 +363,21 @@ class JointCounts:
         return Crosstab(rows.labels, columns.labels, *counted, names, epsilons)
 
 
-def pooled(tables: Sequence[Crosstab], method: Literal["average", "precision"] = "average") -> Result:
+def combine_tables(tables: Sequence[Crosstab], method: Literal["average", "precision"] = "average") -> Result:
     """Return one estimate from the tables of all pairs of levels; the methods are those of `Counts.estimate`."""
     if len(tables) == 1:
         return tables[0]
-    weights = [table.n / (_noise(table) if method == "precision" else 1.0) for table in tables]
-    return Combined(tables, [weight / sum(weights) for weight in weights])
+    weights = [table.n / (_compute_noise_variance(table) if method == "precision" else 1.0) for table in tables]
+    return WeightedSum(tables, [weight / sum(weights) for weight in weights])
 
 
-def _noise(table: Crosstab) -> float:
+def _compute_noise_variance(table: Crosstab) -> float:
     """Return the variance of one object's product where it has neither value: what the noise alone makes of it."""
     supports = (table.row_support, table.column_support)
     rows, columns = (support.noise * (1 - support.noise) / support.gain**2 for support in supports)
     return float(rows * columns)
 
 
-def _support(mechanism: Any, epsilon: Epsilon) -> SupportProbabilities:
+def _make_support(mechanism: Any, epsilon: Epsilon) -> SupportProbabilities:
     support: SupportProbabilities = mechanism.support(mechanism.level(epsilon).retention)
     return support

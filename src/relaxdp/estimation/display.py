@@ -13,7 +13,7 @@ _WIDTH, _HEIGHT = 160, 14
 _NEARLY_ALWAYS = 99.95
 
 
-def describe_risk(epsilon: Decimal, values: int = 2, what: str = "") -> str:
+def describe_risk(epsilon: Decimal, values: int = 2, subject: str = "") -> str:
     """Return in one sentence how sure a person can become who could only guess an answer before.
 
     The number is rounded up, because it is a promise.
@@ -25,13 +25,13 @@ def describe_risk(epsilon: Decimal, values: int = 2, what: str = "") -> str:
     """
     answers = "between two answers" if values == 2 else f"among {values:,} answers"
     rate = f"{_describe_rate(epsilon, values)} of the time, instead of {100 / values:.3g} %"
-    return f"Risk at epsilon {format_epsilon(epsilon)}{what}: a guess {answers} is right {rate}."
+    return f"Risk at epsilon {format_epsilon(epsilon)}{subject}: a guess {answers} is right {rate}."
 
 
-def describe_short_risk(epsilon: Decimal, values: int = 2) -> str:
+def format_risk(epsilon: Decimal, values: int = 2) -> str:
     """Return the risk for a cell of a table.
 
-    >>> describe_short_risk(Decimal(2)), describe_short_risk(Decimal(20))
+    >>> format_risk(Decimal(2)), format_risk(Decimal(20))
     ('at most 88.1 %', 'nearly always')
     """
     return _describe_rate(epsilon, values).replace("nearly 100 %", "nearly always")
@@ -73,22 +73,24 @@ def format_html(
     return f"<table>{body}</table><p><small>{'<br/>'.join(map(escape, notes))}</small></p>"
 
 
-def draw_bar(value: float, low: float, high: float) -> str:
+def draw_estimate_bar(value: float, low: float, high: float) -> str:
     """Return a bar for an estimate and a line for its interval, as a picture. All numbers are in 0 .. 1."""
     x = _WIDTH - 2
-    return _draw(f'<rect y="3" width="{value * x:.1f}" height="8" fill="#2563a8" fill-opacity="0.3"/>', low, high)
+    return _draw_interval(
+        f'<rect y="3" width="{value * x:.1f}" height="8" fill="#2563a8" fill-opacity="0.3"/>', low, high
+    )
 
 
-def draw_line(low: float, high: float) -> str:
+def draw_change_interval(low: float, high: float) -> str:
     """Return a line for the interval of a change, and a mark in the middle that is 0."""
     x = (_WIDTH - 2) / 2
-    return _draw(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_HEIGHT}" stroke="#7a7a7a"/>', low, high)
+    return _draw_interval(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_HEIGHT}" stroke="#7a7a7a"/>', low, high)
 
 
-def _draw(first: str, low: float, high: float) -> str:
+def _draw_interval(background: str, low: float, high: float) -> str:
     middle, x = _HEIGHT / 2, _WIDTH - 2
     return (
-        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-hidden="true">{first}'
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-hidden="true">{background}'
         f'<line x1="{low * x:.1f}" x2="{high * x:.1f}" y1="{middle}" y2="{middle}" stroke="#2563a8" stroke-width="2"/>'
         "</svg>"
     )

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation.distribution_fit import Bounds, Places, likeliest, smoothed
-from relaxdp.estimation.frequency import Combined, Frequency
-from relaxdp.estimation.result import About, Floats, Measured, Result, check_about
+from relaxdp.estimation.distribution_fit import ShareBounds, SquareWaveCounts, fit_likeliest_shares, fit_smooth_shares
+from relaxdp.estimation.frequency import Frequency, WeightedSum
+from relaxdp.estimation.result import About, BoundedMean, Floats, Result, check_about
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Measure
 
@@ -22,7 +22,7 @@ _NORMAL = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PlaceMean(Measured):
+class SquareWaveMean(BoundedMean):
     """The mean of numbers at one level, from the mean of their places, which is linear in it.
 
     A place is the bin and an offset with probability r, and anything else otherwise. So the variance of the noise is
@@ -45,29 +45,33 @@ class PlaceMean(Measured):
     @property
     def value(self) -> Floats:
         """The unbiased estimate, a single number."""
-        return self._number(self._centred)
+        return self._scale_to_range(self._centred)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error, rounding included."""
         check_about(about)
-        return np.asarray(self._error(self._centred, about) * self._step)
+        return np.asarray(self._compute_error(self._centred, about) * self._step)
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
-        quantile = -float(scipy.special.stdtrit(_freedom(self.shares.n, self.shares.n * (1 - self._keep)), tail))
-        jump = 0.5 / (self.shares.n * self._keep)
+        quantile = -float(
+            scipy.special.stdtrit(
+                _compute_degrees_of_freedom(self.shares.n, self.shares.n * (1 - self._retention)), tail
+            )
+        )
+        jump = 0.5 / (self.shares.n * self._retention)
         sides = np.array([-1.0, 1.0])
-        bound = 2 * (quantile * self._error(np.linspace(-self._reach, self._reach, 65), about).max() + jump)
+        bound = 2 * (quantile * self._compute_error(np.linspace(-self._reach, self._reach, 65), about).max() + jump)
         near, far = np.zeros(2), np.full(2, bound)
         for _ in range(_HALVINGS):
             middle = (near + far) / 2
-            is_within = middle <= quantile * self._error(self._centred + sides * middle, about) + jump
+            is_within = middle <= quantile * self._compute_error(self._centred + sides * middle, about) + jump
             near, far = np.where(is_within, middle, near), np.where(is_within, far, middle)
         low, high = self._centred + sides * far
-        return self._number(low), self._number(high)
+        return self._scale_to_range(low), self._scale_to_range(high)
 
     @cached_property
-    def _keep(self) -> float:
+    def _retention(self) -> float:
         return float(self.shares.support.gain)
 
     @cached_property
@@ -86,7 +90,7 @@ class PlaceMean(Measured):
     @cached_property
     def _centred(self) -> float:
         """The estimated mean in bins, from the middle of all places, where noise has its mean."""
-        return float(self._moments[0]) / self._keep
+        return float(self._moments[0]) / self._retention
 
     @cached_property
     def _moments(self) -> Floats:
@@ -94,9 +98,9 @@ class PlaceMean(Measured):
         distances = np.arange(self._places) - (self._places - 1) / 2
         return np.asarray(np.array([distances, distances**2]) @ self.shares.counts / self.shares.n)
 
-    def _error(self, mean: Any, about: About) -> Any:
+    def _compute_error(self, mean: Any, about: About) -> Any:
         """Return the standard error in bins if this were the mean."""
-        keep = self._keep
+        keep = self._retention
         mean = np.clip(mean, -self._reach, self._reach)
         # The second moment if all numbers were the mean: what is more in the reports is the numbers' own spread.
         window, noise = (self.window**2 - 1) / 12, (self._places**2 - 1) / 12
@@ -106,12 +110,12 @@ class PlaceMean(Measured):
             second = second - keep * (second - minimum) + keep**2 / 4
         return np.sqrt((second - (keep * mean) ** 2) / self.shares.n) / keep
 
-    def _number(self, centred: float) -> Floats:
+    def _scale_to_range(self, centred: float) -> Floats:
         return np.asarray((self.minimum + self.maximum) / 2 + self._step * centred)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Distribution(Measured):
+class Distribution(BoundedMean):
     """The mean of numbers that were reported as places, and all else that their places tell.
 
     As any estimate it is asked for its value and its interval, which are those of the mean. Quantiles, shares of a part
@@ -131,9 +135,11 @@ class Distribution(Measured):
     @cached_property
     def mean(self) -> Result:
         """The mean, unbiased."""
-        means = [PlaceMean(part, self.measure, self._window) for part in self.parts]
+        means = [SquareWaveMean(part, self.measure, self._window) for part in self.parts]
         return (
-            means[0] if len(means) == 1 else Combined(means, self.weights, minimum=self.minimum, maximum=self.maximum)
+            means[0]
+            if len(means) == 1
+            else WeightedSum(means, self.weights, minimum=self.minimum, maximum=self.maximum)
         )
 
     @property
@@ -145,9 +151,9 @@ class Distribution(Measured):
         """Return the standard error of the mean, rounding included."""
         return self.mean.compute_std_error(about)
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the mean's interval before they are cut at the range."""
-        return self.mean.ends(tail, about)
+        return self.mean.compute_unclipped_interval(tail, about)
 
     def quantile(self, probabilities: float | Sequence[float]) -> Quantiles:
         """Return the number below which this share of all numbers lies, or several of them; 0.5 is the median."""
@@ -163,7 +169,7 @@ class Distribution(Measured):
         """The numbers below which a quarter, half and three quarters of all numbers lie."""
         return self.quantile((0.25, 0.5, 0.75))
 
-    def share(self, low: float, high: float) -> Part:
+    def share(self, low: float, high: float) -> RangeShare:
         """Return the share of the numbers from `low` to `high`."""
         if not self.minimum <= low < high <= self.maximum:
             raise EstimationError(
@@ -172,12 +178,12 @@ class Distribution(Measured):
                 low=self.minimum,
                 high=self.maximum,
             )
-        return Part(self, float(low), float(high))
+        return RangeShare(self, float(low), float(high))
 
     @property
     def points(self) -> Floats:
         """The bins: the numbers to which others are rounded, at equal distances."""
-        return np.linspace(self.minimum, self.maximum, self.places.bins)
+        return np.linspace(self.minimum, self.maximum, self.wave_counts.bins)
 
     def histogram(self, *, smooth: bool = True) -> Floats:
         """Return the share of each bin, without an interval.
@@ -185,12 +191,12 @@ class Distribution(Measured):
         The likeliest shares stand on a few bins; `smooth` ones (EMS) are averaged with their neighbours on the way,
         which is nearer to the truth where numbers are spread, and farther where they are not.
         """
-        return smoothed(self.places) if smooth else self.likeliest[0]
+        return fit_smooth_shares(self.wave_counts) if smooth else self.likeliest_shares[0]
 
     @property
-    def variance(self) -> Spread:
+    def variance(self) -> DistributionVariance:
         """The variance of the numbers."""
-        return Spread(self)
+        return DistributionVariance(self)
 
     def plot(self, axes: Any = None, *, confidence_level: float = 0.95, about: About = "sample", **_: Any) -> Any:
         """Draw the smooth distribution, the mean and its interval; returns matplotlib's axes."""
@@ -201,28 +207,28 @@ class Distribution(Measured):
         return plot_distribution(axes, self.points, self.histogram(), float(self.value), ends, confidence_level)
 
     @cached_property
-    def places(self) -> Places:
+    def wave_counts(self) -> SquareWaveCounts:
         """The counts of all levels."""
         counts = np.array([part.counts for part in self.parts], dtype=np.float64)
-        return Places(counts, np.array([float(part.support.gain) for part in self.parts]), self._window)
+        return SquareWaveCounts(counts, np.array([float(part.support.gain) for part in self.parts]), self._window)
 
     @cached_property
-    def likeliest(self) -> tuple[Floats, float]:
+    def likeliest_shares(self) -> tuple[Floats, float]:
         """The likeliest shares of the bins, and the logarithm of their likelihood."""
-        return likeliest(self.places)
+        return fit_likeliest_shares(self.wave_counts)
 
     @cached_property
-    def cumulative(self) -> tuple[Floats, Floats]:
+    def cumulative_shares(self) -> tuple[Floats, Floats]:
         """Numbers, and the likeliest share of those up to each; between them it is a line."""
         points = self.points
         between = (points[1:] + points[:-1]) / 2
-        sums = np.cumsum(self.likeliest[0])[:-1]
+        sums = np.cumsum(self.likeliest_shares[0])[:-1]
         return np.array([points[0], *between, points[-1]]), np.array([0.0, *np.clip(sums, 0, 1), 1.0])
 
     @cached_property
-    def bounds(self) -> Bounds:
+    def share_bounds(self) -> ShareBounds:
         """What shares of bins there are at least and at most."""
-        return Bounds(self.places)
+        return ShareBounds(self.wave_counts)
 
     @property
     def _window(self) -> int:
@@ -232,7 +238,7 @@ class Distribution(Measured):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Asked(Result):
+class _DistributionStatistic(Result):
     """A question to a distribution, which has an interval and, in place of a standard error, what stands for it."""
 
     whole: Distribution
@@ -244,12 +250,12 @@ class _Asked(Result):
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the width of a 95 % interval in standard errors of a normal law."""
-        low, high = self.ends(0.025, about)
+        low, high = self.compute_unclipped_interval(0.025, about)
         return np.asarray((high - low) / (2 * _NORMAL))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Spread(Result):
+class DistributionVariance(Result):
     """The variance of numbers that were reported as places.
 
     Rounding adds at most a quarter of a squared step to it, and a sixth where numbers are spread: which it is, places
@@ -281,25 +287,27 @@ class Spread(Result):
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error: that in the reports, or what is to be expected where few of them show none."""
         check_about(about)
-        places = self.whole.places
-        expected = places.moments(places.chances(self.whole.bounds.guess))
+        places = self.whole.wave_counts
+        expected = places.estimate_moments(places.compute_probabilities(self.whole.share_bounds.guessed_shares))
         return np.array([max(self._moments[2], expected[2]) * self._square])
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut."""
-        reach = -float(scipy.special.stdtrit(_freedom(*self._n), tail)) * self.compute_std_error(about)
+        reach = -float(scipy.special.stdtrit(_compute_degrees_of_freedom(*self._n), tail)) * self.compute_std_error(
+            about
+        )
         middle = self._moments[1] * self._square
         return middle - self._square / 4 - reach, middle + reach
 
     @cached_property
     def _moments(self) -> tuple[float, float, float]:
-        return self.whole.places.moments()
+        return self.whole.wave_counts.estimate_moments()
 
     @property
     def _n(self) -> tuple[float, float]:
         """How many reports there are, and how many of them are noise."""
-        counts = self.whole.places.counts.sum(axis=1)
-        return float(counts.sum()), float(counts @ (1 - self.whole.places.keeps))
+        counts = self.whole.wave_counts.counts.sum(axis=1)
+        return float(counts.sum()), float(counts @ (1 - self.whole.wave_counts.retentions))
 
     @property
     def _square(self) -> float:
@@ -308,7 +316,7 @@ class Spread(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Quantiles(_Asked):
+class Quantiles(_DistributionStatistic):
     """Quantiles of numbers that were reported as places.
 
     Of the number itself only the two bins beside it are told, so an interval ends at bins: at the last up to which
@@ -339,25 +347,27 @@ class Quantiles(_Asked):
     @property
     def value(self) -> Floats:
         """The likeliest quantiles."""
-        numbers, sums = self.whole.cumulative
+        numbers, sums = self.whole.cumulative_shares
         return np.asarray(np.interp(self.probabilities, sums, numbers))
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends, which are bins."""
         check_about(about)
-        found = [self._ends_of(each, tail) for each in self.probabilities]
+        found = [self._compute_quantile_interval(each, tail) for each in self.probabilities]
         return np.array([low for low, _ in found]), np.array([high for _, high in found])
 
-    def _ends_of(self, probability: float, tail: float) -> tuple[float, float]:
-        points, sums = self.whole.points, np.cumsum(self.whole.likeliest[0])
+    def _compute_quantile_interval(self, probability: float, tail: float) -> tuple[float, float]:
+        points, sums = self.whole.points, np.cumsum(self.whole.likeliest_shares[0])
         bins = np.arange(len(points))
         # Fewer numbers than the share of all bins up to a bin lie below that bin, and at least as many up to the next.
         middle = int(np.searchsorted(sums, probability))
 
-        bounds = self.whole.bounds
-        below = _last(0, middle, lambda up_to: bounds.most(bins <= up_to, tail) < probability)
-        above = _last(
-            0, len(points) - 1 - middle, lambda back: bounds.least(bins < bins[-1] - back, tail) >= probability
+        bounds = self.whole.share_bounds
+        below = _find_last(0, middle, lambda up_to: bounds.compute_upper_bound(bins <= up_to, tail) < probability)
+        above = _find_last(
+            0,
+            len(points) - 1 - middle,
+            lambda back: bounds.compute_lower_bound(bins < bins[-1] - back, tail) >= probability,
         )
         low = points[below] if below is not None else points[0]
         high = points[len(points) - 1 - above] if above is not None else points[-1]
@@ -365,7 +375,7 @@ class Quantiles(_Asked):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Part(_Asked):
+class RangeShare(_DistributionStatistic):
     """The share of numbers in a part of the range.
 
     A number near an end of the part may be rounded across it. So the lower end of the interval is that of the bins to
@@ -386,25 +396,28 @@ class Part(_Asked):
     @property
     def value(self) -> Floats:
         """The likeliest share."""
-        numbers, sums = self.whole.cumulative
+        numbers, sums = self.whole.cumulative_shares
         start, stop = np.interp([self.low, self.high], numbers, sums)
         whole = (0.0 if self.low <= self.whole.minimum else start, 1.0 if self.high >= self.whole.maximum else stop)
         return np.array([whole[1] - whole[0]])
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends."""
         check_about(about)
         points = self.whole.points
         before, after = np.append(points[0], points[:-1]), np.append(points[1:], points[-1])
         inner = (before >= self.low) & (after <= self.high)
         outer = ((after > self.low) | (points >= self.low)) & ((before < self.high) | (points <= self.high))
-        bounds, (value,) = self.whole.bounds, self.value
+        bounds, (value,) = self.whole.share_bounds, self.value
         # The bounds are not made of the likeliest shares, which may lie outside.
-        low, high = min(value, bounds.least(inner, tail)), max(value, bounds.most(outer, tail))
+        low, high = (
+            min(value, bounds.compute_lower_bound(inner, tail)),
+            max(value, bounds.compute_upper_bound(outer, tail)),
+        )
         return np.array([low]), np.array([high])
 
 
-def _freedom(n: float, noise: float) -> float:
+def _compute_degrees_of_freedom(n: float, noise: float) -> float:
     """Return the degrees of freedom of a mean of so many places, so many of which are noise.
 
     Few reports of noise, far from all others, have heavier tails than a normal law: those of a Student's law with the
@@ -413,10 +426,10 @@ def _freedom(n: float, noise: float) -> float:
     return max(1, min(n - 1, 4 + 3.3 * noise))
 
 
-def _last(first: int, stop: int, holds: Callable[[int], bool]) -> int | None:
+def _find_last(first: int, stop: int, is_true: Callable[[int], bool]) -> int | None:
     """Return the last of some whole numbers for which something holds that holds for all before it, or None."""
     low, high = first - 1, stop
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (middle, high) if is_true(middle) else (low, middle)
     return None if low < first else low

@@ -39,12 +39,12 @@ _SMALL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class SquareWaveCounts:
     """Counts of places at some levels, and what a report of a level is: its number's window, or anything."""
 
     counts: Floats
     """Of shape (levels, places)."""
-    keeps: Floats
+    retentions: Floats
     """The retention of each level."""
     window: int
 
@@ -53,27 +53,27 @@ class Places:
         """How many bins there are."""
         return int(self.counts.shape[1]) - self.window + 1
 
-    def chances(self, shares: Floats) -> Floats:
+    def compute_probabilities(self, shares: Floats) -> Floats:
         """Return the chance of each place at each level."""
         spread = np.convolve(shares, np.ones(self.window)) / self.window
-        noise = (1 - self.keeps) * shares.sum() / self.counts.shape[1]
-        return np.asarray(self.keeps[:, None] * spread + noise[:, None])
+        noise = (1 - self.retentions) * shares.sum() / self.counts.shape[1]
+        return np.asarray(self.retentions[:, None] * spread + noise[:, None])
 
-    def likelihood(self, shares: Floats) -> float:
+    def compute_log_likelihood(self, shares: Floats) -> float:
         """Return the logarithm of the likelihood."""
-        return float((self.counts * np.log(self.chances(shares))).sum())
+        return float((self.counts * np.log(self.compute_probabilities(shares))).sum())
 
-    def slope(self, shares: Floats) -> Floats:
+    def compute_gradient(self, shares: Floats) -> Floats:
         """Return how much likelier the counts become with each share."""
-        return self.means(self.counts / self.chances(shares))
+        return self.average_weights(self.counts / self.compute_probabilities(shares))
 
-    def means(self, weights: Floats) -> Floats:
+    def average_weights(self, weights: Floats) -> Floats:
         """Return what the weights of all places at all levels come to on average, for a number in each bin."""
         weights = weights.reshape(self.counts.shape)
-        spread = np.convolve(self.keeps @ weights, np.ones(self.window), "valid") / self.window
-        return np.asarray(spread + ((1 - self.keeps) / self.counts.shape[1]) @ weights.sum(axis=1))
+        spread = np.convolve(self.retentions @ weights, np.ones(self.window), "valid") / self.window
+        return np.asarray(spread + ((1 - self.retentions) / self.counts.shape[1]) @ weights.sum(axis=1))
 
-    def moments(self, expected: Floats | None = None) -> tuple[float, float, float]:
+    def estimate_moments(self, expected: Floats | None = None) -> tuple[float, float, float]:
         """Return the estimated mean of the bins, from the middle of all, their variance, and its standard error.
 
         Both estimates are linear in what each report says of its bin and of the square of that, so they are unbiased
@@ -84,7 +84,7 @@ class Places:
         distances = np.arange(places) - (places - 1) / 2
         totals = self.counts.sum(axis=1)
         used = totals > 0
-        keeps, totals = self.keeps[used, None], totals[used, None]
+        keeps, totals = self.retentions[used, None], totals[used, None]
         chances = self.counts[used] / totals
         parts = totals * keeps**2 / (totals * keeps**2).sum()
         bins = distances / keeps
@@ -99,48 +99,48 @@ class Places:
 
         return mean, second - mean**2 + error(bins), float(np.sqrt(error(squares - 2 * mean * bins)))
 
-    def columns(self, chosen: NDArray[np.intp]) -> Floats:
+    def compute_bin_probabilities(self, chosen: NDArray[np.intp]) -> Floats:
         """Return the chances of all places at all levels, given each of some bins: (levels * places, bins)."""
         places = np.arange(self.counts.shape[1])[:, None]
         inside = (places >= chosen) & (places < chosen + self.window)
-        noise = (1 - self.keeps) / self.counts.shape[1]
-        whole = inside * (self.keeps / self.window)[:, None, None] + noise[:, None, None]
+        noise = (1 - self.retentions) / self.counts.shape[1]
+        whole = inside * (self.retentions / self.window)[:, None, None] + noise[:, None, None]
         return np.asarray(whole.reshape(-1, len(chosen)))
 
 
-def likeliest(places: Places) -> tuple[Floats, float]:
+def fit_likeliest_shares(places: SquareWaveCounts) -> tuple[Floats, float]:
     """Return the shares of the bins that make the counts likeliest, and the logarithm of that likelihood.
 
     Claim: no other shares are likelier by more than a hundredth in the logarithm; tests/unit/estimation/test_places.py.
     """
     shares = np.full(places.bins, 1 / places.bins)
-    found = places.likelihood(shares)
+    found = places.compute_log_likelihood(shares)
     for _ in range(_STEPS):
-        slope = places.slope(shares)
+        slope = places.compute_gradient(shares)
         if slope.max() - slope @ shares < _NEAR:  # it is concave: nothing is likelier by more than its slope promises
             break
-        aim = _least_squares(places, shares, slope)
+        aim = _solve_newton_step(places, shares, slope)
         step, better = 1.0, -np.inf
         while step > _SAME:
-            better = places.likelihood(shares + step * (aim - shares))
+            better = places.compute_log_likelihood(shares + step * (aim - shares))
             if better >= found:
                 break
             step /= 2
         if better - found < _SAME:  # expectation-maximisation never goes down, and moves where Newton's method is stuck
             aim, step = shares * slope / (shares @ slope), 1.0
-            better = places.likelihood(aim)
+            better = places.compute_log_likelihood(aim)
         shares, found = shares + step * (aim - shares), better
     return shares, found
 
 
-def _least_squares(places: Places, shares: Floats, slope: Floats) -> Floats:
+def _solve_newton_step(places: SquareWaveCounts, shares: Floats, slope: Floats) -> Floats:
     """Return where the likelihood's second-order form is largest, among bins with a share and peaks of the slope."""
     padded = np.pad(slope, 1, constant_values=-np.inf)
     where = np.flatnonzero((shares > _SMALL) | ((slope >= padded[:-2]) & (slope >= padded[2:])))
     seen = places.counts.reshape(-1) > 0
-    chances = places.chances(shares).reshape(-1)[seen]
+    chances = places.compute_probabilities(shares).reshape(-1)[seen]
     roots = np.sqrt(places.counts.reshape(-1)[seen])
-    matrix = roots[:, None] * places.columns(where)[seen] / chances[:, None]
+    matrix = roots[:, None] * places.compute_bin_probabilities(where)[seen] / chances[:, None]
     heavy = 1e3 * np.sqrt(places.counts.sum())
     rows, ends = np.vstack([matrix, np.full(len(where), heavy)]), np.append(2 * roots, heavy)
     found, _ = scipy.optimize.nnls(rows, ends, maxiter=50 * len(where))
@@ -149,7 +149,7 @@ def _least_squares(places: Places, shares: Floats, slope: Floats) -> Floats:
     return result
 
 
-def smoothed(places: Places) -> Floats:
+def fit_smooth_shares(places: SquareWaveCounts) -> Floats:
     """Return a smooth distribution (EMS): steps of expectation-maximisation, each averaged with its neighbours.
 
     The likeliest one stands on a few bins. This one has less error where numbers are spread, and some bias.
@@ -158,10 +158,10 @@ def smoothed(places: Places) -> Floats:
     widths = np.ones(places.bins)
     widths[[0, -1]] = 0.5  # a bin at an end has numbers on one side only, so it is the density that is smooth
     for _ in range(_SMOOTHED):
-        edged = np.pad(shares * places.slope(shares) / widths, 1, mode="edge")
+        edged = np.pad(shares * places.compute_gradient(shares) / widths, 1, mode="edge")
         shares = widths * (edged[:-2] / 4 + edged[1:-1] / 2 + edged[2:] / 4)
         shares /= shares.sum()
-        better = places.likelihood(shares)
+        better = places.compute_log_likelihood(shares)
         if abs(better - found) < _NEAR:
             break
         found = better
@@ -181,27 +181,29 @@ _HEAVY = 1e3
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class ShareBounds:
     """The bounds of shares of bins, by the counts of places at some levels.
 
     Claim: each holds as often as it says, whatever the distribution is; tests/statistical/estimation/test_wave.py.
     """
 
-    places: Places
+    wave_counts: SquareWaveCounts
 
-    def least(self, within: Bins, tail: float) -> float:
+    def compute_lower_bound(self, within: Bins, tail: float) -> float:
         """Return what these bins have at least, apart from an error of this probability."""
         if within.all() or not within.any():
             return float(within.all())
         quantile = -float(scipy.special.ndtri(_FITTED * tail)) / math.sqrt(self._n)
-        nearest = self._nearest(within, quantile)
-        weights = self.weights(within, nearest, quantile)
-        mean, square = float(self._seen @ weights), float(self._seen @ weights**2)
+        nearest = self._find_nearest_distribution(within, quantile)
+        weights = self.compute_weights(within, nearest, quantile)
+        mean, square = float(self._observed_shares @ weights), float(self._observed_shares @ weights**2)
         variance = max(square - mean**2, float(nearest @ weights**2 - (nearest @ weights) ** 2), 0.0)
         low = mean - quantile * math.sqrt(variance)
         # Few reports may show nothing of what is outside. So the variance is also that of the reports with so much
         # moved to one bin outside, the worst, that the bound is their mean; it is found where both agree.
-        means, squares = (self.places.means(each * self._parts)[~within] for each in (weights, weights**2))
+        means, squares = (
+            self.wave_counts.average_weights(each * self._level_shares)[~within] for each in (weights, weights**2)
+        )
         for _ in range(_ROUNDS):
             moved = np.clip((mean - low) / np.maximum(mean - means, _TINY), 0, 1)
             spread = (1 - moved) * square + moved * squares - ((1 - moved) * mean + moved * means) ** 2
@@ -211,15 +213,15 @@ class Bounds:
             low = lower
         return max(0.0, low)
 
-    def most(self, within: Bins, tail: float) -> float:
+    def compute_upper_bound(self, within: Bins, tail: float) -> float:
         """Return what these bins have at most, apart from an error of this probability."""
-        return 1.0 - self.least(~within, tail)
+        return 1.0 - self.compute_lower_bound(~within, tail)
 
-    def _nearest(self, within: Bins, far: float) -> Floats:
+    def _find_nearest_distribution(self, within: Bins, far: float) -> Floats:
         """Return the chances of all places with a smaller share of these bins, about so far from those of the guess."""
-        columns = self._columns(within)
-        whole = less = float(self.guess @ within)
-        found, distance = self._with_share(within, columns, 0.0)
+        columns = self._compute_columns(within)
+        whole = less = float(self.guessed_shares @ within)
+        found, distance = self._fit_fixed_share(within, columns, 0.0)
         power = 1.0
         for _ in range(_TRIES):
             if 0.9 * far < distance < 1.1 * far or (less == whole and distance < far):
@@ -227,31 +229,31 @@ class Bounds:
             # How far it is grows about like a power of how much less the share is.
             before, nearer = (less, distance), less * (far / distance) ** (1 / power)
             less = min(whole, nearer)
-            found, distance = self._with_share(within, columns, whole - less)
+            found, distance = self._fit_fixed_share(within, columns, whole - less)
             if less != before[0] and distance != before[1]:
                 power = float(np.clip(np.log(distance / before[1]) / np.log(less / before[0]), 1, 4))
         return found
 
-    def _with_share(self, within: Bins, columns: Floats, share: float) -> tuple[Floats, float]:
+    def _fit_fixed_share(self, within: Bins, columns: Floats, share: float) -> tuple[Floats, float]:
         """Return the chances nearest to the guess where these bins have this share, and how far away they are."""
-        roots = np.sqrt(self._guessed)
-        chosen = within[self._chosen(within)]
+        roots = np.sqrt(self._guessed_probabilities)
+        chosen = within[self._select_bins(within)]
         rows = [columns / roots[:, None], np.full(len(chosen), _HEAVY), _HEAVY * chosen]
         ends = np.concatenate([roots, [_HEAVY, _HEAVY * share]])
         shares, _ = scipy.optimize.nnls(np.vstack(rows), ends, maxiter=50 * len(chosen))
         chances = columns @ shares
-        return chances, float(np.sqrt((((chances - self._guessed) / roots) ** 2).sum()))
+        return chances, float(np.sqrt((((chances - self._guessed_probabilities) / roots) ** 2).sum()))
 
-    def weights(self, within: Bins, nearest: Floats, quantile: float) -> Floats:
+    def compute_weights(self, within: Bins, nearest: Floats, quantile: float) -> Floats:
         """Return weights of all places, by what tells two distributions apart: the best ones if the guess is right.
 
         Claim: on average at most one for a number in these bins, and nothing for others, whatever is told apart;
         tests/unit/estimation/test_bounds.py.
         """
-        tells = (self._guessed - nearest) / self._guessed
-        means = self.places.means(tells * self._parts)
-        centre = float(self._guessed @ tells)
-        error = quantile * np.sqrt(max(0.0, float(self._guessed @ tells**2) - centre**2))
+        tells = (self._guessed_probabilities - nearest) / self._guessed_probabilities
+        means = self.wave_counts.average_weights(tells * self._level_shares)
+        centre = float(self._guessed_probabilities @ tells)
+        error = quantile * np.sqrt(max(0.0, float(self._guessed_probabilities @ tells**2) - centre**2))
         spread = float(np.ptp(means))
         if spread == 0:
             return np.zeros(len(tells))
@@ -263,43 +265,43 @@ class Bounds:
     @cached_property
     def _grid(self) -> NDArray[np.intp]:
         """Bins close enough to one another to stand for all."""
-        window, bins = self.places.window, self.places.bins
+        window, bins = self.wave_counts.window, self.wave_counts.bins
         step = max(1, min(window // 4, bins // _COLUMNS))
         step = 1 << (step.bit_length() - 1)  # as the window is, so that windows of these bins end at those of others
         return np.append(np.arange(0, bins - 1, step), bins - 1)
 
-    def _chosen(self, within: Bins) -> NDArray[np.intp]:
+    def _select_bins(self, within: Bins) -> NDArray[np.intp]:
         """Return these bins, and those at the ends of a part."""
         ends = np.flatnonzero(np.diff(within))
         return np.unique(np.concatenate([self._grid, ends, ends + 1]))
 
-    def _columns(self, within: Bins) -> Floats:
-        return self.places.columns(self._chosen(within)) * self._parts[:, None]
+    def _compute_columns(self, within: Bins) -> Floats:
+        return self.wave_counts.compute_bin_probabilities(self._select_bins(within)) * self._level_shares[:, None]
 
     @cached_property
     def _n(self) -> float:
-        return float(self.places.counts.sum())
+        return float(self.wave_counts.counts.sum())
 
     @cached_property
-    def _parts(self) -> Floats:
+    def _level_shares(self) -> Floats:
         """The part of its level in all reports, for each place of each level."""
-        levels = self.places.counts.sum(axis=1) / self._n
-        return np.repeat(levels, self.places.counts.shape[1])
+        levels = self.wave_counts.counts.sum(axis=1) / self._n
+        return np.repeat(levels, self.wave_counts.counts.shape[1])
 
     @cached_property
-    def _seen(self) -> Floats:
-        return self.places.counts.reshape(-1) / self._n
+    def _observed_shares(self) -> Floats:
+        return self.wave_counts.counts.reshape(-1) / self._n
 
     @cached_property
-    def _guessed(self) -> Floats:
+    def _guessed_probabilities(self) -> Floats:
         """The chances of all places by the guess."""
-        return np.asarray(self.places.chances(self.guess).reshape(-1) * self._parts)
+        return np.asarray(self.wave_counts.compute_probabilities(self.guessed_shares).reshape(-1) * self._level_shares)
 
     @cached_property
-    def guess(self) -> Floats:
+    def guessed_shares(self) -> Floats:
         """The shares of the bins in a beta distribution with the estimated mean and variance."""
-        bins = self.places.bins
-        mean, variance, _ = self.places.moments()
+        bins = self.wave_counts.bins
+        mean, variance, _ = self.wave_counts.estimate_moments()
         within = float(np.clip((mean + (bins - 1) / 2) / (bins - 1), 0.5 / bins, 1 - 0.5 / bins))
         most = within * (1 - within)
         size = most / float(np.clip(variance / (bins - 1) ** 2, (0.5 / bins) ** 2, 0.95 * most)) - 1

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation.consistency import expected_shares, likelihood_shares, nearest_shares
-from relaxdp.estimation.intervals import binomial_interval, truths_interval
-from relaxdp.estimation.result import UNKNOWN, About, Derived, Floats, Result, check_about, questions_of
+from relaxdp.estimation.consistency import compute_expected_shares, compute_likeliest_shares, compute_nearest_shares
+from relaxdp.estimation.intervals import compute_binomial_interval, compute_true_count_interval
+from relaxdp.estimation.result import UNKNOWN, About, DerivedResult, Floats, Result, check_about, count_comparisons
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Joint
 from relaxdp.theory.epsilon import format_epsilon
@@ -46,9 +46,9 @@ class Frequency(Result):
         return {UNKNOWN if self.epsilon is None else format_epsilon(self.epsilon): self.individuals}
 
     @property
-    def questions(self) -> int:
+    def comparison_count(self) -> int:
         """One for each value, except that two categorical shares are one question."""
-        return questions_of(len(self.labels), exclusive=self.joint == "exclusive")
+        return count_comparisons(len(self.labels), exclusive=self.joint == "exclusive")
 
     @property
     def value(self) -> Floats:
@@ -63,13 +63,13 @@ class Frequency(Result):
         The unknown shares in the formulas are the estimated ones, pulled into 0 .. 1.
         """
         check_about(about)
-        variance = report_variance(self._pulled, self._hit, self._noise, about)
+        variance = compute_report_variance(self._clipped_shares, self._hit, self._noise, about)
         return np.asarray(np.sqrt(variance / self.individuals) / self._gain)
 
-    def covariance(self, places: Sequence[int] | None = None) -> Floats:
+    def covariance(self, indexes: Sequence[int] | None = None) -> Floats:
         """Return the covariance of the estimates about these objects (the paper's last appendix), in closed form.
 
-        `places` picks values by their position; with many values the full matrix would not fit anywhere.
+        `indexes` picks values by their position; with many values the full matrix would not fit anywhere.
 
         Where a report is one value, estimates of two values are negatively correlated; bits and hashed values are not
         correlated at all.
@@ -77,14 +77,16 @@ class Frequency(Result):
         Claim: equals P^-1 Cov(H) P^-1; tests/exact/estimation/test_estimators.py. Bits and hashes:
         tests/exact/mechanisms/test_mechanisms.py.
         """
-        chosen = slice(None) if places is None else np.asarray(places)
+        chosen = slice(None) if indexes is None else np.asarray(indexes)
         if self.joint == "exclusive":
-            return categorical_covariance(self.individuals * self._pulled[chosen], self.individuals, self.support)
+            return compute_categorical_covariance(
+                self.individuals * self._clipped_shares[chosen], self.individuals, self.support
+            )
         if self.joint == "independent":
             return np.diag(self.compute_std_error()[chosen] ** 2)
         raise EstimationError("The covariance is unknown for this mechanism.", hint="Use std_error of each value.")
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the intervals before they are cut at 0 and 1, around the estimate on both sides.
 
         That is what a difference, or a sum over levels, has to be made from. They depend on the count alone, and
@@ -99,12 +101,15 @@ class Frequency(Result):
             for chance in (self._noise, self._hit)
         ]
         if about == "population":
-            low, high = (self.support.debias(end) for end in binomial_interval(distinct, self.individuals, tail))
+            low, high = (
+                self.support.debias(end) for end in compute_binomial_interval(distinct, self.individuals, tail)
+            )
             low = np.where(value > 1, np.minimum(low, value - reach[1]), low)
             high = np.where(value < 0, np.maximum(high, value + reach[0]), high)
             return low[where], high[where]
         low, high = (
-            end / self.individuals for end in truths_interval(distinct, self.individuals, self._hit, self._noise, tail)
+            end / self.individuals
+            for end in compute_true_count_interval(distinct, self.individuals, self._hit, self._noise, tail)
         )
         none, every = high <= _ROUNDING, low >= 1 - _ROUNDING
         low = np.where(low <= 0, np.minimum(low, value - reach[0]), np.minimum(low, value))
@@ -121,9 +126,9 @@ class Frequency(Result):
         shares (where a report may support several values, as if the counts of values were independent).
         """
         if method == "expected":
-            return expected_shares(self.value, self.std_error**2)
+            return compute_expected_shares(self.value, self.std_error**2)
         if method == "nearest":
-            return nearest_shares(self.value)
+            return compute_nearest_shares(self.value)
         if method != "likelihood":
             raise EstimationError(
                 "Unknown method {method!r}: expected 'expected', 'nearest' or 'likelihood'.",
@@ -131,7 +136,7 @@ class Frequency(Result):
                 method=method,
             )
         silent = None if self.joint == "exclusive" else [self.individuals - self.counts]
-        return likelihood_shares([self.counts], [self.support], silent)
+        return compute_likeliest_shares([self.counts], [self.support], silent)
 
     @cached_property
     def _gain(self) -> float:
@@ -146,12 +151,12 @@ class Frequency(Result):
         return float(self.support.hit)
 
     @cached_property
-    def _pulled(self) -> Floats:
+    def _clipped_shares(self) -> Floats:
         return np.clip(self.value, 0, 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Combined(Derived):
+class WeightedSum(DerivedResult):
     """A weighted sum of independent estimates, row by row.
 
     Its interval adds the squared distances from each part's estimate to the end of its interval (the method of
@@ -171,19 +176,21 @@ class Combined(Derived):
     @property
     def value(self) -> Floats:
         """The weighted sum of the parts' estimates."""
-        return np.asarray(sum(weight * part.value for weight, part in self._pairs))
+        return np.asarray(sum(weight * part.value for weight, part in self._weighted_parts))
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors of independent parts, added in squares."""
         check_about(about)
-        return np.asarray(np.sqrt(sum((weight * part.compute_std_error(about)) ** 2 for weight, part in self._pairs)))
+        return np.asarray(
+            np.sqrt(sum((weight * part.compute_std_error(about)) ** 2 for weight, part in self._weighted_parts))
+        )
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut."""
         below: Any = 0.0
         above: Any = 0.0
-        for weight, part in self._pairs:
-            low, high = part.ends(tail, about)
+        for weight, part in self._weighted_parts:
+            low, high = part.compute_unclipped_interval(tail, about)
             below = below + (weight * (part.value - low)) ** 2
             above = above + (weight * (high - part.value)) ** 2
         return self.value - np.sqrt(below), self.value + np.sqrt(above)
@@ -192,14 +199,14 @@ class Combined(Derived):
         """Return shares that are not negative and sum to 1: less error, at the price of some bias."""
         if not self.is_share:
             return super().consistent()
-        return expected_shares(self.value, self.std_error**2)
+        return compute_expected_shares(self.value, self.std_error**2)
 
     @property
-    def _pairs(self) -> list[tuple[float, Result]]:
+    def _weighted_parts(self) -> list[tuple[float, Result]]:
         return list(zip(self.weights, self.parts, strict=True))
 
 
-def report_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
+def compute_report_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
     """Return the variance of one object's support of a value that a `share` of objects have, exact or as floats."""
     if about == "population":
         chance = noise + (hit - noise) * share
@@ -207,7 +214,7 @@ def report_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
     return share * hit * (1 - hit) + (1 - share) * noise * (1 - noise)
 
 
-def categorical_covariance(truths: Floats, individuals: int, support: SupportProbabilities) -> Floats:
+def compute_categorical_covariance(truths: Floats, individuals: int, support: SupportProbabilities) -> Floats:
     """Return the covariance of categorical estimates, given how many objects have each of the chosen values."""
     hit, noise, gain = float(support.hit), float(support.noise), float(support.gain)
     own = truths[:, None] + truths[None, :]

@@ -24,22 +24,22 @@ _STEPS = 12  # many more than it takes
 _ALMOST = 1 - 2.0**-53
 
 
-def lower_tail(count: Floats, truths: Floats, n: float, hit: float, noise: float) -> Floats:
+def compute_lower_tail(count: Floats, truths: Floats, n: float, hit: float, noise: float) -> Floats:
     """Return P(C <= count) by the Lugannani-Rice formula with a continuity correction; exact at count 0."""
-    return _tail(np.asarray(count, float) + 0.5, truths, n, hit, noise, at_most=True)
+    return _compute_tail(np.asarray(count, float) + 0.5, truths, n, hit, noise, at_most=True)
 
 
-def upper_tail(count: Floats, truths: Floats, n: float, hit: float, noise: float) -> Floats:
+def compute_upper_tail(count: Floats, truths: Floats, n: float, hit: float, noise: float) -> Floats:
     """Return P(C >= count)."""
-    return _tail(np.asarray(count, float) - 0.5, truths, n, hit, noise, at_most=False)
+    return _compute_tail(np.asarray(count, float) - 0.5, truths, n, hit, noise, at_most=False)
 
 
-def _tail(cut: Floats, truths: Floats, n: float, hit: float, noise: float, *, at_most: bool) -> Floats:
+def _compute_tail(cut: Floats, truths: Floats, n: float, hit: float, noise: float, *, at_most: bool) -> Floats:
     others = n - truths
     mean = truths * hit + others * noise
     variance = truths * hit * (1 - hit) + others * noise * (1 - noise)
     inside = np.clip(cut, 0.25, n - 0.25)
-    x = _saddlepoint(inside, truths, others, hit, noise)
+    x = _find_saddlepoint(inside, truths, others, hit, noise)
     t = np.log(x)
     cumulant = scipy.special.xlog1py(truths, hit * (x - 1)) + scipy.special.xlog1py(others, noise * (x - 1))
     tilted_hit, tilted_noise = hit * x / (1 - hit + hit * x), noise * x / (1 - noise + noise * x)
@@ -64,7 +64,7 @@ def _tail(cut: Floats, truths: Floats, n: float, hit: float, noise: float, *, at
     return np.clip(tail, 0.0, 1.0)
 
 
-def _saddlepoint(count: Floats, truths: Floats, others: Floats, hit: float, noise: float) -> Floats:
+def _find_saddlepoint(count: Floats, truths: Floats, others: Floats, hit: float, noise: float) -> Floats:
     """Return the x = e^t > 0 with truths hit x/(1-hit+hit x) + others noise x/(1-noise+noise x) = count."""
     miss, silent = 1 - hit, 1 - noise
     a = (truths + others - count) * hit * noise
@@ -77,7 +77,7 @@ def _saddlepoint(count: Floats, truths: Floats, others: Floats, hit: float, nois
     return np.asarray(x, float)
 
 
-def truths_interval(count: Any, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats]:
+def compute_true_count_interval(count: Any, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats]:
     """Return the least and greatest number of truths that make `count` not too rare: each tail above `tail`.
 
     Both tails are monotone in the number of truths, so the ends are where they cross `tail` (as real numbers, in
@@ -87,19 +87,19 @@ def truths_interval(count: Any, n: int, hit: float, noise: float, tail: float) -
     """
     counts = np.asarray(count, float)
     hit = min(hit, _ALMOST)  # at a very large epsilon the number that is nearest to it is 1, and has no logarithm
-    low = _least_truths(
-        lambda seen, k: upper_tail(seen, k, n, hit, noise), counts, tail, n,
-        *_normal_end(counts - 0.5, n, hit, noise, tail),
+    low = _find_min_true_count(
+        lambda seen, k: compute_upper_tail(seen, k, n, hit, noise), counts, tail, n,
+        *_approximate_bound(counts - 0.5, n, hit, noise, tail),
     )  # fmt: skip
     # The same from the other end: how many objects have the value not, given how many reports do not support it.
-    high = n - _least_truths(
-        lambda seen, k: lower_tail(seen, n - k, n, hit, noise), counts, tail, n,
-        *_normal_end(n - counts - 0.5, n, 1 - noise, 1 - hit, tail),
+    high = n - _find_min_true_count(
+        lambda seen, k: compute_lower_tail(seen, n - k, n, hit, noise), counts, tail, n,
+        *_approximate_bound(n - counts - 0.5, n, 1 - noise, 1 - hit, tail),
     )  # fmt: skip
     return low, high
 
 
-def _normal_end(cut: Floats, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
+def _approximate_bound(cut: Floats, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
     """Return the least number of truths if the count were normal, the count's standard deviation there, and the gain.
 
     It is the smaller root of (away - gain k)^2 = quantile^2 variance, with a variance that is linear in k.
@@ -112,7 +112,7 @@ def _normal_end(cut: Floats, n: int, hit: float, noise: float, tail: float) -> t
     return end, np.sqrt(n * silent + growth * end), gain
 
 
-def _least_truths(
+def _find_min_true_count(
     chance: Any, counts: Floats, tail: float, n: int, start: Floats, deviation: Floats, gain: float
 ) -> Floats:
     """Return the least k in [0, objects] with `chance(counts, k)` > `tail`, which is monotone; rounded outwards (down).
@@ -158,7 +158,7 @@ def _bisect(enough: Any, shape: tuple[int, ...], n: int) -> Floats:
     return np.where(at_zero, 0.0, low)
 
 
-def binomial_interval(count: Any, n: int, tail: float) -> tuple[Floats, Floats]:
+def compute_binomial_interval(count: Any, n: int, tail: float) -> tuple[Floats, Floats]:
     """Return the exact (Clopper-Pearson) interval of a binomial probability."""
     counts = np.asarray(count, float)
     with np.errstate(invalid="ignore"):

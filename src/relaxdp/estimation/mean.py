@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation.frequency import Combined, Frequency
-from relaxdp.estimation.result import About, Floats, Measured, Result, check_about
+from relaxdp.estimation.frequency import Frequency, WeightedSum
+from relaxdp.estimation.result import About, BoundedMean, Floats, Result, check_about
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Measure
 
@@ -39,24 +39,24 @@ class Mean(Result):
     @property
     def value(self) -> Floats:
         """The unbiased estimate, a single number."""
-        return self._number(self.shares.value)
+        return self._scale_to_range(self.shares.value)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error, rounding included; an upper bound about these objects."""
         check_about(about)
         return np.asarray((self.maximum - self.minimum) * self.shares.compute_std_error("population")[1])
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
-        low, high = self.shares.ends(tail, "population")
-        return self._number(low), self._number(high)
+        low, high = self.shares.compute_unclipped_interval(tail, "population")
+        return self._scale_to_range(low), self._scale_to_range(high)
 
-    def _number(self, shares: Floats) -> Floats:
+    def _scale_to_range(self, shares: Floats) -> Floats:
         return np.asarray(self.minimum + (self.maximum - self.minimum) * shares[1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PresentMean(Measured):
+class NonMissingMean(BoundedMean):
     """The estimated mean of the numbers that are there, where some are missing: a ratio of two debiased sums.
 
     Let t be the mean's place in its range, and L(t) the mean of every object's debiased weight, which is 0 for what is
@@ -79,18 +79,18 @@ class PresentMean(Measured):
     @property
     def shares(self) -> Result:
         """The shares of missing numbers, and of those that were rounded down and up."""
-        return self.parts[0] if len(self.parts) == 1 else Combined(self.parts, self.weights)
+        return self.parts[0] if len(self.parts) == 1 else WeightedSum(self.parts, self.weights)
 
     @property
     def missing(self) -> Result:
         """The share of numbers that are missing."""
-        return self.shares.only([self.measure.absent])
+        return self.shares.select_rows([self.measure.absent])
 
     @property
     def value(self) -> Floats:
         """The estimate, a single number; where the reports tell of no number that is there, the middle of the range."""
         _, low, high = self.shares.value
-        return self._number(high / (low + high) if low + high > 0 else 0.5)
+        return self._scale_to_range(high / (low + high) if low + high > 0 else 0.5)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error, rounding included; an upper bound about these objects."""
@@ -98,54 +98,54 @@ class PresentMean(Measured):
         _, low, high = self.shares.value
         place = np.array([(float(self.value) - self.minimum) / (self.maximum - self.minimum)])
         there = max(low + high, np.finfo(float).tiny)
-        return np.asarray((self.maximum - self.minimum) * min(1.0, float(self._spread(place)[0]) / there))
+        return np.asarray((self.maximum - self.minimum) * min(1.0, float(self._compute_score_error(place)[0]) / there))
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
         _, low, high = self.shares.value
         quantile = -float(scipy.special.ndtri(tail))
-        step = sum(0.5 * each / (part.n * float(part.support.gain)) for each, part in self._pairs)
+        step = sum(0.5 * each / (part.n * float(part.support.gain)) for each, part in self._weighted_parts)
         if low + high <= 0:  # as far as anybody can tell there is no number of which this could be the mean
-            return self._number(0), self._number(1)
+            return self._scale_to_range(0), self._scale_to_range(1)
         middle = float(np.clip(high / (low + high), 0, 1))
 
         def possible(places: Floats) -> Floats:
             distance = np.abs(high - places * (low + high))
-            return np.asarray(places[distance <= quantile * self._spread(places) + step])
+            return np.asarray(places[distance <= quantile * self._compute_score_error(places) + step])
 
         # What is possible need not be one piece, so all places are looked at: roughly, then closely beside the ends.
-        found = np.append(possible(np.linspace(0, 1, _PLACES)), middle)
+        found = np.append(possible(np.linspace(0, 1, _GRID_SIZE)), middle)
         below, above = (
-            np.clip(np.linspace(end - 1 / _PLACES, end + 1 / _PLACES, _PLACES), 0, 1)
+            np.clip(np.linspace(end - 1 / _GRID_SIZE, end + 1 / _GRID_SIZE, _GRID_SIZE), 0, 1)
             for end in (found.min(), found.max())
         )
         ends = np.concatenate([found, possible(below), possible(above)])
-        return self._number(ends.min()), self._number(ends.max())
+        return self._scale_to_range(ends.min()), self._scale_to_range(ends.max())
 
-    def _spread(self, places: Floats) -> Floats:
+    def _compute_score_error(self, places: Floats) -> Floats:
         """Return the standard error of L if a place were the true one, with the share that is there as estimated."""
         there = float(np.clip(1 - self.shares.value[0], 0, 1))
         variance = np.zeros(len(places))
-        for weight, part in self._pairs:
-            of_one = present_variance(places, there, float(part.support.noise), float(part.support.gain))
+        for weight, part in self._weighted_parts:
+            of_one = compute_weight_variance(places, there, float(part.support.noise), float(part.support.gain))
             variance += weight**2 * of_one / part.n
         return np.sqrt(variance)
 
-    def _number(self, place: Any) -> Floats:
+    def _scale_to_range(self, place: Any) -> Floats:
         return np.asarray(self.minimum + (self.maximum - self.minimum) * place)
 
     @property
-    def _pairs(self) -> list[tuple[float, Frequency]]:
+    def _weighted_parts(self) -> list[tuple[float, Frequency]]:
         return list(zip(self.weights, self.parts, strict=True))
 
 
-_PLACES = 1_001
+_GRID_SIZE = 1_001
 
 
-def present_variance(places: Floats, there: float, noise: float, gain: float) -> Floats:
+def compute_weight_variance(places: Floats, there: float, noise: float, gain: float) -> Floats:
     """Return the variance of one object's debiased weight, where the mean of what is there stands at a place in 0 .. 1.
 
-    >>> float(present_variance(np.array([0.5]), 1.0, 0.0, 1.0)[0])
+    >>> float(compute_weight_variance(np.array([0.5]), 1.0, 0.0, 1.0)[0])
     0.25
     """
     lower, upper = noise + gain * there * (1 - places), noise + gain * there * places
@@ -178,10 +178,10 @@ class Variance(Result):
         slope = 2 * self.mean.value * self.mean.compute_std_error(about)
         return np.asarray(np.hypot(self.mean_of_square.compute_std_error(about), slope))
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return ends that hold whenever both means lie in their intervals, each with half of the error."""
-        low, high = self.mean.ends(tail / 2, about)
-        square_low, square_high = self.mean_of_square.ends(tail / 2, about)
+        low, high = self.mean.compute_unclipped_interval(tail / 2, about)
+        square_low, square_high = self.mean_of_square.compute_unclipped_interval(tail / 2, about)
         minimum = np.where((low < 0) & (high > 0), 0.0, np.minimum(low**2, high**2))
         return np.asarray(square_low - np.maximum(low**2, high**2)), np.asarray(square_high - minimum)
 

@@ -15,7 +15,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, Unpack
 
 from relaxdp.errors import PlanError
-from relaxdp.estimation.display import describe_risk, describe_short_risk, format_html, format_table
+from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.estimation.mechanism_choice import (
     NUMBER_MECHANISMS,
     VALUE_MECHANISMS,
@@ -28,7 +28,7 @@ from relaxdp.estimation.report_variance import (
     compute_pair_noise,
     compute_report_noise,
 )
-from relaxdp.estimation.result import About, check_about, questions_of, tail_of
+from relaxdp.estimation.result import About, check_about, compute_tail_probability, count_comparisons
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Measure, Mechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_title
@@ -101,7 +101,7 @@ class Plan:
                 f"{self.n:,}",
                 format_epsilon(level.epsilon),
                 f"\N{PLUS-MINUS SIGN}{level.margin:.3g}",
-                describe_short_risk(self.columns * level.epsilon, self.answers),
+                format_risk(self.columns * level.epsilon, self.answers),
                 get_mechanism_title(level.mechanism or ""),
             ]
             for level in self.levels
@@ -519,8 +519,8 @@ class _IntervalPlan:
         check_about(about)
         exclusive = self.column.given is None or self.column.given.joint == "exclusive"
         n_values = self.column.n_values * (1 if self._second_column is None else self._second_column.n_values)
-        questions = questions_of(n_values, exclusive=exclusive) if simultaneous and self._measure is None else 1
-        self._quantile = -float(scipy.special.ndtri(tail_of(confidence_level, questions)))
+        questions = count_comparisons(n_values, exclusive=exclusive) if simultaneous and self._measure is None else 1
+        self._quantile = -float(scipy.special.ndtri(compute_tail_probability(confidence_level, questions)))
         self._share, self._about = share, about
 
     @property

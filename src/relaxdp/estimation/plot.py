@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from relaxdp.errors import MissingDependencyError
-from relaxdp.estimation.compare import Change, describe_rows
-from relaxdp.estimation.result import TOGETHER, About, Floats, Result, label_text
+from relaxdp.estimation.compare import Change, format_change_rows
+from relaxdp.estimation.result import TOGETHER, About, Floats, Result, format_label
 
 BLUE, GREY = "#2563a8", "#7a7a7a"
-MOST_DRAWN = 40
+MAX_PLOTTED_ROWS = 40
 """How many rows a picture has: the largest ones of more."""
 
 
@@ -24,14 +24,14 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, simultane
     if len(result.keys) > 1 and not result.is_chosen:
         if axes is None:
             rows, columns = (len(set(map(str, side))) for side in result.keys.values())
-            axes = _new_axes(size_of_pairs(rows, columns))
-        return plot_pairs(result, axes, **asked)
+            axes = _make_axes(compute_heat_map_size(rows, columns))
+        return plot_heat_map(result, axes, **asked)
     if axes is None:
-        axes = _new_axes((6, 0.8 + 0.32 * len(result.labels)))
+        axes = _make_axes((6, 0.8 + 0.32 * len(result.labels)))
     low, high = map(np.atleast_1d, result.interval(**asked))
-    hollow = draw_rows(axes, list(map(label_text, result.labels)), np.atleast_1d(result.value), low, high)
+    hollow = plot_interval_rows(axes, list(map(format_label, result.labels)), np.atleast_1d(result.value), low, high)
     together = simultaneous or result.is_chosen
-    intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=hollow)
+    intervals = describe_intervals(confidence_level, simultaneous=together, about=about, hollow=hollow)
     what = "share" if result.is_share else "number"
     axes.set_xlabel(f"estimated {what}\nwith {intervals}")
     return axes
@@ -41,15 +41,15 @@ def _plot_change(change: Change, axes: Any, *, confidence_level: float, simultan
     """Draw one row per change, from what to what beside its label, and a line at 0."""
     asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
     if axes is None:
-        axes = _new_axes((7, 1.1 + 0.42 * len(change.labels)))
-    texts = describe_rows(change, **asked)
+        axes = _make_axes((7, 1.1 + 0.42 * len(change.labels)))
+    texts = format_change_rows(change, **asked)
     low, high = map(np.atleast_1d, change.interval(**asked))
     scale = 100 if change.is_share else 1
-    labels = [plain(f"{text.label}\n{text.old} \N{RIGHTWARDS ARROW} {text.new}") for text in texts]
-    hollow = draw_rows(axes, labels, scale * np.atleast_1d(change.value), scale * low, scale * high)
+    labels = [escape_formulas(f"{text.label}\n{text.old} \N{RIGHTWARDS ARROW} {text.new}") for text in texts]
+    hollow = plot_interval_rows(axes, labels, scale * np.atleast_1d(change.value), scale * low, scale * high)
     axes.tick_params(axis="y", labelsize=9)
     together = simultaneous or change.is_chosen
-    intervals = intervals_named(confidence_level, simultaneous=together, about=about, hollow=hollow)
+    intervals = describe_intervals(confidence_level, simultaneous=together, about=about, hollow=hollow)
     axes.set_xlabel(f"change{' in percentage points' if change.is_share else ''}\nwith {intervals}")
     return axes
 
@@ -59,7 +59,7 @@ def plot_distribution(
 ) -> Any:
     """Draw a distribution as the density that it has around its points, with the mean and its interval on top."""
     if axes is None:
-        axes = _new_axes((6, 3.2))
+        axes = _make_axes((6, 3.2))
     width = np.full(len(points), points[1] - points[0])
     width[[0, -1]] /= 2  # a bin at an end has numbers on one side only
     axes.fill_between(points, shares / width, color=BLUE, alpha=0.25, linewidth=0)
@@ -74,7 +74,7 @@ def plot_distribution(
     return axes
 
 
-def _new_axes(size: tuple[float, float]) -> Any:
+def _make_axes(size: tuple[float, float]) -> Any:
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415
     except ImportError:
@@ -82,17 +82,17 @@ def _new_axes(size: tuple[float, float]) -> Any:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def plain(text: str) -> str:
+def escape_formulas(text: str) -> str:
     """Return text that matplotlib does not take for a formula."""
     return text.replace("$", r"\$")
 
 
-def size_of_pairs(rows: int, columns: int) -> tuple[float, float]:
+def compute_heat_map_size(rows: int, columns: int) -> tuple[float, float]:
     """Return how large a heat map is, in inches, so that every field can be read."""
     return 1.8 + 1.05 * columns, 1.3 + 0.5 * rows
 
 
-def plot_pairs(result: Result, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
+def plot_heat_map(result: Result, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
     """Draw a heat map with the estimate and its interval in every field; a faint one cannot be told from 0."""
     (rows_name, rows), (columns_name, columns) = result.keys.items()
     row_labels, column_labels = list(dict.fromkeys(rows)), list(dict.fromkeys(columns))
@@ -106,15 +106,15 @@ def plot_pairs(result: Result, axes: Any, *, confidence_level: float, simultaneo
         colour = "white" if share > 0.6 * most else GREY if low[row, column] <= 0 else "black"
         between = f"{100 * low[row, column]:.1f} to {100 * high[row, column]:.1f}"
         axes.text(column, row, f"{100 * share:.1f} %\n{between}", ha="center", va="center", fontsize=7, color=colour)
-    axes.set_yticks(range(shape[0]), list(map(label_text, row_labels)))
-    axes.set_xticks(range(shape[1]), list(map(label_text, column_labels)), rotation=30, ha="right")
+    axes.set_yticks(range(shape[0]), list(map(format_label, row_labels)))
+    axes.set_xticks(range(shape[1]), list(map(format_label, column_labels)), rotation=30, ha="right")
     axes.set_ylabel(rows_name)
-    intervals = intervals_named(confidence_level, simultaneous=simultaneous, about=about, hollow=False)
+    intervals = describe_intervals(confidence_level, simultaneous=simultaneous, about=about, hollow=False)
     axes.set_xlabel(f"{columns_name}\n(shares in percent, with {intervals})")
     return axes
 
 
-def draw_rows(axes: Any, labels: Sequence[str], value: Floats, low: Floats, high: Floats) -> bool:
+def plot_interval_rows(axes: Any, labels: Sequence[str], value: Floats, low: Floats, high: Floats) -> bool:
     """Draw rows with their intervals, the first one on top; return whether there is a hollow dot.
 
     It stands at the end of an interval for an estimate outside of it, most often one below 0.
@@ -131,7 +131,7 @@ def draw_rows(axes: Any, labels: Sequence[str], value: Floats, low: Floats, high
     return bool(np.any(shown != value))
 
 
-def intervals_named(confidence_level: float, *, simultaneous: bool, about: About, hollow: bool) -> str:
+def describe_intervals(confidence_level: float, *, simultaneous: bool, about: About, hollow: bool) -> str:
     """Return in words which intervals these are."""
     subject = "these objects" if about == "sample" else "the population"
     words = f"{100 * confidence_level:g} % intervals about {subject}{TOGETHER if simultaneous else ''}"

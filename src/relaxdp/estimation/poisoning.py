@@ -15,8 +15,8 @@ import numpy as np
 
 from relaxdp.errors import EstimationError
 from relaxdp.estimation.counts import Counts, combine_levels
-from relaxdp.estimation.frequency import Frequency, report_variance
-from relaxdp.estimation.intervals import truths_interval
+from relaxdp.estimation.frequency import Frequency, compute_report_variance
+from relaxdp.estimation.intervals import compute_true_count_interval
 from relaxdp.estimation.report_pairs import (
     CHANGED,
     KINDS,
@@ -29,7 +29,15 @@ from relaxdp.estimation.report_pairs import (
     single_look,
 )
 from relaxdp.estimation.report_pairs import Transitions as Transitions  # noqa: PLC0414 (a public name)
-from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, questions_of, tail_of
+from relaxdp.estimation.result import (
+    UNKNOWN,
+    About,
+    Floats,
+    Result,
+    check_about,
+    compute_tail_probability,
+    count_comparisons,
+)
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Joint, Measure, Mechanism
 from relaxdp.theory.epsilon import Epsilon
@@ -223,13 +231,13 @@ class Integrity:
     @property
     def _tail(self) -> float:
         """The error of each interval, where the values were chosen by what they say: over all, and of every value."""
-        return tail_of(0.95, 1 + len(KINDS) * len(self.mechanism.labels))
+        return compute_tail_probability(0.95, 1 + len(KINDS) * len(self.mechanism.labels))
 
     @cached_property
     def _over_all(self) -> MadeUp:
         """How many repeat whatever they send, or, where too many reports change, how many do not."""
         up = self._excess() >= 0 or not self.is_alarm
-        symbols, tail = self.mechanism.symbols, self._tail if self._named else tail_of(0.95, 1)
+        symbols, tail = self.mechanism.symbols, self._tail if self._named else compute_tail_probability(0.95, 1)
         found = []
         for table in self.last:
             stay, _ = chances(table, self.mechanism)
@@ -313,7 +321,7 @@ def reach(mechanism: Mechanism, level: Level) -> Reach:
 
 def _fakes(trials: int, hits: int, chance: float, tail: float) -> MadeUp:
     """Return how many of the trials were hits for sure, if all others were with this chance."""
-    low, high = truths_interval(np.array([hits]), trials, 1.0, chance, tail)
+    low, high = compute_true_count_interval(np.array([hits]), trials, 1.0, chance, tail)
     return MadeUp(max(0.0, (hits - chance * trials) / (1 - chance)), float(low[0]), float(high[0]))
 
 
@@ -398,9 +406,9 @@ class Cleaned(Result):
         return 1.0 if self.measure is None else self.measure.most
 
     @property
-    def questions(self) -> int:
+    def comparison_count(self) -> int:
         """One for each value."""
-        return 1 if self.measure else questions_of(len(self.names), exclusive=self.joint == "exclusive")
+        return 1 if self.measure else count_comparisons(len(self.names), exclusive=self.joint == "exclusive")
 
     @property
     def individuals(self) -> float:
@@ -433,7 +441,7 @@ class Cleaned(Result):
             variance = variance + weight**2 * self._variance(part, about)
         return np.asarray(np.sqrt(variance))
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at what is possible."""
         reach = -float(scipy.special.ndtri(tail)) * self.compute_std_error(about)
         return np.asarray(self.value - reach), np.asarray(self.value + reach)
@@ -447,7 +455,7 @@ class Cleaned(Result):
             return part.individuals * (shares @ weights**2 - middle**2) + part.spread @ (weights - middle) ** 2
         support = part.support
         pulled = np.clip(_debiased(part), 0, 1)
-        own = part.individuals * report_variance(pulled, float(support.hit), float(support.noise), about)
+        own = part.individuals * compute_report_variance(pulled, float(support.hit), float(support.noise), about)
         if self.joint == "exclusive":
             return own + part.spread * (1 - 2 * shares) + shares**2 * part.spread.sum()
         return own + part.spread + shares**2 * part.spread_of_objects

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaxdp.estimation.crosstab import ProductLaw
-from relaxdp.estimation.frequency import report_variance
-from relaxdp.estimation.mean import present_variance
+from relaxdp.estimation.crosstab import PairDistribution
+from relaxdp.estimation.frequency import compute_report_variance
+from relaxdp.estimation.mean import compute_weight_variance
 from relaxdp.estimation.result import About
 from relaxdp.mechanisms.base import Measure
 from relaxdp.theory.epsilon import Epsilon, compute_nonzero_threshold
@@ -40,7 +40,7 @@ def compute_report_noise(
     precision = gain**2 / (noise * (1 - noise))
     if measure is not None and measure.absent is not None:
         present = 1.0 if share is None else 1.0 - share
-        variances = present_variance(np.linspace(0, 1, 201), present, noise, gain) / max(present, 1e-9) ** 2
+        variances = compute_weight_variance(np.linspace(0, 1, 201), present, noise, gain) / max(present, 1e-9) ** 2
         width = measure.most - measure.least
         return ReportNoise(float(variances.max()) * width**2, 0.5 * width / gain / max(present, 1e-9), precision)
     if measure is not None and measure.window is not None:
@@ -66,7 +66,10 @@ def compute_categorical_support(epsilon: Epsilon, values: int) -> SupportProbabi
 
 def compute_share_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:
     """Return the variance of one debiased report of a value that a `share` of individuals have."""
-    return float(report_variance(share, float(support.hit), float(support.noise), about)) / float(support.gain) ** 2
+    return (
+        float(compute_report_variance(share, float(support.hit), float(support.noise), about))
+        / float(support.gain) ** 2
+    )
 
 
 def compute_wave_variance(
@@ -99,7 +102,7 @@ def compute_pair_noise(
     row, column = np.maximum(row, pair), np.maximum(column, pair)
     pair = np.maximum(pair, row + column - 1)
     with np.errstate(divide="ignore", invalid="ignore"):  # the skewness where nothing varies
-        deviation, _ = ProductLaw(row, column, rows, columns, 1, about).moments(pair)
+        deviation, _ = PairDistribution(row, column, rows, columns, 1, about).compute_moments(pair)
     noise = [float(each.noise * (1 - each.noise) / each.gain**2) for each in (rows, columns)]
     gain = float(rows.gain * columns.gain)
     return ReportNoise(float(deviation.max()) ** 2, 0.5 / gain, 1 / max(noise[0] * noise[1], 1e-300))

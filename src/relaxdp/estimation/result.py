@@ -17,12 +17,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, MissingDependencyError
-from relaxdp.estimation.display import draw_bar, format_html, format_table
+from relaxdp.estimation.display import draw_estimate_bar, format_html, format_table
 from relaxdp.lazy_imports import polars
 from relaxdp.mechanisms.base import Measure
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+RowIndexes = NDArray[np.intp]
 About = Literal["sample", "population"]
 
 # What noise does once in a billion times: six standard errors of a normal law.
@@ -53,10 +53,10 @@ class EstimateRow(NamedTuple):
     """Whether the estimate lies "below" or "above" what can be told at this level."""
 
 
-def label_text(label: Any) -> str:
+def format_label(label: Any) -> str:
     """Return a label as tables print it. None is the missing category.
 
-    >>> label_text("flu"), label_text(None)
+    >>> format_label("flu"), format_label(None)
     ('flu', '(missing)')
     """
     return "(missing)" if label is None else str(label)
@@ -72,7 +72,7 @@ def check_about(about: str) -> None:
         )
 
 
-def tail_of(confidence_level: float, questions: int) -> float:
+def compute_tail_probability(confidence_level: float, comparisons: int) -> float:
     """Return the error on each side of each interval so that the intervals of this many questions hold at once."""
     if not isinstance(confidence_level, Real) or not 0 < confidence_level < 1:
         raise EstimationError(
@@ -80,21 +80,21 @@ def tail_of(confidence_level: float, questions: int) -> float:
             hint="Pass a number such as 0.95.",
             confidence_level=confidence_level,
         )
-    return (1 - confidence_level) / 2 / questions
+    return (1 - confidence_level) / 2 / comparisons
 
 
-def questions_of(values: int, *, exclusive: bool) -> int:
+def count_comparisons(values: int, *, exclusive: bool) -> int:
     """Return how many questions the shares of values are: two that sum to 1 are one question."""
     return 1 if exclusive and values == 2 else values
 
 
-def get_library(data: Any) -> str:
+def get_frame_library(data: Any) -> str:
     """Return the library in which results from this data are returned: "pandas", "polars", or else "pyarrow"."""
     module = type(data).__module__.partition(".")[0]
     return module if module in ("pandas", "polars") else "pyarrow"
 
 
-def convert_frame(table: pa.Table, library: str) -> Any:
+def convert_table(table: pa.Table, library: str) -> Any:
     """Return a pyarrow table as a data frame of a library."""
     if library == "polars":
         return polars.from_arrow(table)
@@ -120,7 +120,7 @@ class Result(ABC):
     minimum: float = 0.0
     """The least and the most that an estimated number can be in truth."""
     maximum: float = 1.0
-    most_shown: int = _SHOWN
+    max_shown_rows: int = _SHOWN
     """How many rows are printed: the largest of more."""
     is_share: bool = True
     """Whether a row is a share of the objects; else it is a number, like a mean."""
@@ -186,7 +186,7 @@ class Result(ABC):
         names = list(zip(*self.keys.values(), strict=True))
         wanted = label if len(self.keys) > 1 and isinstance(label, tuple) else (label,)
         if wanted in names:
-            return self.only(names.index(wanted))
+            return self.select_rows(names.index(wanted))
         keys = [repr(name[0] if len(name) == 1 else name) for name in names]
         near = get_close_matches(repr(label), keys, n=1) or keys[:1]
         raise EstimationError(
@@ -214,7 +214,7 @@ class Result(ABC):
         return float(np.atleast_1d(self.value)[0])
 
     @property
-    def questions(self) -> int:
+    def comparison_count(self) -> int:
         """How many questions the rows answer, by which simultaneous intervals divide their error."""
         return len(self.labels)
 
@@ -252,12 +252,12 @@ class Result(ABC):
         Raises:
             EstimationError: The confidence level is not between 0 and 1.
         """
-        low, high = self._ends(confidence_level, simultaneous, about)
+        low, high = self._compute_interval(confidence_level, simultaneous, about)
         outside = np.clip(self.value, self.minimum, self.maximum) - self.value
         low, high = low + np.minimum(outside, 0), high + np.maximum(outside, 0)
         return np.clip(low, self.minimum, self.maximum), np.clip(high, self.minimum, self.maximum)
 
-    def beyond(
+    def find_impossible_rows(
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> NDArray[np.int8]:
         """Return -1 for rows that lie below what can be told at this level, 1 for those above, 0 for all others.
@@ -265,16 +265,18 @@ class Result(ABC):
         Their estimates lie farther outside of what is possible than their error reaches. Noise does that; of the number
         nothing is known but the bound that `interval` gives.
         """
-        low, high = map(np.atleast_1d, self._ends(confidence_level, simultaneous, about))
+        low, high = map(np.atleast_1d, self._compute_interval(confidence_level, simultaneous, about))
         return (low >= self.maximum).astype(np.int8) - (high <= self.minimum)
 
-    def _ends(self, confidence_level: float, simultaneous: bool, about: About) -> tuple[Floats, Floats]:
+    def _compute_interval(self, confidence_level: float, simultaneous: bool, about: About) -> tuple[Floats, Floats]:
         check_about(about)
         together = simultaneous or self.is_chosen
-        return self.ends(tail_of(confidence_level, self.questions if together else 1), about)
+        return self.compute_unclipped_interval(
+            compute_tail_probability(confidence_level, self.comparison_count if together else 1), about
+        )
 
     @abstractmethod
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of intervals with error `tail` on each side, not cut at what is possible."""
 
     def consistent(self) -> Floats:
@@ -313,20 +315,20 @@ class Result(ABC):
             )
         if len(self.labels) <= number:
             return self
-        return self.choose(np.argsort(-self.prominence, kind="stable")[:number])
+        return self.select_rows_by_estimate(np.argsort(-self.ranking_values, kind="stable")[:number])
 
     @property
-    def prominence(self) -> Floats:
+    def ranking_values(self) -> Floats:
         """By what rows are the largest."""
         return np.atleast_1d(self.value)
 
-    def choose(self, places: Any) -> Result:
-        """Return some rows, by their places, that were chosen by what they say: see `largest`."""
-        return Chosen(self, np.asarray(places, dtype=np.intp))
+    def select_rows_by_estimate(self, indexes: Any) -> Result:
+        """Return some rows, by their indexes, that were chosen by what they say: see `largest`."""
+        return SelectedRows(self, np.asarray(indexes, dtype=np.intp))
 
-    def only(self, places: Any) -> Result:
-        """Return some rows, by their places, that were chosen without a look at what they say."""
-        return Chosen(self, np.asarray(places, dtype=np.intp), is_chosen=self.is_chosen)
+    def select_rows(self, indexes: Any) -> Result:
+        """Return some rows, by their indexes, that were chosen without a look at what they say."""
+        return SelectedRows(self, np.asarray(indexes, dtype=np.intp), is_chosen=self.is_chosen)
 
     def is_implausible(self) -> bool:
         """Tell whether an estimate lies so far outside what is possible that these cannot be all reports of a release.
@@ -334,7 +336,7 @@ class Result(ABC):
         Then no possible number makes the reports likelier than once in a billion times: the tail of the counts' own law
         says so, because with few reports an honest estimate may lie many standard errors away.
         """
-        return bool(np.any(self.beyond(1 - 2 * _NEVER)))
+        return bool(np.any(self.find_impossible_rows(1 - 2 * _NEVER)))
 
     @property
     def std_error(self) -> Floats:
@@ -346,7 +348,12 @@ class Result(ABC):
     ) -> list[EstimateRow]:
         """Return the estimate of each label with its error and interval, for whatever shows them."""
         asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
-        numbers = (self.value, self.compute_std_error(about), *self.interval(**asked), self.beyond(**asked))
+        numbers = (
+            self.value,
+            self.compute_std_error(about),
+            *self.interval(**asked),
+            self.find_impossible_rows(**asked),
+        )
         columns = (np.atleast_1d(each).tolist() for each in numbers)
         rows = zip(zip(*self.keys.values(), strict=True), *columns, strict=True)
         return [EstimateRow._make((*row[:-1], BEYOND.get(row[-1]))) for row in rows]
@@ -368,18 +375,20 @@ class Result(ABC):
     def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:
         """Return the same in the library of the data: a pandas or polars data frame, else a pyarrow table."""
         table = self.to_arrow(confidence_level, simultaneous=simultaneous, about=about)
-        return convert_frame(table, self.library)
+        return convert_table(table, self.library)
 
     def _repr_html_(self) -> str:
-        shown = self.largest(self.most_shown)
+        shown = self.largest(self.max_shown_rows)
         found = shown.to_rows()
         minimum, maximum = shown.minimum, max(*(row.high for row in found), shown.minimum + 1e-9)
         rows, pictures = [], []
         for row in found:
             number = f"{row.estimate:.4f}" + (f" ({row.beyond} what can be told)" if row.beyond else "")
-            rows.append([*map(label_text, row.keys), number, f"{row.low:.4f} \N{EN DASH} {row.high:.4f}"])
-            places = [(np.clip(each, minimum, maximum) - minimum) / (maximum - minimum) for each in row[1:2] + row[3:5]]
-            pictures.append(draw_bar(*places))
+            rows.append([*map(format_label, row.keys), number, f"{row.low:.4f} \N{EN DASH} {row.high:.4f}"])
+            indexes = [
+                (np.clip(each, minimum, maximum) - minimum) / (maximum - minimum) for each in row[1:2] + row[3:5]
+            ]
+            pictures.append(draw_estimate_bar(*indexes))
         headings = [*shown.keys, "estimate", "95 % confidence interval"]
         return format_html(headings, rows, self._describe_notes(shown), pictures)
 
@@ -403,22 +412,22 @@ class Result(ABC):
 
         Of more than `top` values the largest are drawn, with intervals that hold although they were chosen.
         """
-        from relaxdp.estimation.plot import MOST_DRAWN, plot_result  # noqa: PLC0415
+        from relaxdp.estimation.plot import MAX_PLOTTED_ROWS, plot_result  # noqa: PLC0415
 
-        shown = self.largest(max(MOST_DRAWN, self.most_shown) if top is None else top)
+        shown = self.largest(max(MAX_PLOTTED_ROWS, self.max_shown_rows) if top is None else top)
         return plot_result(shown, axes, confidence_level=confidence_level, simultaneous=simultaneous, about=about)
 
     def __repr__(self) -> str:
-        shown = self.largest(self.most_shown)
+        shown = self.largest(self.max_shown_rows)
         rows = []
-        for text, row in zip(map(label_text, shown.labels), shown.to_rows(), strict=True):
+        for text, row in zip(map(format_label, shown.labels), shown.to_rows(), strict=True):
             beyond = "" if row.beyond is None else f"  {row.beyond} what can be told at this level"
             rows.append([text, f"{row.estimate:.4f}", f"[{row.low:.4f}, {row.high:.4f}]{beyond}"])
         table = format_table(["value", "estimate", "95 % confidence interval"], rows, left=(0, 2))
         return "\n".join([table, *self._describe_notes(shown)])
 
 
-class Derived(Result):
+class DerivedResult(Result):
     """A result made from others: everything that it does not define is that of the first one."""
 
     @property
@@ -442,9 +451,9 @@ class Derived(Result):
         return self.sources[0].maximum
 
     @property
-    def most_shown(self) -> int:  # type: ignore[override]
+    def max_shown_rows(self) -> int:  # type: ignore[override]
         """How many rows are printed."""
-        return self.sources[0].most_shown
+        return self.sources[0].max_shown_rows
 
     @property
     def is_share(self) -> bool:  # type: ignore[override]
@@ -452,12 +461,12 @@ class Derived(Result):
         return self.sources[0].is_share
 
     @property
-    def questions(self) -> int:
+    def comparison_count(self) -> int:
         """As many as the source with the most has."""
-        return max(source.questions for source in self.sources)
+        return max(source.comparison_count for source in self.sources)
 
 
-class Measured(Result):
+class BoundedMean(Result):
     """The mean of numbers that reports stand for: one row, within the range of the measure."""
 
     is_share = False
@@ -476,11 +485,11 @@ class Measured(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chosen(Derived):
+class SelectedRows(DerivedResult):
     """Rows of an estimate, in any order; usually chosen by what they say."""
 
     whole: Result
-    places: Places
+    indexes: RowIndexes
     """Where the rows are. A single number gives one row whose estimate is a number, not an array of one."""
     is_chosen: bool = True
 
@@ -493,39 +502,39 @@ class Chosen(Derived):
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
         """The labels of the chosen rows."""
         labels = self.whole.labels
-        return [labels[place] for place in np.atleast_1d(self.places)]
+        return [labels[place] for place in np.atleast_1d(self.indexes)]
 
     @property
     def keys(self) -> dict[str, list[Any]]:
         """Those of the chosen rows."""
-        places = np.atleast_1d(self.places)
-        return {name: [column[place] for place in places] for name, column in self.whole.keys.items()}
+        indexes = np.atleast_1d(self.indexes)
+        return {name: [column[place] for place in indexes] for name, column in self.whole.keys.items()}
 
     @property
     def value(self) -> Floats:
         """The estimates of the chosen rows."""
-        return np.asarray(np.atleast_1d(self.whole.value)[self.places])
+        return np.asarray(np.atleast_1d(self.whole.value)[self.indexes])
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors of the chosen rows."""
-        return np.asarray(np.atleast_1d(self.whole.compute_std_error(about))[self.places])
+        return np.asarray(np.atleast_1d(self.whole.compute_std_error(about))[self.indexes])
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the chosen rows."""
-        low, high = map(np.atleast_1d, self.whole.ends(tail, about))
-        return low[self.places], high[self.places]
+        low, high = map(np.atleast_1d, self.whole.compute_unclipped_interval(tail, about))
+        return low[self.indexes], high[self.indexes]
 
     @property
-    def prominence(self) -> Floats:
+    def ranking_values(self) -> Floats:
         """That of the chosen rows."""
-        return np.atleast_1d(self.whole.prominence[self.places])
+        return np.atleast_1d(self.whole.ranking_values[self.indexes])
 
     def is_implausible(self) -> bool:
         """Tell it of all rows."""
         return self.whole.is_implausible()
 
 
-class Groups(dict[str | None, Result]):
+class GroupedResults(dict[str | None, Result]):
     """The estimate of every group of a kept column, by the group's name; None is the group of what is missing there."""
 
     def __init__(self, by: str, found: dict[str | None, Result]) -> None:
@@ -552,7 +561,7 @@ class Groups(dict[str | None, Result]):
     def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:
         """Return the same in the library of the data: a pandas or polars data frame, else a pyarrow table."""
         table = self.to_arrow(confidence_level, simultaneous=simultaneous, about=about)
-        return convert_frame(table, next(iter(self.values())).library)
+        return convert_table(table, next(iter(self.values())).library)
 
     def __repr__(self) -> str:
         return "\n".join(
@@ -567,13 +576,13 @@ class Groups(dict[str | None, Result]):
 
     def plot(self, *, top: int | None = None, confidence_level: float = 0.95, about: About = "sample") -> Any:
         """Draw all groups below each other, on one scale; returns matplotlib's axes, one for each."""
-        from relaxdp.estimation.plot import MOST_DRAWN, plot_result  # noqa: PLC0415
+        from relaxdp.estimation.plot import MAX_PLOTTED_ROWS, plot_result  # noqa: PLC0415
 
         try:
             import matplotlib.pyplot as plt  # noqa: PLC0415
         except ImportError:
             raise MissingDependencyError("Plots need matplotlib.", hint="Run pip install 'relaxdp[plot]'.") from None
-        shown = [result.largest(top or MOST_DRAWN) for result in self.values()]
+        shown = [result.largest(top or MAX_PLOTTED_ROWS) for result in self.values()]
         heights = [0.9 + 0.32 * len(each.labels) for each in shown]
         _, axes = plt.subplots(
             len(shown),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, MissingDependencyError, RapporError
-from relaxdp.estimation.frequency import Combined, Frequency
+from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.estimation.result import UNKNOWN, About, Result, check_about
 from relaxdp.lazy_imports import scipy
 from relaxdp.rappor.bit_counts import (
@@ -301,9 +301,9 @@ class DecodedWords(Result):
         """Return the standard errors."""
         return self.estimate.compute_std_error(about)
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of intervals. The displayed share is inside, once they are cut at 0."""
-        low, high = self.estimate.ends(tail, about)
+        low, high = self.estimate.compute_unclipped_interval(tail, about)
         return np.minimum(low, self.share), np.where(self.share > 0, np.maximum(high, self.share), high)
 
     def consistent(self) -> Floats:
@@ -397,7 +397,7 @@ class _WordEstimates(Result):
         check_about(about)
         return np.sqrt(self.fit.variance if about == "sample" else self.fit.population_variance)
 
-    def ends(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         reach = -float(scipy.special.ndtri(tail)) * self.compute_std_error(about)
         return self.value - reach, self.value + reach
 
@@ -419,7 +419,7 @@ def _decode_boolean(counts: RapporCounts, method: Method) -> DecodedWords:
         return DecodedWords(part, np.clip(part.value, 0, 1), np.asarray(p_value), counts.n_devices)
     weights = [float(each.n) for each in parts] if method == "average" else precisions
     shares = [weight / sum(weights) for weight in weights]
-    combined = Combined(parts, shares)
+    combined = WeightedSum(parts, shares)
     spread = sum(share**2 / each for share, each in zip(shares, precisions, strict=True))
     p_value = scipy.special.ndtr(-combined.value / np.sqrt(spread))
     return DecodedWords(combined, np.clip(combined.value, 0, 1), np.asarray(p_value), counts.n_devices)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from math import sqrt
 
 from relaxdp.estimation.report_variance import ReportNoise, compute_report_noise
-from relaxdp.estimation.result import questions_of, tail_of
+from relaxdp.estimation.result import compute_tail_probability, count_comparisons
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import BloomShape
@@ -34,8 +34,8 @@ class Precision:
         labels, measure = candidates or len(encoding.labels), encoding.measure
         exclusive = encoding.joint == "exclusive"
         together = target.simultaneous and measure is None
-        questions = questions_of(labels, exclusive=exclusive) if together else 1
-        self._quantile = -float(scipy.special.ndtri(tail_of(target.confidence_level, questions)))
+        questions = count_comparisons(labels, exclusive=exclusive) if together else 1
+        self._quantile = -float(scipy.special.ndtri(compute_tail_probability(target.confidence_level, questions)))
         self._method: Method = target.method
         self._width = 1.0 if measure is None else measure.most - measure.least
         levels = [encoding.level(each) for each in epsilons]

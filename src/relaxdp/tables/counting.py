@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.estimation.counts import Counts, Method
-from relaxdp.estimation.crosstab import Crosstab, JointCounts, pooled
+from relaxdp.estimation.crosstab import Crosstab, PairCounts, combine_tables
 from relaxdp.estimation.result import Result
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.report_arrays import Codes, code_dtype
@@ -82,7 +82,7 @@ class CrosstabCounts:
 
     def estimate(self, method: Method = "average") -> Result:
         """Return one estimate from all pairs of levels; the methods are those of `Counts.estimate`."""
-        return pooled(list(self.tables.values()), method)
+        return combine_tables(list(self.tables.values()), method)
 
 
 def count(
@@ -545,9 +545,9 @@ def count_packed_pairs(
 ) -> dict[tuple[str, str], Crosstab]:
     """Return a two-way table for every pair of levels, of the objects that have a report in both columns."""
     axes = (rows, columns)
-    counted: dict[tuple[int, int], JointCounts] = {}
+    counted: dict[tuple[int, int], PairCounts] = {}
     for levels, same in _pairs_by_level(connection, files, axes):
-        joint = counted.setdefault(levels, JointCounts(*(axis.mechanism for axis in axes)))
+        joint = counted.setdefault(levels, PairCounts(*(axis.mechanism for axis in axes)))
         for start in range(0, same.num_rows, joint.step):
             part = same.slice(start, joint.step)
             joint.add(*(_read_reports(axis, part[f"report{n}"].combine_chunks()) for n, axis in enumerate(axes)))

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from relaxdp.errors import EstimationError, MetadataError, on_error
 from relaxdp.estimation.counts import Method, check_mechanism
-from relaxdp.estimation.result import Groups, Result, get_library
+from relaxdp.estimation.result import GroupedResults, Result, get_frame_library
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.counting import ColumnCounts, CrosstabCounts, count_open_crosstab, count_open_files, count_pairs
@@ -44,7 +44,7 @@ def estimate(
 @overload
 def estimate(
     source: Any, column: str | int | None = None, *, by: str | int, method: Method = "average", description: Any = None
-) -> Groups: ...
+) -> GroupedResults: ...
 @on_error("")
 def estimate(
     source: Any,
@@ -56,7 +56,7 @@ def estimate(
     description: Any = None,
     mechanism: Mechanism | None = None,
     epsilon: Epsilon | None = None,
-) -> Result | Groups:
+) -> Result | GroupedResults:
     """Estimate shares or a mean from released data, with confidence intervals.
 
     Args:
@@ -99,8 +99,8 @@ def estimate(
         raise EstimationError("`by` and `crosstab` cannot be combined.", hint="Pass one of them.", option="by")
     found = _estimate(sources, column, by, crosstab, method, description, mechanism, epsilon)
     library = getattr(sources[0], "library", None)  # of a `Release`
-    for result in found.values() if isinstance(found, Groups) else [found]:
-        result.set_library(library if library in ("pandas", "polars") else get_library(sources[0]))
+    for result in found.values() if isinstance(found, GroupedResults) else [found]:
+        result.set_library(library if library in ("pandas", "polars") else get_frame_library(sources[0]))
     return found
 
 
@@ -113,7 +113,7 @@ def _estimate(
     description: Any,
     mechanism: Any,
     epsilon: Any,
-) -> Result | Groups:
+) -> Result | GroupedResults:
     tables = [_unwrap(each) for each in sources]
     texts = {id(table): _name_by_text(table) for table in tables}  # a frame that is named twice stays one
     numbers, tables = any(found for _, found in texts.values()), [texts[id(table)][0] for table in tables]
@@ -133,7 +133,7 @@ def _estimate(
         if second is not None:
             return counted.estimate(method)  # type: ignore[no-any-return]
         found = {name: counts.estimate(method) for name, counts in counted.groups}
-        return Groups(group, found) if group is not None else found[None]
+        return GroupedResults(group, found) if group is not None else found[None]
     said = told(len(tables), which, description, mechanism, epsilon)
     if all(map(_is_spark, tables)):
         from relaxdp.tables.spark_estimate import estimate_spark  # noqa: PLC0415 (Spark may be missing)
@@ -176,7 +176,7 @@ def estimate_frames(
     by: str | None,
     crosstab: str | None,
     method: Method,
-) -> Result | Groups:
+) -> Result | GroupedResults:
     """Return the estimate from frames, of which `said` is what a person said about them instead of themselves."""
     wanted = [name for name in (column, by, crosstab) if name is not None]
     files = open_frames(natives, said, wanted)
@@ -184,7 +184,7 @@ def estimate_frames(
         return count_open_crosstab(files, column=column, crosstab=crosstab).estimate(method)
     groups = count_open_files(files, column=column, by=by).groups
     found = {group: counts.estimate(method) for group, counts in groups}
-    return Groups(by, found) if by is not None else found[None]
+    return GroupedResults(by, found) if by is not None else found[None]
 
 
 def count(

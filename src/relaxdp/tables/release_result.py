@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.errors import ArgumentError
-from relaxdp.estimation.display import describe_risk, describe_short_risk, format_html, format_table
+from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import add_amounts, subtract_amounts
 from relaxdp.mechanisms.base import Mechanism
@@ -60,7 +60,7 @@ class ReleasedColumn:
             f"{get_mechanism_title(self.mechanism.name)} ({self.why})",
             format_epsilon(self.cost),
             margin,
-            describe_short_risk(spent, self.answers),
+            format_risk(spent, self.answers),
         ]
 
 
@@ -211,7 +211,7 @@ class Release:
             where = "" if self.output is None else f" to {self.output}"
             first = f"Released {self.rows:,} rows {what}{where}, from {self.vault}."
         unprotected = f"unprotected columns: {', '.join([f'{self.id} (id)', *self.passthrough])}"
-        return first, [unprotected, last, describe_risk(self.spent, what=" of all releases together")]
+        return first, [unprotected, last, describe_risk(self.spent, subject=" of all releases together")]
 
     def __repr__(self) -> str:
         first, rest = self._describe()

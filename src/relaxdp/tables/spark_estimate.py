@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from relaxdp.errors import ColumnError, EstimationError, MetadataError
 from relaxdp.estimation.counts import Counts, Method
-from relaxdp.estimation.result import Groups, Result
+from relaxdp.estimation.result import GroupedResults, Result
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.counting import count_reports, split
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, merge_column_descriptions, require_same_description
@@ -74,7 +74,7 @@ def read_spark_metadata(frame: Any) -> FileDescription | None:
 
 def estimate_spark(
     frames: Sequence[Any], said: Sequence[FileDescription | None], *, column: str | None, by: str | None, method: Method
-) -> Result | Groups:
+) -> Result | GroupedResults:
     """Return the estimate from Spark frames of one path: each object counts once, at its highest level."""
     names = ["the frame"] if len(frames) == 1 else [f"frame {number}" for number in range(1, len(frames) + 1)]
     files = [_opened(name, frame, told) for name, frame, told in zip(names, frames, said, strict=True)]
@@ -101,7 +101,7 @@ def estimate_spark(
             most=MOST_GROUPS,
         )
     estimates = {group: counts.estimate(method) for group, counts in groups.items()}
-    return Groups(by, estimates) if by is not None else estimates[None]
+    return GroupedResults(by, estimates) if by is not None else estimates[None]
 
 
 def _opened(name: str, frame: Any, told: FileDescription | None) -> SparkReleased:

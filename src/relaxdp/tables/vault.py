@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp.errors import ArgumentError, on_error
-from relaxdp.estimation.display import describe_risk, describe_short_risk, format_html, format_table
+from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Adopted, Created, Event, as_budget
@@ -349,7 +349,7 @@ class Vault:
             {
                 "name": release.name, "column": column.column, "mechanism": get_mechanism_title(column.mechanism),
                 "largest_epsilon": float(column.largest), "last_epsilon": float(column.epsilon), "rows": release.rows,
-                "risk": describe_short_risk(account.spent), "passthrough": ", ".join(release.passthrough),
+                "risk": format_risk(account.spent), "passthrough": ", ".join(release.passthrough),
                 "retired": release.retired,
             }
             for release in account.releases.values()
@@ -412,7 +412,9 @@ class Vault:
         ]  # fmt: skip
         first = f"Vault {self.path.name!r}: spent {spent} of the budget {budget}, {left} remaining."
         notes = (
-            [describe_risk(account.spent, what=" of all releases together")] if rows else ["Nothing was released yet."]
+            [describe_risk(account.spent, subject=" of all releases together")]
+            if rows
+            else ["Nothing was released yet."]
         )
         return first, ["name", "column", "mechanism", "epsilon", "rows"], rows, notes
 

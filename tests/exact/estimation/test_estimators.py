@@ -11,7 +11,7 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.estimation.crosstab import Crosstab
-from relaxdp.estimation.frequency import Frequency, categorical_covariance, report_variance
+from relaxdp.estimation.frequency import Frequency, compute_categorical_covariance, compute_report_variance
 from relaxdp.theory.epsilon import compute_threshold
 from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import (
@@ -51,10 +51,10 @@ def test_covariance_is_the_appendix(values: int, epsilon: str) -> None:
     cov_h = sum(k * (np.diag(law[:, x]) - np.outer(law[:, x], law[:, x])) for x, k in enumerate(truths))
     inverse = np.linalg.inv(law)
     brute = inverse @ cov_h @ inverse.T / objects**2
-    ours = categorical_covariance(truths.astype(float), objects, support_of(values, epsilon))
+    ours = compute_categorical_covariance(truths.astype(float), objects, support_of(values, epsilon))
     assert np.abs(ours - brute).max() < 1e-12 * np.abs(brute).max() * 100
     sup = support_of(values, epsilon)
-    single = report_variance(truths / objects, float(sup.hit), float(sup.noise), "sample")
+    single = compute_report_variance(truths / objects, float(sup.hit), float(sup.noise), "sample")
     assert np.allclose(np.diag(ours), single / objects / float(sup.gain) ** 2, rtol=1e-10)
 
 
@@ -187,4 +187,4 @@ def test_likelihood_by_grid() -> None:
             if total > best:
                 best, found = total, shares
     assert found is not None
-    assert np.abs(counts.likelihood() - found).max() < 0.006
+    assert np.abs(counts.find_likeliest_shares() - found).max() < 0.006

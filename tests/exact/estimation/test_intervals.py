@@ -9,7 +9,12 @@ import pytest
 from scipy.stats import binom, binomtest, poisson_binom
 
 from relaxdp.estimation import intervals
-from relaxdp.estimation.intervals import binomial_interval, lower_tail, truths_interval, upper_tail
+from relaxdp.estimation.intervals import (
+    compute_binomial_interval,
+    compute_lower_tail,
+    compute_true_count_interval,
+    compute_upper_tail,
+)
 
 CASES = [
     (50, 0, 0.9, 0.1), (50, 5, 0.6, 0.4), (50, 25, 0.98, 0.0002), (200, 3, 0.35, 0.0065), (1000, 10, 0.35, 0.0065),
@@ -29,12 +34,12 @@ def test_tails(objects: int, truths: int, hit: float, noise: float) -> None:
     counts = np.unique(np.clip(np.round(mean + spread * np.linspace(-4, 4, 33)), 0, objects))
     k = np.full(len(counts), float(truths))
     exact = np.array([exact_lower(int(count), truths, objects, hit, noise) for count in counts])
-    assert np.abs(lower_tail(counts, k, objects, hit, noise) - exact).max() < 0.015
+    assert np.abs(compute_lower_tail(counts, k, objects, hit, noise) - exact).max() < 0.015
     small = (exact > 1e-4) & (exact < 0.1)
-    assert np.all(np.abs(lower_tail(counts, k, objects, hit, noise)[small] / exact[small] - 1) < 0.04)
+    assert np.all(np.abs(compute_lower_tail(counts, k, objects, hit, noise)[small] / exact[small] - 1) < 0.04)
     above = 1 - np.array([exact_lower(int(count) - 1, truths, objects, hit, noise) for count in counts])
     small = (above > 1e-4) & (above < 0.1)
-    assert np.all(np.abs(upper_tail(counts, k, objects, hit, noise)[small] / above[small] - 1) < 0.12)
+    assert np.all(np.abs(compute_upper_tail(counts, k, objects, hit, noise)[small] / above[small] - 1) < 0.12)
 
 
 def test_scipy_agrees_on_the_law() -> None:
@@ -44,7 +49,7 @@ def test_scipy_agrees_on_the_law() -> None:
 
 
 def test_ends() -> None:
-    low, high = truths_interval(np.array([0, 50]), 50, 0.9, 0.1, 0.025)
+    low, high = compute_true_count_interval(np.array([0, 50]), 50, 0.9, 0.1, 0.025)
     assert low[0] == 0
     assert high[1] == 50
     assert np.all(low <= high)
@@ -61,31 +66,31 @@ def test_ends_are_where_bisection_finds_them(objects: int, hit: float, noise: fl
     around = [mean + np.sqrt(mean) * np.linspace(-8, 8, 17) for mean in (objects * noise, objects * hit)]
     counts = np.unique(np.clip(np.round([*around, np.linspace(0, objects, 17)]), 0, objects))
     for tail in (0.4, 0.025, 1e-5, 1e-9):
-        low, high = truths_interval(counts, objects, hit, noise, tail)
+        low, high = compute_true_count_interval(counts, objects, hit, noise, tail)
         least, fewest = np.zeros(len(counts)), np.zeros(len(counts))  # truths, and objects that are none
         step = float(objects)
         for _ in range(45):
             step /= 2
-            least += step * (upper_tail(counts, least + step, objects, hit, noise) <= tail)
-            fewest += step * (lower_tail(counts, objects - fewest - step, objects, hit, noise) <= tail)
+            least += step * (compute_upper_tail(counts, least + step, objects, hit, noise) <= tail)
+            fewest += step * (compute_lower_tail(counts, objects - fewest - step, objects, hit, noise) <= tail)
         assert np.abs(low - least).max() < 2e-10 * objects
         assert np.abs(high - objects + fewest).max() < 2e-10 * objects
 
 
 def test_few_steps_find_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    right, calls = intervals._tail, []
+    right, calls = intervals._compute_tail, []
 
     def counted(*numbers: Any, at_most: bool) -> Any:
         calls.append(numbers)
         return right(*numbers, at_most=at_most)
 
-    monkeypatch.setattr(intervals, "_tail", counted)
-    truths_interval(np.arange(40_000, 60_000, 500), 100_000, 0.6, 0.4, 0.025)
+    monkeypatch.setattr(intervals, "_compute_tail", counted)
+    compute_true_count_interval(np.arange(40_000, 60_000, 500), 100_000, 0.6, 0.4, 0.025)
     assert len(calls) <= 20  # bisection needs 122
 
 
 def test_almost_no_noise() -> None:
-    low, high = truths_interval(np.array([300, 700]), 1000, 1.0, 2.0**-64, 0.025)
+    low, high = compute_true_count_interval(np.array([300, 700]), 1000, 1.0, 2.0**-64, 0.025)
     assert np.allclose(low, [299.5, 699.5])
     assert np.allclose(high, [300.5, 700.5])
 
@@ -93,7 +98,7 @@ def test_almost_no_noise() -> None:
 @pytest.mark.parametrize("objects", [1, 10, 1000])
 def test_binomial_interval_is_clopper_pearson(objects: int) -> None:
     counts = np.unique([0, 1, objects // 3, objects])
-    low, high = binomial_interval(counts, objects, 0.025)
+    low, high = compute_binomial_interval(counts, objects, 0.025)
     for place, count in enumerate(counts):
         expected = binomtest(int(count), objects).proportion_ci(0.95, "exact")
         assert np.isclose(low[place], expected.low)

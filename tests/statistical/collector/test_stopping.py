@@ -18,7 +18,7 @@ from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.definition import complete
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
-from relaxdp.estimation.frequency import Combined, Frequency
+from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.estimation.schedules import Explicit, UntilPrecise
 from relaxdp.service.wire import EncodingRequest, Target
 from relaxdp.theory.level import compute_retention
@@ -72,7 +72,7 @@ def coverage(where: Campaign, truths: Sequence[Sequence[int]], seed: int, *, wro
         claimed = where.encoding.support(compute_retention(round(int(level.threshold) * wrong)))
         parts.append(Frequency(range(counts.size), counts.reshape(-1), sum(own), claimed))
         objects.append(sum(own))
-    found = parts[0] if len(parts) == 1 else Combined(parts, [each / sum(objects) for each in objects])
+    found = parts[0] if len(parts) == 1 else WeightedSum(parts, [each / sum(objects) for each in objects])
     low, high = (end.reshape(RUNS, len(VALUES)) for end in found.interval())
     share = np.sum(truths, axis=0) / sum(objects)
     return np.asarray(((low <= share) & (share <= high)).mean(axis=0))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from relaxdp.estimation.consistency import nearest_shares
+from relaxdp.estimation.consistency import compute_nearest_shares
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
@@ -134,14 +134,14 @@ def power_law(estimate: Frequency) -> Floats:
     likely = np.exp(-(away**2 - (away**2).min(axis=1, keepdims=True)) / 2)
     laws = [grid**-exponent * np.gradient(grid) for exponent in np.linspace(0, 3, 13)]
     best = max((law / law.sum() for law in laws), key=lambda law: float(np.log(likely @ law).sum()))
-    return nearest_shares(likely @ (best * grid) / (likely @ best))
+    return compute_nearest_shares(likely @ (best * grid) / (likely @ best))
 
 
 def james_stein(estimate: Frequency) -> Floats:
     """All shares pulled towards equal ones by one factor (positive-part James-Stein); then the nearest."""
     away = estimate.value - estimate.value.mean()
     factor = 1 - max(len(away) - 3, 0) * float((estimate.std_error**2).mean()) / max(float((away**2).sum()), 1e-300)
-    return nearest_shares(max(factor, 0.0) * away)
+    return compute_nearest_shares(max(factor, 0.0) * away)
 
 
 METHODS: dict[str, Callable[[Frequency], Floats]] = {

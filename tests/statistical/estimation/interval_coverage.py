@@ -22,7 +22,7 @@ from tests.statistical.estimation.coverage_point import LEAST, NOMINAL, Point, s
 from relaxdp import Categorical, Numeric, Unary
 from relaxdp.estimation.compare import compare
 from relaxdp.estimation.crosstab import Crosstab
-from relaxdp.estimation.frequency import Combined, Frequency, report_variance
+from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_report_variance
 from relaxdp.estimation.mean import Mean
 from relaxdp.estimation.result import About, Result
 from relaxdp.mechanisms.registry import create_mechanism
@@ -85,7 +85,7 @@ def wald_width(estimate: Frequency, share: float, about: About) -> float | None:
     That is where the count has a variance of ten or more and the interval around the truth lies within 0 .. 1.
     """
     sup = estimate.support
-    variance = estimate.n * float(report_variance(share, float(sup.hit), float(sup.noise), about))
+    variance = estimate.n * float(compute_report_variance(share, float(sup.hit), float(sup.noise), about))
     reach = float(norm.isf((1 - NOMINAL) / 2) * np.sqrt(variance) / (estimate.n * float(sup.gain)))
     return 2 * reach if variance >= 10 and reach <= min(share, 1 - share) else None
 
@@ -131,7 +131,9 @@ def all_bits(grid: Grid) -> Iterator[Point]:
             for share, repeats in zip(*np.unique(shares, return_counts=True), strict=True):
                 truths = round(share * objects)
                 counts, law = count_law(truths, objects, support, "sample")
-                low, high = Frequency(range(len(counts)), counts, objects, support).ends(tail, "sample")
+                low, high = Frequency(range(len(counts)), counts, objects, support).compute_unclipped_interval(
+                    tail, "sample"
+                )
                 held = (low <= truths / objects + 1e-9) & (truths / objects - 1e-9 <= high)
                 coverage *= float(law[held].sum()) ** int(repeats)
             where = f"n = {objects:,}, {name}, eps {epsilon}, m = {values}"
@@ -171,7 +173,9 @@ def all_values(grid: Grid) -> Iterator[Point]:
             # Ends depend on the count alone: run by run and value by value, in one flat estimate.
             flat = Frequency(range(counts.size), counts.reshape(-1), objects, support)
             tail = (1 - NOMINAL) / 2 / (values if values > 2 else 1)
-            low, high = (np.clip(end, 0, 1).reshape(counts.shape) for end in flat.ends(tail, about))
+            low, high = (
+                np.clip(end, 0, 1).reshape(counts.shape) for end in flat.compute_unclipped_interval(tail, about)
+            )
             held = ((low <= truths / objects + 1e-9) & (truths / objects - 1e-9 <= high)).all(axis=1).mean()
             yield simulated(
                 f"all values at once, about the {about}",
@@ -207,7 +211,7 @@ def combinations(grid: Grid) -> Iterator[Point]:
             if share == other:
                 below, _ = binary_parts(rng, objects // 2, share, low_support, about, grid.runs)
                 sizes = np.array([objects, objects // 2]) / (objects + objects // 2)
-                pooled = Combined([first, below], sizes.tolist())
+                pooled = WeightedSum([first, below], sizes.tolist())
                 truth = float(sizes @ [one, round(share * (objects // 2)) / (objects // 2)])
                 where = f"n = {objects:,} at eps {epsilon} and {objects // 2:,} at 0.3, share {share:g}, m = {values}"
                 yield judged(f"two levels, about the {about}", where, pooled, truth, about, grid.runs)
@@ -294,13 +298,13 @@ def tables(grid: Grid) -> Iterator[Point]:
             drawn = [Crosstab(range(rows), range(columns), each, *supports)
                      for each in np.reshape(counts, (runs, rows, columns))]  # fmt: skip
             # Ends depend on a cell's own numbers alone: those of all runs at once.
-            laws = [table.law(about) for table in drawn]
+            laws = [table.compute_pair_distribution(about) for table in drawn]
             every = replace(
                 laws[0],
                 rows=np.concatenate([each.rows for each in laws]),
                 columns=np.concatenate([each.columns for each in laws]),
             )
-            ends = every.ends(np.concatenate([table.value for table in drawn]), (1 - NOMINAL) / 2)
+            ends = every.compute_unclipped_interval(np.concatenate([table.value for table in drawn]), (1 - NOMINAL) / 2)
             low, high = (np.clip(end, 0, 1).reshape(runs, -1) for end in ends)
             held = ((low <= truth + 1e-9) & (truth - 1e-9 <= high)).sum(axis=0)
             for kind, cells in (("empty", shares.reshape(-1) == 0), ("filled", shares.reshape(-1) > 0)):

@@ -75,10 +75,10 @@ def test_the_change_of_a_mean_where_numbers_are_missing() -> None:
 
 
 def test_intervals_that_are_a_tenth_too_short_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = intervals.truths_interval
+    right = intervals.compute_true_count_interval
 
     def short(count: object, objects: int, hit: float, noise: float, tail: float) -> object:
         return right(count, objects, hit, noise, 2 * tail)
 
-    monkeypatch.setattr(frequency, "truths_interval", short)
+    monkeypatch.setattr(frequency, "compute_true_count_interval", short)
     assert not all(point.holds for point in single_values(SMALL))

@@ -10,7 +10,7 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.estimation.counts import Counts
-from relaxdp.estimation.mean import PresentMean
+from relaxdp.estimation.mean import NonMissingMean
 
 SOME = [(50, 2, 0.3, 0.1), (200, 4, 0.0, 0.1), (1_000, 4, 0.3, 0.02), (10_000, 1, 0.8, 0.5), (200_000, 0.5, 0.0, 0.5)]
 ALL = list(itertools.product((50, 1_000, 100_000), (0.5, 1, 4), (0.0, 0.3, 0.8), (0.0, 0.02, 0.5, 0.9)))
@@ -26,11 +26,11 @@ def reports(rng: Any, runs: int, objects: int, epsilon: float, missing: float, p
     return rng.multinomial(gone, noise + np.array([keep, 0, 0]), runs) + rng.multinomial(objects - gone, there, runs)
 
 
-def estimate(counts: Any, epsilon: float) -> PresentMean:
+def estimate(counts: Any, epsilon: float) -> NonMissingMean:
     collected = Counts(NUMBERS)
     collected.add_counts(counts, epsilon=epsilon)
     result = collected.estimate()
-    assert isinstance(result, PresentMean)
+    assert isinstance(result, NonMissingMean)
     return result
 
 

@@ -74,6 +74,6 @@ def test_numbers_at_an_end_are_what_is_planned() -> None:
     plan = rx.plan(range=(0, 100), n=20_000, epsilon=4)
     ages, where = rx.SquareWave(0, 100, epsilon=4), {"key": KEY, "epsilon": 4, "name": "r", "column": "a"}
     reports = ages.release(np.full(20_000, 100.0), np.arange(20_000), **where)  # type: ignore[arg-type]
-    low, high = ages.estimate(reports, epsilon=4).ends(0.025, "sample")
+    low, high = ages.estimate(reports, epsilon=4).compute_unclipped_interval(0.025, "sample")
     assert plan.margin is not None
     assert abs((high - low) / 2 / plan.margin - 1) < 0.05

@@ -152,8 +152,8 @@ def tally(setting: Setting, runs: int, seed: int = 1) -> ColumnCounts:
         inside = [
             (low <= wanted) & (wanted <= high)
             for wanted, (low, high) in (
-                (truth, decoded.estimate.ends(0.025, "sample")),
-                (shares, decoded.estimate.ends(0.025, "population")),
+                (truth, decoded.estimate.compute_unclipped_interval(0.025, "sample")),
+                (shares, decoded.estimate.compute_unclipped_interval(0.025, "population")),
             )
         ]
         loose = decoded.find_detected_words(0.05, "benjamini-hochberg")

@@ -5,29 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relaxdp.estimation.distribution_fit import Bounds, Places
+from relaxdp.estimation.distribution_fit import ShareBounds, SquareWaveCounts
 from relaxdp.mechanisms.square_wave import SquareWave
 
 RNG = np.random.default_rng(29)
 
 
-def expected(shares: np.ndarray, window: int, *epsilons: float, objects: float = 1e6) -> Places:
+def expected(shares: np.ndarray, window: int, *epsilons: float, objects: float = 1e6) -> SquareWaveCounts:
     """As many reports of each place as are expected of these shares."""
     encoding = SquareWave(0, 1, bins=len(shares), window=window)
     keeps = np.array([float(encoding.level(epsilon).retention) for epsilon in epsilons])
-    empty = Places(np.zeros((len(keeps), encoding.alphabet)), keeps, window)
-    return Places(objects / len(keeps) * empty.chances(shares), keeps, window)
+    empty = SquareWaveCounts(np.zeros((len(keeps), encoding.alphabet)), keeps, window)
+    return SquareWaveCounts(objects / len(keeps) * empty.compute_probabilities(shares), keeps, window)
 
 
 @pytest.mark.parametrize(("bins", "window", "epsilons"), [(3, 1, (8,)), (64, 16, (0.5, 4)), (300, 128, (1,))])
 def test_weights_are_below_the_share_whatever_they_tell_apart(bins: int, window: int, epsilons: tuple[float]) -> None:
     """For a number in any bin, and so for every distribution; here for what chance would tell apart."""
     given = expected(RNG.dirichlet(np.ones(bins)), window, *epsilons)
-    columns = given.columns(np.arange(bins)) / len(epsilons)
+    columns = given.compute_bin_probabilities(np.arange(bins)) / len(epsilons)
     for first in range(0, bins - 1, max(1, bins // 7)):
         within = (np.arange(bins) >= first) & (np.arange(bins) < first + 1 + bins // 5)
         other = RNG.dirichlet(np.ones(given.counts.size))
-        weights = Bounds(given).weights(within, other, 0.01)
+        weights = ShareBounds(given).compute_weights(within, other, 0.01)
         assert np.all(columns.T @ weights <= within + 1e-9)
 
 
@@ -40,11 +40,11 @@ def test_bounds_are_beside_the_share(shape: tuple[float, float], epsilons: tuple
     within = (np.arange(64) >= 20) & (np.arange(64) < 45)
     share, widths = shares @ within, []
     for objects in (1e4, 1e6, 1e8):
-        bounds = Bounds(expected(shares, 16, *epsilons, objects=objects))
-        low, high = bounds.least(within, 0.025), bounds.most(within, 0.025)
+        bounds = ShareBounds(expected(shares, 16, *epsilons, objects=objects))
+        low, high = bounds.compute_lower_bound(within, 0.025), bounds.compute_upper_bound(within, 0.025)
         assert 0 <= low <= share <= high <= 1
-        assert bounds.least(within, 0.001) <= low
-        assert bounds.least(~within, 0.025) == pytest.approx(1 - high)
+        assert bounds.compute_lower_bound(within, 0.001) <= low
+        assert bounds.compute_lower_bound(~within, 0.025) == pytest.approx(1 - high)
         widths.append(high - low)
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] < 0.1
@@ -57,11 +57,11 @@ def test_what_no_report_shows_is_still_possible(objects: int, window: int, most:
     shares[[50, 52]] = 0.5
     given = expected(shares, window, 8, objects=objects)
     within = np.arange(64) == 29
-    assert Bounds(given).most(within, 0.025) >= most
+    assert ShareBounds(given).compute_upper_bound(within, 0.025) >= most
 
 
 def test_all_bins_and_none() -> None:
-    bounds = Bounds(expected(np.full(8, 1 / 8), 2, 1))
+    bounds = ShareBounds(expected(np.full(8, 1 / 8), 2, 1))
     every = np.ones(8, np.bool_)
-    assert (bounds.least(every, 0.025), bounds.most(every, 0.025)) == (1, 1)
-    assert (bounds.least(~every, 0.025), bounds.most(~every, 0.025)) == (0, 0)
+    assert (bounds.compute_lower_bound(every, 0.025), bounds.compute_upper_bound(every, 0.025)) == (1, 1)
+    assert (bounds.compute_lower_bound(~every, 0.025), bounds.compute_upper_bound(~every, 0.025)) == (0, 0)

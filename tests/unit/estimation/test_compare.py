@@ -44,7 +44,7 @@ def test_errors_and_distances_add_as_squares() -> None:
     for about in ("sample", "population"):
         errors = [each.compute_std_error(about) for each in (found.old, found.new)]
         assert np.allclose(found.compute_std_error(about), np.hypot(*errors), rtol=1e-12)
-        (low, high), *ends = (each.ends(0.025, about) for each in (found, found.old, found.new))
+        (low, high), *ends = (each.compute_unclipped_interval(0.025, about) for each in (found, found.old, found.new))
         (old_low, old_high), (new_low, new_high) = ends
         assert np.allclose(found.value - low, np.hypot(found.new.value - new_low, old_high - found.old.value))
         assert np.allclose(high - found.value, np.hypot(new_high - found.new.value, found.old.value - old_low))
@@ -84,7 +84,7 @@ def test_the_largest_changes_hold_although_they_were_chosen() -> None:
     text = repr(found)
     assert "... and 60 more, none of which changed more" in text
     assert "95 % confidence intervals about these individuals, all values at once; n = 20,000, epsilon = 3 -> " in text
-    some = found.only(places)
+    some = found.select_rows(places)
     assert np.array_equal(some.interval(), np.array(found.interval())[:, places])
 
 

@@ -27,10 +27,10 @@ from relaxdp.errors import (
     UndeclaredValueError,
     ValuesError,
 )
-from relaxdp.estimation.consistency import expected_shares, nearest_shares
-from relaxdp.estimation.counts import highest_only
+from relaxdp.estimation.consistency import compute_expected_shares, compute_nearest_shares
+from relaxdp.estimation.counts import keep_highest_level
 from relaxdp.estimation.crosstab import Crosstab
-from relaxdp.estimation.frequency import Combined, Frequency
+from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import compute_retention
@@ -100,7 +100,7 @@ def test_chosen_values_have_intervals_that_hold_for_all() -> None:
     assert many.largest(300) is many
     with refused(EstimationError, number=0):
         many.largest(0)
-    pair = many.choose([5, 3])
+    pair = many.select_rows_by_estimate([5, 3])
     assert pair.labels == [5, 3]
     assert pair.largest(1).interval()[0] == many.interval(simultaneous=True)[0][[5, 3]][pair.value.argmax()]
     plt.close("all")
@@ -146,17 +146,17 @@ def test_consistent_shares() -> None:
 
 def test_expected_shares_of_nothing_but_noise_are_nearly_equal() -> None:
     for value in (np.full(4, -3.0), np.random.default_rng(11).normal(0, 3e3, 1000)):
-        shares = expected_shares(value, np.full(len(value), 1e7))
+        shares = compute_expected_shares(value, np.full(len(value), 1e7))
         assert np.allclose(shares, 1 / len(value), rtol=0.01)
         assert np.isclose(shares.sum(), 1)
-    assert expected_shares(np.array([0.4]), np.array([1.0])) == 1
+    assert compute_expected_shares(np.array([0.4]), np.array([1.0])) == 1
 
 
 @pytest.mark.parametrize("variance", [0.0, 1e-30, 1e-12, 1e-6])
 def test_expected_shares_without_noise_are_the_nearest(variance: float) -> None:
     for value in ([0.7, 0.3, 0.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.6, 0.25, 0.15]):
-        shares = expected_shares(np.array(value), np.full(len(value), variance))
-        assert np.abs(shares - nearest_shares(np.array(value))).max() < 5 * np.sqrt(variance) + 1e-9
+        shares = compute_expected_shares(np.array(value), np.full(len(value), variance))
+        assert np.abs(shares - compute_nearest_shares(np.array(value))).max() < 5 * np.sqrt(variance) + 1e-9
 
 
 def test_every_estimate_of_shares_can_be_made_consistent() -> None:
@@ -167,7 +167,7 @@ def test_every_estimate_of_shares_can_be_made_consistent() -> None:
     reports = [released("0.5", slice(0, 200)) for _ in range(2)]
     pairs = rx.crosstab(ANSWERS, reports[0], ANSWERS, reports[1], row_epsilon="0.5", column_epsilon="0.5")
     for estimate in (levels.estimate(), levels.estimate("precision"), pairs):
-        assert isinstance(estimate, Combined | Crosstab)
+        assert isinstance(estimate, WeightedSum | Crosstab)
         shares = estimate.consistent()
         assert estimate.value.min() < 0 <= shares.min()
         assert np.isclose(shares.sum(), 1)
@@ -187,10 +187,10 @@ def test_mixed_levels() -> None:
     assert counts.levels == {"0.5": 20_000, "2": 40_000}
     for method in ("average", "precision"):
         estimate = counts.estimate(method)
-        assert isinstance(estimate, Combined)
+        assert isinstance(estimate, WeightedSum)
         assert np.all(np.abs(estimate.value - SHARES) < 4.5 * estimate.std_error)
     assert np.all(counts.estimate("precision").std_error < counts.estimate().std_error)
-    likely = counts.likelihood()
+    likely = counts.find_likeliest_shares()
     assert np.isclose(likely.sum(), 1)
     assert np.abs(likely - SHARES).max() < 0.02
     assert (counts.estimate().n, str(counts.estimate().epsilon)) == (OBJECTS, "2")
@@ -207,7 +207,7 @@ def test_levels_that_depend_on_the_truth_bias_precision_and_likelihood_but_not_t
     average, precision = counts.estimate("average"), counts.estimate("precision")
     assert abs(average.value[0] - SHARES[0]) < 4.5 * average.std_error[0]
     assert abs(precision.value[0] - SHARES[0]) > 10 * precision.std_error[0]
-    assert abs(counts.likelihood()[0] - SHARES[0]) > 0.05
+    assert abs(counts.find_likeliest_shares()[0] - SHARES[0]) > 0.05
 
 
 def test_summaries_merge_and_are_saved(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_summaries_merge_and_are_saved(tmp_path: Path) -> None:
 
 
 def test_only_the_highest_level_of_an_object_counts() -> None:
-    epsilons, reports = highest_only(["x", "y", "x", "y"], ["0.5", 2, 1, "0.1"], ["a", "b", "c", "d"])
+    epsilons, reports = keep_highest_level(["x", "y", "x", "y"], ["0.5", 2, 1, "0.1"], ["a", "b", "c", "d"])
     assert (epsilons, reports) == ([1, 2], ["c", "b"])
 
 
@@ -285,7 +285,12 @@ def test_intervals_of_a_two_way_table_do_not_jump() -> None:
         for count in range(60):
             table = Crosstab("abc", "xyz", np.array([[count, 100, 90], [80, 900, 90], [90, 80, 400]]), support, support)
             _, high = table.interval(about=about)
-            reaches.append([(table.value[0] - table.ends(0.025, about)[0][0]), high[0] - max(table.value[0], 0)])
+            reaches.append(
+                [
+                    (table.value[0] - table.compute_unclipped_interval(0.025, about)[0][0]),
+                    high[0] - max(table.value[0], 0),
+                ]
+            )
         steps = np.diff(reaches, axis=0) / np.array(reaches)[1:]
         assert np.abs(steps).max() < 0.05
 
@@ -297,10 +302,10 @@ def test_no_interval_reads_as_certainty(confidence_level: float) -> None:
     support = encoding.support(compute_retention(encoding.threshold(as_epsilon("0.5"))))
     counts = np.arange(0, 1001, 5)
     many = Frequency(range(len(counts)), counts, 1000, support)
-    for result in (many, Combined([many, many], [0.5, 0.5])):
+    for result in (many, WeightedSum([many, many], [0.5, 0.5])):
         for about in ("sample", "population"):
             low, high = result.interval(confidence_level, about=about)
-            below, above = (result.beyond(confidence_level, about=about) == side for side in (-1, 1))
+            below, above = (result.find_impossible_rows(confidence_level, about=about) == side for side in (-1, 1))
             assert below.any()
             assert above.any()
             error = result.compute_std_error(about)
@@ -312,10 +317,10 @@ def test_no_interval_reads_as_certainty(confidence_level: float) -> None:
             assert set(high[above]) == {1.0}
     assert "below what can be told at this level" in repr(Frequency("abc", np.array([0, 500, 500]), 1000, support))
     table = Crosstab("ab", "xyz", np.array([[300, 0, 300], [0, 300, 100]]), support, support)
-    assert table.beyond(confidence_level).min() == -1
+    assert table.find_impossible_rows(confidence_level).min() == -1
     assert np.all(table.interval(confidence_level)[1] > 0.02)
     mean = AGES.estimate([18.0] * 2000, epsilon="0.5")
-    assert mean.beyond(confidence_level).tolist() == [-1]
+    assert mean.find_impossible_rows(confidence_level).tolist() == [-1]
     assert mean.interval(confidence_level)[0] == 18
     assert mean.interval(confidence_level)[1] > 19
 
@@ -474,7 +479,7 @@ def test_no_reports(nothing: Any) -> None:
     with refused(EstimationError, says="There are no reports"):
         ANSWERS.estimate(nothing, epsilon=1)
     with refused(EstimationError, says="There are no reports"):
-        rx.Counts(ANSWERS).likelihood()
+        rx.Counts(ANSWERS).find_likeliest_shares()
 
 
 @pytest.mark.parametrize(
@@ -551,10 +556,10 @@ def test_two_bits_are_two_questions() -> None:
     bits.add_counts([400, 600], epsilon=1, n=1000)
     for counts, questions in ((categorical, 1), (bits, 2)):
         estimate = counts.estimate()
-        assert estimate.questions == questions
+        assert estimate.comparison_count == questions
         alone, both = (np.ptp(estimate.interval(simultaneous=each), axis=0) for each in (False, True))
         assert ((both > alone) == (questions == 2)).all()
-    assert rx.compare(bits.estimate(), bits.estimate()).questions == 2
+    assert rx.compare(bits.estimate(), bits.estimate()).comparison_count == 2
 
 
 def test_covariance_that_nobody_knows() -> None:
@@ -586,7 +591,7 @@ def test_likelihood_of_bits_by_grid(name: str) -> None:
             if total > best:
                 best, found = total, shares
     assert found is not None
-    assert np.abs(counts.likelihood() - found).max() < 0.006
+    assert np.abs(counts.find_likeliest_shares() - found).max() < 0.006
     single = bits_counts(name)
     single.add_counts(seen["1"][0], epsilon=1, n=60)
     part = single.estimate()

@@ -11,46 +11,50 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import EstimationError
 from relaxdp.estimation.distribution import Distribution
-from relaxdp.estimation.distribution_fit import Places, likeliest, smoothed
+from relaxdp.estimation.distribution_fit import SquareWaveCounts, fit_likeliest_shares, fit_smooth_shares
 from relaxdp.mechanisms.square_wave import SquareWave
 
 NEAR = 0.01
 RNG = np.random.default_rng(11)
 
 
-def places(objects: int = 5_000, bins: int = 32, window: int = 8, epsilons: tuple[float, ...] = (2,)) -> Places:
+def places(
+    objects: int = 5_000, bins: int = 32, window: int = 8, epsilons: tuple[float, ...] = (2,)
+) -> SquareWaveCounts:
     encoding = SquareWave(0, 1, bins=bins, window=window)
     keeps = np.array([float(encoding.level(epsilon).retention) for epsilon in epsilons])
-    empty = Places(np.zeros((len(keeps), encoding.alphabet)), keeps, window)
+    empty = SquareWaveCounts(np.zeros((len(keeps), encoding.alphabet)), keeps, window)
     numbers = RNG.beta(2, 5, 2_000) * (bins - 1)
     shares = np.bincount(np.rint(numbers).astype(int), minlength=bins) / len(numbers)
-    return Places(RNG.multinomial(objects, empty.chances(shares)).astype(float), keeps, window)
+    return SquareWaveCounts(RNG.multinomial(objects, empty.compute_probabilities(shares)).astype(float), keeps, window)
 
 
 @pytest.mark.parametrize("epsilons", [(2,), (0.5, 4)])
 def test_nothing_is_likelier(epsilons: tuple[float, ...]) -> None:
     """Not the steps of plain expectation-maximisation, and not a mixture with any distribution."""
     given = places(epsilons=epsilons)
-    shares, found = likeliest(given)
+    shares, found = fit_likeliest_shares(given)
     assert shares.min() >= 0
     assert shares.sum() == pytest.approx(1)
-    assert found == pytest.approx(given.likelihood(shares))
-    slope = given.slope(shares)
+    assert found == pytest.approx(given.compute_log_likelihood(shares))
+    slope = given.compute_gradient(shares)
     assert slope.max() - slope @ shares < NEAR
     climbing = np.full(given.bins, 1 / given.bins)
     for _ in range(3_000):
-        climbing = climbing * given.slope(climbing) / given.counts.sum()
-    assert given.likelihood(climbing) <= found + NEAR
+        climbing = climbing * given.compute_gradient(climbing) / given.counts.sum()
+    assert given.compute_log_likelihood(climbing) <= found + NEAR
 
 
 def test_chances_are_those_of_the_encoding() -> None:
     given = places(epsilons=(0.5, 4))
-    columns = given.columns(np.arange(given.bins))
+    columns = given.compute_bin_probabilities(np.arange(given.bins))
     shares = RNG.dirichlet(np.ones(given.bins))
-    assert np.allclose(columns @ shares, given.chances(shares).reshape(-1))
+    assert np.allclose(columns @ shares, given.compute_probabilities(shares).reshape(-1))
     assert np.allclose(columns.reshape(2, -1, given.bins).sum(axis=1), 1)
-    assert np.allclose(columns.T @ (given.counts / given.chances(shares)).reshape(-1), given.slope(shares))
-    for level, keep in enumerate(given.keeps):
+    assert np.allclose(
+        columns.T @ (given.counts / given.compute_probabilities(shares)).reshape(-1), given.compute_gradient(shares)
+    )
+    for level, keep in enumerate(given.retentions):
         size = given.counts.shape[1]
         law = np.full(size, (1 - keep) / size)
         law[3 : 3 + given.window] += keep / given.window
@@ -59,14 +63,16 @@ def test_chances_are_those_of_the_encoding() -> None:
 
 def test_smooth_shares() -> None:
     given = places(objects=50_000)
-    shares = smoothed(given)
+    shares = fit_smooth_shares(given)
     assert shares.min() >= 0
     assert shares.sum() == pytest.approx(1)
     uniform = np.ones(given.bins)
     uniform[[0, -1]] = 0.5
-    flat = Places(50_000 * given.chances(uniform / uniform.sum()), given.keeps, given.window)
-    assert np.allclose(smoothed(flat), uniform / uniform.sum(), atol=1e-3)  # also at the ends
-    assert np.abs(np.diff(shares)).sum() < np.abs(np.diff(likeliest(given)[0])).sum()
+    flat = SquareWaveCounts(
+        50_000 * given.compute_probabilities(uniform / uniform.sum()), given.retentions, given.window
+    )
+    assert np.allclose(fit_smooth_shares(flat), uniform / uniform.sum(), atol=1e-3)  # also at the ends
+    assert np.abs(np.diff(shares)).sum() < np.abs(np.diff(fit_likeliest_shares(given)[0])).sum()
 
 
 def answered(objects: int = 20_000, epsilons: tuple[float, ...] = (3,)) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.mechanism_choice import rank_mechanisms
 from relaxdp.estimation.planning import PlanOptions, find_epsilon, find_margin, find_n, plan_levels
 from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
-from relaxdp.estimation.result import About, tail_of
+from relaxdp.estimation.result import About, compute_tail_probability
 from relaxdp.mechanisms.registry import create_mechanism
 
 ABOUTS: tuple[About, ...] = ("sample", "population")
@@ -36,7 +36,7 @@ def every_interval(
     """The ends of the real intervals for every count that there can be."""
     support = compute_categorical_support(epsilon, values)
     counts = np.arange(objects + 1)
-    return Frequency(range(objects + 1), counts, objects, support).ends(tail, about)
+    return Frequency(range(objects + 1), counts, objects, support).compute_unclipped_interval(tail, about)
 
 
 def count_law(objects: int, truths: int, values: int, epsilon: str, about: About) -> NDArray[np.float64]:
@@ -81,7 +81,7 @@ def test_without_a_share_no_interval_is_wider(about: About, values: int, epsilon
 def test_simultaneous_and_other_confidence_levels() -> None:
     levels: list[PlanOptions] = [{"share": 0.5, "simultaneous": True}, {"share": 0.5, "confidence_level": 0.8}]
     for asked in levels:
-        tail = tail_of(asked.get("confidence_level", 0.95), 4 if "simultaneous" in asked else 1)
+        tail = compute_tail_probability(asked.get("confidence_level", 0.95), 4 if "simultaneous" in asked else 1)
         low, high = every_interval(4000, 4, "1", tail, "sample")
         middle = round(
             4000 * float(compute_categorical_support("1", 4).noise + compute_categorical_support("1", 4).gain / 2)
@@ -226,7 +226,7 @@ def test_a_pair_of_values(encoding: str) -> None:
             for place, each in enumerate(mechanisms)
         ]
         pairs = rx.crosstab(mechanisms[0], reports[0], mechanisms[1], reports[1], row_epsilon=2, column_epsilon=2)
-        low, high = pairs.ends(0.025, "sample")
+        low, high = pairs.compute_unclipped_interval(0.025, "sample")
         widest.append(float(np.max(high - low)) / 2)
     assert 0.9 * planned <= max(widest) <= 1.05 * planned
 

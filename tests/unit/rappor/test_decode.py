@@ -232,7 +232,7 @@ def test_corrections_are_those_of_statsmodels() -> None:
 def test_rows_and_frames() -> None:
     _, decoded = relaxed(SMALL, LEVEL, run=1)
     places = np.array([3, 0])
-    rows = decoded.choose(places)
+    rows = decoded.select_rows_by_estimate(places)
     assert rows.labels == [decoded.labels[3], decoded.labels[0]]
     assert np.array_equal(rows.value, decoded.value[places])
     for simultaneous in (False, True):
@@ -242,7 +242,7 @@ def test_rows_and_frames() -> None:
     low, high = decoded.interval()
     assert ((low <= decoded.consistent()) & (decoded.consistent() <= high)).all()
     # A word that nobody has has a bound, however far below 0 its estimate fell.
-    assert (decoded.beyond(0.5) == -1).any()
+    assert (decoded.find_impossible_rows(0.5) == -1).any()
     assert (decoded.interval(0.5)[1] > 0.5 * decoded.std_error).all()
 
 
