@@ -49,7 +49,7 @@ def read_delivery(path: Path, column: str | None = None) -> Goods:
     """Read what a seller delivers: a released Parquet file. Of other columns than ids and reports nothing is kept."""
     try:
         table = TableFile(path)
-        file = table.description()
+        file = table.read_description()
     except RelaxdpError:
         raise DeliveryError("the delivery is damaged, or no Parquet file.") from None
     if table.format is not TableFormat.PARQUET or file is None:

@@ -119,7 +119,7 @@ CLIENT, COHORT, REPORT = "client", "cohort", "report"
 def read_report_description(path: Path, shape: BloomShape) -> FileDescription:
     """Return the metadata of a file of reports, or reject a file of other parameters or without a level."""
     table = TableFile(path)
-    description = table.description()
+    description = table.read_description()
     stated = None if description is None else description.columns.get(REPORT)
     expected = [COHORT, REPORT, *([] if description is None else [description.id_column])]
     missing = [name for name in expected if name not in table.schema.names]

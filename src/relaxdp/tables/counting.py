@@ -41,8 +41,8 @@ from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import compute_retention
 
 MEMORY_LIMIT = "1GB"
-MOST_GROUPS = 1_000
-MOST_CELLS = 10_000_000
+MAX_GROUPS = 1_000
+MAX_CELLS = 10_000_000
 
 Integers = NDArray[np.int64]
 
@@ -170,7 +170,7 @@ def count_open_crosstab(
 def _whole_files(paths: Sequence[Path], told: Sequence[Path]) -> list[ReleasedFile]:
     """Open files, or refuse those that have other rows than they were released with."""
     files = open_released_files(paths, told)
-    require_unchanged_rows([(repr(str(file.path)), file.counted()) for file in files])
+    require_unchanged_rows([(repr(str(file.path)), file.list_part_rows()) for file in files])
     return files
 
 
@@ -210,7 +210,7 @@ class Cells:
         numbers = range(len(self._axes))
         columns = {f"report{number}": self._axes[number].names[0] or "" for number in numbers}
         columns |= {"kept": self._by} if self._by is not None else {}
-        source = file.relation(self._connection, "file0", columns)
+        source = file.make_relation_sql(self._connection, "file0", columns)
         counted = f"SELECT {', '.join(columns)}, count(*) AS objects FROM {source} GROUP BY ALL"  # noqa: S608
         if self._by is not None:
             self._connection.execute(f"CREATE TEMP TABLE counted AS {counted}")
@@ -246,7 +246,8 @@ class Cells:
         """
         if self._by is not None:
             kept = [
-                file.relation(self._connection, f"kept{n}", {"kept": self._by}) for n, file in enumerate(self._files)
+                file.make_relation_sql(self._connection, f"kept{n}", {"kept": self._by})
+                for n, file in enumerate(self._files)
             ]
             distinct = [f"SELECT DISTINCT kept::VARCHAR AS kept FROM {each}" for each in kept]  # noqa: S608
             self._name_groups(" UNION ALL ".join(distinct))
@@ -307,7 +308,7 @@ class Cells:
         axes = [(place, axis, axis.names[number]) for place, axis in enumerate(self._axes)]
         columns |= {f"report{place}": name for place, _, name in axes if name}
         columns |= {"kept": self._by} if self._by is not None else {}
-        source = file.relation(self._connection, f"file{number}", columns)
+        source = file.make_relation_sql(self._connection, f"file{number}", columns)
         group, join = self._group_join("source.kept")
         parts, joins = [], [join]
         for place, axis, name in axes:
@@ -335,13 +336,13 @@ class Cells:
     def _name_groups(self, kept: str) -> None:
         """Give every group a number, in an order that people expect."""
         distinct = f"SELECT DISTINCT CAST(kept AS VARCHAR) AS name FROM ({kept})"  # noqa: S608
-        found = [name for (name,) in self._connection.execute(f"{distinct} LIMIT {MOST_GROUPS + 1}").fetchall()]
-        if len(found) > MOST_GROUPS:
+        found = [name for (name,) in self._connection.execute(f"{distinct} LIMIT {MAX_GROUPS + 1}").fetchall()]
+        if len(found) > MAX_GROUPS:
             raise EstimationError(
                 "The column {by!r} has more than {most:,} groups.",
                 hint="Group by a column with fewer values.",
                 by=self._by,
-                most=MOST_GROUPS,
+                most=MAX_GROUPS,
             )
         self.groups = sorted(found, key=_natural) or [None]
         names = pa.array(self.groups, pa.string())
@@ -356,12 +357,12 @@ class Cells:
         cells = len(self.groups)
         for axis in self._axes:
             cells *= len(axis.labels) * len(axis.levels)
-        if cells > MOST_CELLS and (len(self._axes) > 1 or self._by is not None):
+        if cells > MAX_CELLS and (len(self._axes) > 1 or self._by is not None):
             raise EstimationError(
                 "The table would have {cells:,} cells. At most {most:,} can be counted.",
                 hint="Choose columns with fewer values.",
                 cells=cells,
-                most=MOST_CELLS,
+                most=MAX_CELLS,
             )
 
 
@@ -375,9 +376,9 @@ def declare(connection: Any, number: int, axis: CountedColumn) -> None:
 
 def check_ids(connection: Any, files: Sequence[ReleasedFile]) -> None:
     """Refuse a file that a person described and that has an object twice; among several files that is seen anyway."""
-    if len(files) > 1 or not files[0].is_told:
+    if len(files) > 1 or not files[0].has_given_description:
         return
-    source = files[0].relation(connection, "ids", {"id": files[0].description.id_column})
+    source = files[0].make_relation_sql(connection, "ids", {"id": files[0].description.id_column})
     ids = f"SELECT {id_sql(files[0])} AS id, count(*) AS times FROM {source} AS source GROUP BY ALL"  # noqa: S608
     wrong = "coalesce(max(times), 0) > 1 OR count(id) < count(*)"
     ((is_wrong,),) = connection.execute(f"SELECT {wrong} FROM ({ids})").fetchall()  # noqa: S608
@@ -526,12 +527,12 @@ def count_packed(
             counts, n = count_reports(axis.mechanism, reports, axis.name)
             group = groups.setdefault(kept, Counts(axis.mechanism))
             group.add_counts(counts, epsilon=levels[level], n=n)
-        if len(groups) > MOST_GROUPS:
+        if len(groups) > MAX_GROUPS:
             raise EstimationError(
                 "The column {by!r} has more than {most:,} groups.",
                 hint="Group by a column with fewer values.",
                 by=by,
-                most=MOST_GROUPS,
+                most=MAX_GROUPS,
             )
     if not groups:
         raise EstimationError(
@@ -648,7 +649,7 @@ def _rows(
         wanted = {f"report{place}": str(name) for place, name in names.items()}
         wanted |= {"kept": by} if by is not None else {}
         wanted |= {"id": file.description.id_column} if len(files) > 1 else {}
-        source = file.relation(connection, f"file{number}", wanted)
+        source = file.make_relation_sql(connection, f"file{number}", wanted)
         chosen = [f"{id_sql(file) if len(files) > 1 else '0'} AS id"]
         chosen.append(f"{'NULL' if by is None else 'source.kept'}::VARCHAR AS kept")
         joins = []

@@ -148,10 +148,10 @@ class TableFile:
         """Open a table by its name; its ending decides how it is read."""
         self.path = path
         with _hide_file_content(path):  # a folder may not be readable
-            self.kind, self._files = get_file_kind(path), list_table_files(path)
+            self.kind, self.files = get_file_kind(path), list_table_files(path)
         self.format = self.kind.format
         with _hide_file_content(path):
-            self.schema = self._read_schema(self._files[0])
+            self.schema = self._read_schema(self.files[0])
             self.rows = self._count_rows()
         is_csv = self.format is TableFormat.CSV
         self.names = ColumnNames(self.schema.names, f"the first line of {str(path)!r}" if is_csv else None)
@@ -169,7 +169,7 @@ class TableFile:
 
     def _count_rows(self) -> int | None:
         if self.format is TableFormat.PARQUET:
-            return sum(int(pa_parquet.read_metadata(file).num_rows) for file in self._files)
+            return sum(int(pa_parquet.read_metadata(file).num_rows) for file in self.files)
         return None
 
     def count_rows(self) -> int:
@@ -185,7 +185,7 @@ class TableFile:
         ragged = None
         try:
             with _hide_file_content(self.path):
-                for file in self._files:
+                for file in self.files:
                     yield from self._file_batches(file, wanted)
         except TableFileError:
             ragged = self._find_ragged_row()
@@ -228,7 +228,7 @@ class TableFile:
         if self.format is not TableFormat.CSV:
             return None
         try:
-            with open_text_file(self._files[0], self.kind) as text:
+            with open_text_file(self.files[0], self.kind) as text:
                 rows = (row for row in csv.reader(text, delimiter=self.kind.separator) if row)
                 fields = len(next(rows, []))
                 return next(((number, fields) for number, row in enumerate(rows, 1) if len(row) != fields), None)
@@ -238,7 +238,7 @@ class TableFile:
     def require_same_columns(self, columns: Sequence[str]) -> None:
         """Reject a folder whose files do not have these columns with the same types."""
         with _hide_file_content(self.path):
-            for file in self._files if len(self._files) > 1 else ():
+            for file in self.files if len(self.files) > 1 else ():
                 self._require_same_types(file, pa_parquet.read_schema(file), columns)
 
     def _require_same_types(self, file: Path, schema: Any, columns: Sequence[str]) -> None:
@@ -250,7 +250,7 @@ class TableFile:
                     path=str(file),
                 )
 
-    def description(self) -> FileDescription | None:
+    def read_description(self) -> FileDescription | None:
         """Return the description of a released file, None where it is not one."""
         return read_description(self.path)
 
@@ -284,7 +284,7 @@ def _read_metadata(file: Path) -> dict[bytes, bytes]:
 def open_released_file(path: Path) -> tuple[TableFile, FileDescription]:
     """Open a released file; a file that does not describe itself is rejected."""
     table = TableFile(path)
-    description = table.description()
+    description = table.read_description()
     if description is None:
         raise MetadataError(
             "{path!r} is not a file that relaxdp released, or was rewritten since: it does not describe itself.",

@@ -1,4 +1,4 @@
-"""Released files that are counted together: opening them, and what they must have in common."""
+"""Open released files and data frames whose reports are counted in one estimate, and check that they fit together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.data_frames import DataFrameReader
-from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, list_table_files, open_released_file
+from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, open_released_file
 from relaxdp.tables.metadata import (
     ColumnDescription,
     FileDescription,
@@ -25,16 +25,18 @@ from relaxdp.tables.metadata import (
     require_description,
     require_same_description,
 )
-from relaxdp.tables.table_columns import ColumnNames, get_id_type, suggest_name
+from relaxdp.tables.table_columns import ColumnNames, get_id_type, get_storage, suggest_name
 from relaxdp.theory.epsilon import format_epsilon
 
-Parts = Sequence[tuple[FileDescription, int]]
+PartRows = Sequence[tuple[FileDescription, int]]
+# The levels of an individual are bits of one word, which shows an id that occurs twice at one level.
+MAX_LEVELS = 63
 
 
-def require_unchanged_rows(tables: Sequence[tuple[str, Parts]]) -> None:
-    """Refuse tables that lost or gained rows; each has a name, and for its parts what they say and have.
+def require_unchanged_rows(tables: Sequence[tuple[str, PartRows]]) -> None:
+    """Reject tables that lost or gained rows. Each has a name, and the description and number of rows of its parts.
 
-    Every part has the rows that it says, or is a part of a table that has them and whose other parts are here too.
+    The description of a part states the rows of this part, or of a whole table whose other parts are here too.
     """
     together: Counter[str] = Counter()
     for _, parts in tables:
@@ -43,50 +45,46 @@ def require_unchanged_rows(tables: Sequence[tuple[str, Parts]]) -> None:
     for name, parts in tables:
         known = [(each, rows) for each, rows in parts if each.rows is not None]
         if any(each.rows not in (rows, together[each.dumps()]) for each, rows in known):
-            raise make_changed_rows_error(name, _said(known), sum(rows for _, rows in known))
+            raise make_changed_rows_error(name, _compute_released_rows(known), sum(rows for _, rows in known))
 
 
-def make_changed_rows_error(name: str, said: int, rows: int) -> MetadataError:
-    """Return the refusal of a table that had other rows."""
+def make_changed_rows_error(name: str, released_rows: int, rows: int) -> MetadataError:
+    """Return the error about a table that had another number of rows when it was released."""
     return MetadataError(
-        "{name} had {released_rows:,} rows when it was released, and has {rows:,} now. Which rows stay must "
-        "not depend on their reports, or every estimate is wrong.",
+        "{name} had {released_rows:,} rows when it was released, and has {rows:,} now. Estimates from rows that were "
+        "selected by their reports are wrong.",
         hint=(
-            "Group by a pass-through column with by= (--by NAME). If rows were chosen without looking at reports, pass "
-            "description=rx.description(data) (--description {name})."
+            "Pass all released rows, and use by= (--by NAME) for groups. If you selected rows without looking at "
+            "reports, pass description=rx.description(data) (--description {name})."
         ),
         name=name,
-        released_rows=said,
+        released_rows=released_rows,
         rows=rows,
     )
 
 
-def _said(parts: Parts) -> int:
-    """Return how many rows a folder says that it has: each part its own, or all of them those of the whole."""
-    said = [each.rows or 0 for each, _ in parts]
-    is_split = len(set(said)) == 1 and sum(rows for _, rows in parts) <= said[0]
-    return said[0] if is_split else sum(said)
+def _compute_released_rows(parts: PartRows) -> int:
+    """Return the stated rows of a folder: the sum over its parts, unless each part states those of the whole."""
+    stated = [each.rows or 0 for each, _ in parts]
+    is_split = len(set(stated)) == 1 and sum(rows for _, rows in parts) <= stated[0]
+    return stated[0] if is_split else sum(stated)
 
 
-# The levels of an object are bits of one word, so that an id that stands twice at one level is seen.
-MOST_LEVELS = 63
-
-
-class Described(Protocol):
-    """Something that was released and says what it holds: a file, or a frame in the place of one."""
+class DescribedSource(Protocol):
+    """A released file or data frame with its description."""
 
     @property
     def path(self) -> Path:
-        """What it is called in messages."""
+        """The name in messages."""
 
     @property
     def description(self) -> FileDescription:
-        """What it says about itself."""
+        """The description of its released columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountedColumn:
-    """One released column: what its description says, the levels it stands at, and its name in every file."""
+    """A released column that is counted: its mechanism, all its levels, and its name in each file."""
 
     description: ColumnDescription
     mechanism: Mechanism
@@ -108,64 +106,62 @@ class CountedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedFile:
-    """One released file and what it says about itself."""
+    """A released file, folder or data frame with its description."""
 
     path: Path
     table: TableFile
     description: FileDescription
-    parts: list[Path] = field(default_factory=list)
-    said: list[tuple[FileDescription, TableFile]] = field(default_factory=list)
-    """What each part says about itself."""
-    is_told: bool = False
-    """Whether a person said what it holds, so that nobody knows what became of its rows."""
+    parts: list[tuple[FileDescription, TableFile]] = field(default_factory=list)
+    """Each file of a folder with its own description."""
+    has_given_description: bool = False
+    """Whether the caller passed the description, so that rows may have been removed or repeated."""
 
-    def counted(self) -> list[tuple[FileDescription, int]]:
-        """Return what each part says about itself, and how many rows it has. Where it says none, none are counted."""
-        return [(each, table.count_rows()) for each, table in self.said if each.rows is not None]
+    def list_part_rows(self) -> list[tuple[FileDescription, int]]:
+        """Return the description and the number of rows of each part that states how many were released."""
+        return [(each, table.count_rows()) for each, table in self.parts if each.rows is not None]
 
-    def find_released_column(self, wanted: str | None) -> str:
-        """Return the name of the released column that is meant."""
+    def find_released_column(self, column_name: str | None) -> str:
+        """Return the released column with this name, or the only one where no name is given."""
         names = list(self.description.columns)
-        if wanted is None and len(names) == 1:
+        if column_name is None and len(names) == 1:
             return names[0]
-        if wanted is None:
-            listed = ", ".join(map(repr, names[:12]))
+        if column_name is None:
             raise ColumnError(
                 "{path!r} has several released columns ({listed}).",
                 hint="Pass column= (--column NAME).",
                 path=str(self.path),
-                listed=listed,
+                listed=", ".join(map(repr, names[:12])),
             )
-        found = self.description.find_column(wanted)
+        found = self.description.find_column(column_name)
         if found is None:
-            raise self._no_released(wanted, names)
+            raise self._make_unknown_column_error(column_name, names)
         return found
 
-    def find_crosstab_columns(self, wanted: str | None, crosstab: str) -> tuple[str | None, str | None]:
-        """Return the names of both columns, None for one that stands in another file."""
+    def find_crosstab_columns(self, column_name: str | None, crosstab: str) -> tuple[str | None, str | None]:
+        """Return the names of both columns of a crosstab, None for a column that is in another file."""
         names = list(self.description.columns)
         second = self.description.find_column(crosstab)
-        others = [name for name in names if name != second]
-        first = None if wanted is None else self.description.find_column(wanted)
-        if wanted is None and others:
-            first = others[0] if len(others) == 1 else self.find_released_column(None)
+        remaining = [name for name in names if name != second]
+        first = None if column_name is None else self.description.find_column(column_name)
+        if column_name is None and remaining:
+            first = remaining[0] if len(remaining) == 1 else self.find_released_column(None)
         if first is None and second is None:
-            raise self._no_released(crosstab if wanted is None else wanted, names)
+            raise self._make_unknown_column_error(crosstab if column_name is None else column_name, names)
         return first, second
 
     def require_passthrough_column(self, name: str) -> None:
-        """Refuse what cannot make groups: a column that is not there, a released one, the ids."""
+        """Reject a column that cannot make groups: a missing column, a released column, the ids."""
         if name in self.description.columns:
             raise ColumnError(
-                "{name!r} is a released column: a group of its reports is not a group of objects. Two "
-                "released columns make a two-way table.",
-                hint="Pass the second column as crosstab= (--crosstab NAME).",
+                "{name!r} is a released column, so it cannot be used with by=. Its reports are noisy, and groups of "
+                "reports are not groups of individuals.",
+                hint="For a table of two released columns pass crosstab={name!r} (--crosstab {name}).",
                 name=name,
             )
         if name == self.description.id_column:
             raise ColumnError(
                 "{name!r} is the id column, so each individual would be a separate group.",
-                hint="Group by a pass-through column.",
+                hint="Pass the name of a pass-through column as by= (--by NAME).",
                 name=name,
             )
         if name not in self.table.schema.names:
@@ -179,8 +175,8 @@ class ReleasedFile:
                 column=name,
             )
 
-    def _no_released(self, name: str, names: list[str]) -> ColumnError:
-        """Return the refusal; the names of a description are what somebody released, and may be shown."""
+    def _make_unknown_column_error(self, name: str, names: list[str]) -> ColumnError:
+        # Names in a description were released, so they may be shown.
         return ColumnError(
             "{path!r} has no released column {column!r}.",
             hint="{nearest}",
@@ -189,29 +185,32 @@ class ReleasedFile:
             column=name,
         )
 
-    def relation(self, connection: Any, view: str, columns: dict[str, str]) -> str:
-        """Return SQL for some columns under other names. DuckDB reads Parquet itself, and what Arrow reads as Arrow."""
+    def make_relation_sql(self, connection: Any, view: str, columns: dict[str, str]) -> str:
+        """Return SQL for columns under new names. DuckDB reads Parquet files itself, and other tables through Arrow."""
         folded = [name.casefold() for name in self.table.schema.names]
-        # DuckDB does not tell names by case, and takes these letters of a path for a pattern.
-        plain = len(set(folded)) == len(folded) and not set("*?[{") & set("".join(map(str, self.parts)))
-        if self.table.format is TableFormat.PARQUET and plain:
-            listed = ", ".join(f"{identifier(name)} AS {alias}" for alias, name in columns.items())
-            files = ", ".join("'" + str(part.absolute()).replace("'", "''") + "'" for part in self.parts)
-            return f"(SELECT {listed} FROM read_parquet([{files}], hive_partitioning = false))"  # noqa: S608
+        paths = [str(file.absolute()) for file in self.table.files]
+        # DuckDB ignores the case of names, and reads these characters of a path as a pattern.
+        is_readable = len(set(folded)) == len(folded) and not set("*?[{") & set("".join(map(str, self.table.files)))
+        if self.table.format is TableFormat.PARQUET and is_readable:
+            selected = ", ".join(f"{quote_identifier(name)} AS {alias}" for alias, name in columns.items())
+            listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+            return f"(SELECT {selected} FROM read_parquet([{listed}], hive_partitioning = false))"  # noqa: S608
         schema = pa.schema(
             [(alias, get_comparable_type(self.table.schema.field(name).type)) for alias, name in columns.items()]
         )
-        batches = _renamed(self.table.batches(list(columns.values())), columns, schema)
+        batches = _rename_batches(self.table.batches(list(columns.values())), columns, schema)
         connection.register(view, pa.RecordBatchReader.from_batches(schema, batches))
         return view
 
 
-def open_released_files(paths: Sequence[Path], told: Sequence[Path] = ()) -> list[ReleasedFile]:
-    """Open files that are to be counted together; `told` are files that say what they hold instead of themselves."""
-    if told and len(told) != len(paths):
+def open_released_files(paths: Sequence[Path], descriptions: Sequence[Path] = ()) -> list[ReleasedFile]:
+    """Open files that are counted in one estimate; `descriptions` are files whose metadata replaces theirs."""
+    if descriptions and len(descriptions) != len(paths):
         raise MetadataError(
-            "Several files need one description each.",
+            "There are {files} files and {descriptions} descriptions, but each file needs one description.",
             hint="Pass description= (--description FILE) once for each file, in the same order.",
+            files=len(paths),
+            descriptions=len(descriptions),
         )
     seen = set()
     for path in paths:
@@ -222,34 +221,40 @@ def open_released_files(paths: Sequence[Path], told: Sequence[Path] = ()) -> lis
                 path=str(path),
             )
         seen.add(path.absolute())
-    sources: Sequence[Path | None] = told or [None] * len(paths)
-    return [_open(path, source) for path, source in zip(paths, sources, strict=True)]
+    given: Sequence[Path | None] = descriptions or [None] * len(paths)
+    return [_open_file(*each) for each in zip(paths, given, strict=True)]
 
 
-def _open(path: Path, told: Path | None) -> ReleasedFile:
-    """Open a released file and check that it is what its description, or that of `told`, says."""
+def _open_file(path: Path, description_path: Path | None) -> ReleasedFile:
+    has_given = description_path is not None
     is_read = True
     try:
-        table, description = open_released_file(path) if told is None else _described_as(path, told)
-        file = ReleasedFile(path, table, description, list_table_files(path), is_told=told is not None)
-        for part in file.parts:
-            other = TableFile(part) if len(file.parts) > 1 else table
-            own = other.description()
-            its = own if told is None else require_same_description(description, own, repr(str(part)))
-            if its is None or its != description or not (other is table or _same_types(table, other, description)):
+        if description_path is None:
+            table, description = open_released_file(path)
+        else:
+            table, description = _open_with_description(path, description_path)
+        file = ReleasedFile(path, table, description, has_given_description=has_given)
+        for part_path in table.files:
+            part = TableFile(part_path) if len(table.files) > 1 else table
+            own = part.read_description()
+            known = require_same_description(description, own, repr(str(part_path))) if has_given else own
+            is_same = part is table or _has_same_types(table, part, description)
+            if known is None or known != description or not is_same:
                 raise MetadataError(
                     "{part!r} has another release, level or other columns than the first file of the folder.",
-                    hint="Put files of one release into a folder.",
-                    part=str(part),
+                    hint="Keep only files of one release and level in a folder.",
+                    part=str(part_path),
                 )
-            file.said.append((its, other))
+            file.parts.append((known, part))
     except (OSError, UnicodeError, csv.Error) as problem:
         if isinstance(problem, TableFileError):
             raise
         is_read = False
-    if not is_read:  # raised outside, so that no context shows what the file holds
+    if not is_read:  # raised outside, so that no context shows the content of the file
         raise TableFileError(
-            "{path!r} or its metadata cannot be read.", hint="Check the file, and that you may read it.", path=str(path)
+            "{path!r} or its metadata cannot be read.",
+            hint="Check that the file is complete and that you may read it.",
+            path=str(path),
         )
     for name in (description.id_column, *description.columns):
         if table.schema.names.count(name) != 1:
@@ -261,54 +266,53 @@ def _open(path: Path, told: Path | None) -> ReleasedFile:
     return file
 
 
-def _described_as(path: Path, told: Path) -> tuple[TableFile, FileDescription]:
-    """Open a file of which another one says what it holds: it says nothing itself, or not of the rows that it has."""
-    table, whole = TableFile(path), open_released_file(told)[1]
+def _open_with_description(path: Path, description_path: Path) -> tuple[TableFile, FileDescription]:
+    """Open a file with the description of another file. The number of its rows is not checked."""
+    table, whole = TableFile(path), open_released_file(description_path)[1]
     columns = {name: column for name, column in whole.columns.items() if name in table.schema.names}
     if not columns:
         raise MetadataError(
-            "{path!r} has none of the released columns in its description.",
+            "{path!r} has none of the released columns in its description {description!r}.",
             hint="Pass the description of this file.",
             path=str(path),
+            description=str(description_path),
         )
     return table, replace(whole, columns=columns, rows=None)
 
 
-def _same_types(table: TableFile, other: TableFile, description: FileDescription) -> bool:
-    names = (description.id_column, *description.columns)
+def _has_same_types(table: TableFile, part: TableFile, description: FileDescription) -> bool:
     return all(
         name in table.schema.names
-        and name in other.schema.names
-        and table.schema.field(name).type == other.schema.field(name).type
-        for name in names
+        and name in part.schema.names
+        and table.schema.field(name).type == part.schema.field(name).type
+        for name in (description.id_column, *description.columns)
     )
 
 
-_PATH = {
+_PATH_FIELDS = {
     "path.release": "another release",
     "path.attribute": "another attribute",
-    "encoding": "another encoding",
+    "encoding": "another mechanism",
     "values": "other values",
     "range": "another range",
     "clip": "numbers that were clipped, or not",
-    "options": "other options of its encoding",
+    "options": "other options of its mechanism",
     "key_fingerprint": "another key",
     "id_type": "another kind of ids",
 }
 
 
-def make_counted_column(files: Sequence[Described], names: Sequence[str | None]) -> CountedColumn:
-    """Return the column that stands in all these files, or refuse files that do not continue each other's paths."""
+def make_counted_column(files: Sequence[DescribedSource], names: Sequence[str | None]) -> CountedColumn:
+    """Return the column under these names in the files, or reject files of different releases or columns."""
     found = [(file, file.description.columns[name]) for file, name in zip(files, names, strict=True) if name]
     first_file, first = found[0]
     levels = {}
     for file, description in found:
-        for part, words in _PATH.items():
-            if attrgetter(part)(description) != attrgetter(part)(first):
+        for field_name, words in _PATH_FIELDS.items():
+            if attrgetter(field_name)(description) != attrgetter(field_name)(first):
                 raise MetadataError(
-                    "{file!r} has {words} than {first_file!r}. Only files of one release and column are "
-                    "counted together.",
-                    hint="Estimate the files separately.",
+                    "{file!r} has {words} than {first_file!r}. One estimate uses files of one release and column.",
+                    hint="Estimate the files separately, or compare them with rx.compare (relaxdp compare).",
                     file=str(file.path),
                     words=words,
                     first_file=str(first_file.path),
@@ -316,9 +320,9 @@ def make_counted_column(files: Sequence[Described], names: Sequence[str | None])
         mechanism = description.mechanism()
         if mechanism.name != description.encoding:
             raise MetadataError(
-                "Unknown mechanism {encoding!r} in the metadata.",
+                "Unknown mechanism {mechanism!r} in the metadata.",
                 hint="Install the version of relaxdp that released the file.",
-                encoding=description.encoding,
+                mechanism=description.encoding,
             )
         if mechanism.domain == "words":
             raise MetadataError(
@@ -333,29 +337,29 @@ def make_counted_column(files: Sequence[Described], names: Sequence[str | None])
                 epsilon=format_epsilon(description.epsilon),
             )
         levels[level.threshold] = level.epsilon
-    if len(levels) > MOST_LEVELS:
+    if len(levels) > MAX_LEVELS:
         raise MetadataError(
-            "There are {levels} levels. At most {most} can be counted together.",
-            hint="Count fewer files at once.",
-            most=MOST_LEVELS,
+            "The files have {levels} different levels. The maximum for one estimate is {maximum}.",
+            hint="Pass fewer files.",
+            maximum=MAX_LEVELS,
             levels=len(levels),
         )
     return CountedColumn(first, first.mechanism(), list(names), dict(sorted(levels.items())))
 
 
 def require_crosstab_columns(rows: CountedColumn, columns: CountedColumn) -> None:
-    """Refuse two columns that cannot be the sides of a table."""
+    """Reject two columns that cannot form a crosstab."""
     for axis in (rows, columns):
         if axis.mechanism.measure is not None:
             raise EstimationError(
-                "A crosstab needs columns with declared values, and {column!r} contains numbers.",
-                hint="Choose another column.",
+                "A crosstab needs columns with declared values, and {column!r} contains numbers of a range.",
+                hint="Choose another column, or release the numbers as categories such as age groups.",
                 column=axis.name,
             )
     one, two = rows.description, columns.description
     if (one.path, one.key_fingerprint) == (two.path, two.key_fingerprint):
         raise MetadataError(
-            "{rows!r} and {columns!r} are the same answers, so their noise is not independent.",
+            "{rows!r} and {columns!r} are the same answers of one release, so their noise is not independent.",
             hint="Choose two different columns.",
             rows=rows.name,
             columns=columns.name,
@@ -379,28 +383,28 @@ def get_comparable_type(kind: Any) -> Any:
     return kind
 
 
-def _renamed(batches: Iterator[Any], columns: dict[str, str], schema: Any) -> Iterator[Any]:
+def _rename_batches(batches: Iterator[Any], columns: dict[str, str], schema: Any) -> Iterator[Any]:
     for batch in batches:
         arrays = [batch.column(name).cast(schema.field(alias).type) for alias, name in columns.items()]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def identifier(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """Return a column's name as SQL takes it."""
     return '"' + name.replace('"', '""') + '"'
 
 
-# Frames in the place of files.
+# Data frames.
 
 
 class InMemoryTable(TableFile):
-    """A frame in the place of a file: the columns that are counted as Arrow has them, and the names of the others."""
+    """A data frame with the methods of a file: Arrow columns that are counted, and the names of all others."""
 
     def __init__(self, name: str, names: ColumnNames, table: pa.Table) -> None:
-        self.path, self.format, self.rows, self._files = Path(name), TableFormat.FRAME, table.num_rows, []
+        self.path, self.format, self.rows, self.files = Path(name), TableFormat.FRAME, table.num_rows, []
         self._table, self.names = table, names
-        others = [(each, pa.null()) for each in names.usable_names if each not in table.column_names]
-        self.schema = pa.schema([*table.schema, *(pa.field(*each) for each in others)])
+        unread = [(each, pa.null()) for each in names.usable_names if each not in table.column_names]
+        self.schema = pa.schema([*table.schema, *(pa.field(*each) for each in unread)])
 
     def batches(self, columns: Sequence[str]) -> Generator[Any]:
         """Return the rows of some columns as record batches."""
@@ -408,67 +412,68 @@ class InMemoryTable(TableFile):
 
 
 def open_frames(
-    natives: Sequence[Any], said: Sequence[FileDescription | None], wanted: list[str]
+    frames: Sequence[Any], descriptions: Sequence[FileDescription | None], column_names: list[str]
 ) -> list[ReleasedFile]:
-    """Open frames in the place of files, or reject those that have other rows than they were released with."""
-    if len({id(native) for native in natives}) < len(natives):
+    """Read these columns of data frames, or reject frames that have other rows than they were released with."""
+    if len({id(frame) for frame in frames}) < len(frames):
         raise MetadataError(
-            "A data frame is in the list twice, so its rows would count twice.", hint="Pass each data frame once."
+            "A data frame is in the list twice, so its individuals would count twice.",
+            hint="Pass each data frame once.",
         )
-    ids = len(natives) > 1
-    names = [f"frame {number}" for number in range(1, len(natives) + 1)] if ids else ["the frame"]
+    names = [f"frame {number}" for number in range(1, len(frames) + 1)] if len(frames) > 1 else ["the frame"]
     files = [
-        _open_frame(name, native, told, wanted, ids=ids)
-        for name, native, told in zip(names, natives, said, strict=True)
+        _open_frame(*each, column_names, needs_ids=len(frames) > 1)
+        for each in zip(names, frames, descriptions, strict=True)
     ]
-    require_unchanged_rows([(str(file.path), file.counted()) for file in files])
+    require_unchanged_rows([(str(file.path), file.list_part_rows()) for file in files])
     return files
 
 
-def _open_frame(name: str, native: Any, told: FileDescription | None, wanted: list[str], *, ids: bool) -> ReleasedFile:
+def _open_frame(
+    name: str, native: Any, given: FileDescription | None, column_names: list[str], *, needs_ids: bool
+) -> ReleasedFile:
     frame = DataFrameReader(native)
     own = read_frame_description(native)
-    said = told or own or require_description(native)  # the last of which refuses
-    columns = {each: column for each, column in said.columns.items() if each in frame.names}
+    whole = given or own or require_description(native)
+    columns = {each: column for each, column in whole.columns.items() if each in frame.names}
     if not columns:
         raise MetadataError(
-            "{name} has none of the columns of its description.",
+            "{name} has none of the released columns in its description.",
             hint="Pass the data frame as it was released.",
             name=name,
         )
-    known = require_same_description(replace(said, columns=columns), own, name)
-    needed = [each for each in frame.names if each in columns or each in wanted]
-    has_ids = known.id_column in frame.names
-    if ids and not has_ids:
+    description = require_same_description(replace(whole, columns=columns), own, name)
+    id_column = description.id_column
+    if needs_ids and id_column not in frame.names:
         raise ColumnError(
             "{name} has no id column {column!r}, which is needed to count each individual once.",
             hint="Keep the column {column!r} in the data frame.",
             name=name,
-            column=known.id_column,
+            column=id_column,
         )
-    look_at_ids = has_ids and (ids or told is not None)
-    needed += [known.id_column] if look_at_ids else []
-    frame.load(list(dict.fromkeys(needed)))
-    table = frame.arrow(list(dict.fromkeys(needed)))
-    if look_at_ids:
-        _check_ids(name, known, table.column(known.id_column))
-    counted = InMemoryTable(name, frame.all_names, table)
-    return ReleasedFile(Path(name), counted, known, said=[(known, counted)])
+    reads_ids = id_column in frame.names and (needs_ids or given is not None)
+    chosen = [each for each in frame.names if each in columns or each in column_names]
+    chosen = list(dict.fromkeys([*chosen, id_column] if reads_ids else chosen))
+    frame.load(chosen)
+    table = frame.arrow(chosen)
+    if reads_ids:
+        _require_unique_ids(name, description, table.column(id_column))
+    loaded = InMemoryTable(name, frame.all_names, table)
+    return ReleasedFile(Path(name), loaded, description, parts=[(description, loaded)])
 
 
-def _check_ids(name: str, known: FileDescription, ids: pa.ChunkedArray) -> None:
-    expected = next(iter(known.columns.values())).id_type
+def _require_unique_ids(name: str, description: FileDescription, ids: pa.ChunkedArray) -> None:
+    expected = next(iter(description.columns.values())).id_type
     if expected and get_id_type(ids.type) != expected:
         raise MetadataError(
-            "The ids of {name} are not of the type {expected!r} of its description.",
-            hint="Convert them to {expected!r}.",
+            "The ids of {name} are not of the type {expected!r} in its description.",
+            hint="Convert the id column to the type {expected!r}.",
             name=name,
             expected=expected,
         )
-    column = ids if not hasattr(ids.type, "storage_type") else pa.chunked_array([each.storage for each in ids.chunks])
-    if pc.count_distinct(column, mode="all").as_py() < len(column):
+    if pc.count_distinct(get_storage(ids), mode="all").as_py() < len(ids):
         raise EstimationError(
             "An id occurs twice in {name}, or is missing. Each individual counts once.",
-            hint="Remove duplicate rows.",
+            hint="Remove duplicate rows and rows without an id.",
             name=name,
         )
