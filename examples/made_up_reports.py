@@ -63,7 +63,7 @@ def made_up(rng: np.random.Generator, mechanism: Any, fakes: int, *, careful: bo
     return [pack_reports(mechanism, each, seeds) for each in (older, codes)]
 
 
-def attack(name: str, percent: int, *, careful: bool = False) -> tuple[float, rx.poisoning.Integrity]:
+def attack(name: str, percent: int, *, careful: bool = False) -> tuple[float, rx.poisoning.PoisoningTest]:
     """Return the true share of a wanted answer among honest devices, and what is found."""
     rng, mechanism = np.random.default_rng(percent), MECHANISMS[name]
     fakes = DEVICES * percent // 100
@@ -74,7 +74,7 @@ def attack(name: str, percent: int, *, careful: bool = False) -> tuple[float, rx
         reports = [np.concatenate(each) for each in zip(sent, reports, strict=True)]
     if mechanism.report_width is None:  # these travel as what they stand for
         reports = [each[:, 0].astype(np.int64) for each in reports]
-    found = rx.poisoning.transitions(mechanism, *reports, older_epsilon=LEVELS[0], newer_epsilon=LEVELS[1])
+    found = rx.poisoning.check_reports(mechanism, *reports, older_epsilon=LEVELS[0], newer_epsilon=LEVELS[1])
     return float(np.mean(truths == WANTED[0])), found
 
 
@@ -93,15 +93,18 @@ def main() -> None:
         for percent in (0, 1, 5, 10):
             true, found = attack(name, percent)
             plain = share_of(found.shares)
-            cleaned = plain if found.without is None else share_of(found.without)
+            cleaned = plain if found.cleaned_shares is None else share_of(found.cleaned_shares)
             row = [name, f"{percent} %", f"{100 * true:.1f}", f"{100 * plain:.1f}"]
-            row += ["yes" if found.is_alarm else "no", ", ".join(sorted({str(each.label) for each in found.pushed}))]
-            row += [f"{found.made_up.estimate:,.0f}" if found.is_alarm else "", f"{100 * cleaned:.1f}"]
+            row += [
+                "yes" if found.is_alarm else "no",
+                ", ".join(sorted({str(each.label) for each in found.suspicious_values})),
+            ]
+            row += [f"{found.fabricated.estimate:,.0f}" if found.is_alarm else "", f"{100 * cleaned:.1f}"]
             if percent:
                 _, sly = attack(name, percent, careful=True)
-                assert sly.reach is not None
+                assert sly.max_influence is not None
                 row += [f"{100 * share_of(sly.shares):.1f}", "yes" if sly.is_alarm else "no"]
-                row.append(f"{100 * true + percent * sly.reach.most:.1f}")
+                row.append(f"{100 * true + percent * sly.max_influence.individuals:.1f}")
             table.add_row(*row)
     Console().print(table)
 

@@ -56,10 +56,10 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.estimation.crosstab": ("Crosstab",),
         "relaxdp.estimation.compare": ("Change",),
     },
-    "Fabricated reports": {"relaxdp.estimation.poisoning": ("MadeUp", "Pushed", "Reach")},
+    "Fabricated reports": {"relaxdp.estimation.poisoning": ("FabricatedCount", "SuspiciousValue", "MaxInfluence")},
     "Plans and schedules": {
-        "relaxdp.estimation.planning": ("PlanOptions", "Step"),
-        "relaxdp.estimation.advice": ("Choice",),
+        "relaxdp.estimation.planning": ("PlannedLevel",),
+        "relaxdp.estimation.mechanism_choice": ("RankedMechanism",),
     },
 }
 """Classes of arguments and results of a group, which users do not import."""
@@ -95,7 +95,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """Names that pages use in addition to `rx`."""
 MADE_BY_PEOPLE = {
-    "Categorical", "Unary", "LocalHash", "Numeric", "SquareWave", "Relaxation", "Vault", "Counts", "Transitions",
+    "Categorical", "Unary", "LocalHash", "Numeric", "SquareWave", "Relaxation", "Vault", "Counts", "ReportPairs",
     "Explicit", "Linear", "Geometric", "NoisySampling", "ByDate", "UntilPrecise", "MarketClient", "Operator",
     "Bloom", "BloomShape", "MechanismKind", "Option", "Device", "RapporDevice", "SeededEntropy",
 }  # fmt: skip
@@ -109,7 +109,7 @@ ALIASES = {
     "About": '`"sample"`, the individuals of the release, or `"population"`, which they were sampled from',
     "Method": '`"average"` or `"precision"`, see {py:meth}`Counts.estimate <relaxdp.Counts.estimate>`',
     "Function": "takes and gives a NumPy array of floats",
-    "Planned": "a number of values, or a mechanism",
+    "PlannedValues": "a number of values, or a mechanism",
     "Progress": "called with how much is done",
 }
 """Types that signatures call by a name, and what they are."""
@@ -122,7 +122,7 @@ _WRITTEN_OUT = {
     _FLOATS.replace("float64", "unsignedinteger"): "Codes",
     r"(?:~typing\.)?Literal\['sample', 'population'\]": "About",
     r"(?:~typing\.)?Literal\['average', 'precision'\]": "Method",
-    r"int \| [~\w.]*Numbers \| [~\w.]*Mechanism": "Planned",
+    r"int \| [~\w.]*PlannedRange \| [~\w.]*Mechanism": "PlannedValues",
 }
 
 

@@ -18,7 +18,8 @@ GROUPS = {
     ),
     "Estimates": ("Counts", "compare", "crosstab", "variance"),
     "Fabricated reports": (
-        "poisoning", "poisoning.transitions", "poisoning.Transitions", "poisoning.integrity", "poisoning.Integrity",
+        "poisoning", "poisoning.check_reports", "poisoning.ReportPairs", "poisoning.check_pairs",
+        "poisoning.PoisoningTest",
     ),
     "Plans and schedules": (
         "plan", "Plan", "schedules", "schedules.Schedule", "schedules.Explicit", "schedules.Linear",

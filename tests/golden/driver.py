@@ -674,19 +674,19 @@ def find_fabrication(
 
     `levels` are all that are planned, where the test is made again and again while reports arrive.
     """
-    counted = rx.poisoning.Transitions(mechanism.build())
+    counted = rx.poisoning.ReportPairs(mechanism.build())
     counted.add_individuals(list(reports.values()), epsilons=list(reports))
-    found = rx.poisoning.integrity(counted, levels=levels)
+    found = rx.poisoning.check_pairs(counted, levels=levels)
     assert found.shares is not None
     return {
         "alarm": found.is_alarm,
         "p_value": found.p_value,
-        "p_value_of_all_looks": found.p_value_ever,
-        "values": [[each.label, each.kind] for each in found.pushed],
-        "fabricated": [found.made_up.estimate, found.made_up.low, found.made_up.high],
+        "p_value_of_all_looks": found.anytime_p_value,
+        "values": [[each.label, each.kind] for each in found.suspicious_values],
+        "fabricated": [found.fabricated.estimate, found.fabricated.low, found.fabricated.high],
         "shares": found.shares.value,
-        "shares_without": None if found.without is None else found.without.value,
-        "influence_of_one": None if found.reach is None else found.reach.most,
+        "shares_without": None if found.cleaned_shares is None else found.cleaned_shares.value,
+        "influence_of_one": None if found.max_influence is None else found.max_influence.individuals,
     }
 
 

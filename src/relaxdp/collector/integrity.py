@@ -9,20 +9,18 @@ from relaxdp.collector.estimate_wire import EstimateOptions, Integrity, MadeUp, 
 from relaxdp.collector.pairs import Kept
 from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState
-from relaxdp.estimation.poisoning import Integrity as Found
-from relaxdp.estimation.poisoning import integrity
-from relaxdp.estimation.report_pairs import Transitions
+from relaxdp.estimation.poisoning import PoisoningTest, ReportPairs, check_pairs
 from relaxdp.estimation.result import RowIndexes
 
 
-def inspected(campaign: Campaign, state: CampaignState, kept: Kept) -> Found:
+def inspected(campaign: Campaign, state: CampaignState, kept: Kept) -> PoisoningTest:
     """Return what the pairs say."""
-    pairs = Transitions(campaign.mechanism)
+    pairs = ReportPairs(campaign.mechanism)
     levels = [campaign.encoding.level(each.epsilon) for each in campaign.levels]
     for place, numbers in kept.items():
-        pairs.add_numbers(numbers, (levels[place.older], levels[place.newer]), moved=place.moved)
+        pairs.add_counts(numbers, (levels[place.older], levels[place.newer]), superseded=place.moved)
     schedule = [each.epsilon for each in campaign.levels]
-    return integrity(pairs, n=sum(state.devices), levels=schedule)
+    return check_pairs(pairs, n=sum(state.devices), levels=schedule)
 
 
 def integrity_of(
@@ -37,21 +35,25 @@ def integrity_of(
     if len(campaign.levels) < 2:
         return None
     found = inspected(campaign, state, kept)
-    reach = found.reach
-    shares = None if found.shares is None else pooled if not found.untested else rows_of(found.shares, options, chosen)
+    reach = found.max_influence
+    shares = (
+        None if found.shares is None else pooled if not found.n_untested else rows_of(found.shares, options, chosen)
+    )
     return Integrity(
-        tested=found.tested,
-        untested=found.untested or 0,
+        tested=found.n_tested,
+        untested=found.n_untested or 0,
         alarm=found.is_alarm,
-        false_alarms=found.false_alarms,
+        false_alarms=found.false_alarm_rate,
         p_value=found.p_value,
-        p_value_ever=found.p_value_ever,
-        made_up=_made_up(found.made_up),
-        pushed=[PushedValue(each.label, _KINDS[each.kind], _made_up(each.devices)) for each in found.pushed],
+        p_value_ever=found.anytime_p_value,
+        made_up=_made_up(found.fabricated),
+        pushed=[
+            PushedValue(each.label, _KINDS[each.kind], _made_up(each.individuals)) for each in found.suspicious_values
+        ],
         shares=shares,
-        without=None if found.without is None else rows_of(found.without, options, chosen),
-        reach=None if reach is None else Reach(reach.epsilon, reach.most, reach.at_once),
-        limits=found.limits,
+        without=None if found.cleaned_shares is None else rows_of(found.cleaned_shares, options, chosen),
+        reach=None if reach is None else Reach(reach.epsilon, reach.individuals, reach.values),
+        limits=found.limitations,
     )
 
 

@@ -1,6 +1,7 @@
-"""Whether reports were made up: a test over all, which values are pushed, how many did it, and shares without them.
+"""Data poisoning: a test for fabricated reports, the values that they push, and estimates without them.
 
-What it cannot see is said wherever it is shown: see `Integrity.limits`.
+The test compares reports of the same individuals at two or more levels. `PoisoningTest.limitations` states what it
+cannot detect.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from relaxdp.estimation.report_pairs import (
     KINDS,
     OLDER,
     REPEATED,
-    Evidence,
-    Pairs,
-    chances,
-    every_look,
-    single_look,
+    BettingEvidence,
+    PairCounts,
+    ReportPairs,
+    compute_betting_evidence,
+    compute_blur_probabilities,
+    compute_p_value,
 )
-from relaxdp.estimation.report_pairs import Transitions as Transitions  # noqa: PLC0414 (a public name)
 from relaxdp.estimation.result import (
     UNKNOWN,
     About,
@@ -44,264 +45,324 @@ from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import SupportProbabilities
 
-FALSE_ALARMS = 0.01
-"""At most this share of honest campaigns ever raises an alarm, however often somebody looks."""
+__all__ = [
+    "FALSE_ALARM_RATE",
+    "FabricatedCount",
+    "MaxInfluence",
+    "PoisoningTest",
+    "ReportPairs",
+    "SuspiciousValue",
+    "check_pairs",
+    "check_reports",
+]
+FALSE_ALARM_RATE = 0.01
+"""The largest share of honest campaigns that ever raise an alarm, however often you look."""
 
 
 @dataclass(frozen=True, slots=True)
-class MadeUp:
-    """How many objects break the law of honest reports, at least; with a simultaneous interval where it was chosen."""
+class FabricatedCount:
+    """A lower bound on the number of individuals that fabricate reports: an estimate with a confidence interval."""
 
     estimate: float
     low: float
     high: float
 
+    def __str__(self) -> str:
+        return f"{self.estimate:,.0f} individuals [{self.low:,.0f}, {self.high:,.0f}]"
+
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
-    """A value that is not reported as honest objects report it, and how many objects it takes for that, at least."""
+class SuspiciousValue:
+    """A value that is not reported as honest individuals report it."""
 
     label: Any
     kind: str
-    """"repeated" too often, "changed" too often, or reported too often at the "older" level before another one."""
-    devices: MadeUp
+    """"repeated" too often, "changed" too often, or reported too often at the "older" level before another value."""
+    individuals: FabricatedCount
+    """The number of individuals that this takes at least."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """What one object that makes up its newest report, and blurs it honestly, can move, as a part of one object."""
+class MaxInfluence:
+    """The largest influence of an individual that fabricates its newest report and blurs it like an honest one."""
 
     epsilon: str
-    most: float
-    """How many objects' worth: so far does it move a share, or the mean as a part of its range, times their number."""
-    at_once: str
-    """Which values it pushes together."""
+    individuals: float
+    """The number of honest individuals that it counts for, in a share or in the mean as a part of its range."""
+    values: str
+    """The values that it pushes together."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Integrity:
-    """What pairs of reports say of the objects that sent them."""
+class PoisoningTest:
+    """The result of a test of pairs of reports. It prints the verdict, suspicious values and limitations."""
 
     mechanism: Mechanism
-    last: Sequence[Pairs]
-    """Of each object the pair with its newest report."""
-    evidence: Evidence
+    newest_tables: Sequence[PairCounts]
+    """For each individual only the pair with its newest report."""
+    evidence: BettingEvidence
     p_value: float
-    """The chance of honest reports that look as little like honest ones, at a single look that was planned before."""
-    false_alarms: float
-    untested: int | None = None
-    """How many objects have a single report, where that is known: nothing is known of these."""
+    """The p-value for a single look that was planned before."""
+    false_alarm_rate: float
+    n_untested: int | None = None
+    """The number of individuals with a single report, if it is known. They cannot be tested."""
 
     @property
-    def tested(self) -> int:
-        """How many objects have two reports or more."""
-        return sum(table.n for table in self.last)
+    def n_tested(self) -> int:
+        """The number of individuals with two or more reports."""
+        return sum(table.n for table in self.newest_tables)
 
     @property
-    def p_value_ever(self) -> float:
-        """At most this is the chance that honest reports ever look like this, however often somebody looks."""
+    def anytime_p_value(self) -> float:
+        """The p-value that stays valid however often you look."""
         return self.evidence.p_value
 
     @property
     def is_alarm(self) -> bool:
-        """Whether made-up reports were noticed; see `FALSE_ALARMS`."""
-        return self.p_value_ever <= self.false_alarms
+        """Whether fabricated reports were detected: whether `anytime_p_value` is at most `false_alarm_rate`."""
+        return self.anytime_p_value <= self.false_alarm_rate
 
     @cached_property
-    def pushed(self) -> list[Pushed]:
-        """The values that are pushed, the most certain ones first; wrongly named ones are as rare as false alarms."""
-        values = self.evidence.values
+    def suspicious_values(self) -> list[SuspiciousValue]:
+        """The values that fabricated reports push, the most certain first. A wrong one is as rare as a false alarm."""
+        values = self.evidence.label_log_capitals
         order = np.argsort(-values, axis=None, kind="stable")
-        certain = [place for place in order.tolist() if values.reshape(-1)[place] >= -np.log(self.false_alarms)]
-        named = [divmod(place, values.shape[1]) for place in certain]
+        certain = [index for index in order.tolist() if values.reshape(-1)[index] >= -np.log(self.false_alarm_rate)]
         return [
-            self._pushed(kind, place) for kind, place in named if not self._is_hash or self._stands_out(kind, place)
+            SuspiciousValue(self.mechanism.labels[label], KINDS[kind], self._bound_of_value(KINDS[kind], label))
+            for kind, label in (divmod(index, values.shape[1]) for index in certain)
+            if not self._is_hash or self._is_supported_unusually(KINDS[kind], label)
         ]
 
     @cached_property
-    def made_up(self) -> MadeUp:
-        """How many objects break the law, at least: exactly so many, if each of them sends the same twice.
-
-        Of an object that makes up reports in another way less is seen, so that this is a lower bound whatever they do.
-        """
-        return max([self._over_all, *([] if self._named is None else [self._named])], key=lambda each: each.low)
+    def fabricated(self) -> FabricatedCount:
+        """The number of individuals that fabricate reports: exact if each of them repeats its report, else at least."""
+        bounds = [self._bound_over_all, *([] if self._bound_of_suspicious is None else [self._bound_of_suspicious])]
+        return max(bounds, key=lambda each: each.low)
 
     @cached_property
     def shares(self) -> Result | None:
-        """What the tested objects say, made-up ones included; None where values are not told apart."""
-        kept = Counts(self.mechanism)
-        for table in self.last:
-            if table.n and table.labels:
-                kept.add_counts(table.news, epsilon=table.newer.epsilon, n=table.n)
-        return kept.estimate() if kept.n else None
+        """The estimate from all tested individuals; None if pairs are not counted for each value."""
+        counts = Counts(self.mechanism)
+        for table in self.newest_tables:
+            if table.n and table.n_labels:
+                counts.add_counts(table.newer_counts, epsilon=table.newer.epsilon, n=table.n)
+        return counts.estimate() if counts.n else None
 
     @cached_property
-    def without(self) -> Result | None:
-        """What the tested objects say without the made-up reports; None where there is no alarm, or nothing to tell."""
+    def cleaned_shares(self) -> Result | None:
+        """The estimate without fabricated reports; None without an alarm, or if they cannot be left out."""
         if not self.is_alarm:
             return None
-        found = self.pushed
         labels = list(self.mechanism.labels)
-        named = {kind: {labels.index(each.label) for each in found if each.kind == kind} for kind in KINDS}
-        repeated, changed = named[REPEATED], named[CHANGED] - named[REPEATED]
-        by_names = self._named is not None and self._over_all.low <= self._named.high  # else many have no name
-        if self.mechanism.symbols == 1 and not (by_names and repeated | changed):
-            return among(self.last, self.mechanism, stayed=self._excess() < 0)
-        return cleaned(self.last, self.mechanism, repeated, changed) if repeated | changed else None
+        suspicious = {
+            kind: {labels.index(each.label) for each in self.suspicious_values if each.kind == kind} for kind in KINDS
+        }
+        repeated, changed = suspicious[REPEATED], suspicious[CHANGED] - suspicious[REPEATED]
+        # If many fabricated reports push no suspicious value, leaving out these values is not enough.
+        is_covered = (
+            self._bound_of_suspicious is not None and self._bound_over_all.low <= self._bound_of_suspicious.high
+        )
+        if self.mechanism.symbols == 1 and not (is_covered and repeated | changed):
+            use_unchanged = self._compute_excess_of_equal_symbols() < 0
+            return estimate_from_subset(self.newest_tables, self.mechanism, use_unchanged=use_unchanged)
+        if not repeated | changed:
+            return None
+        return estimate_without_fabricated(self.newest_tables, self.mechanism, repeated, changed)
 
     @property
-    def reach(self) -> Reach | None:
-        """What a liar that is not seen can move, at the highest level of the tested; None without any of them."""
-        levels = [table.newer for table in self.last if table.n]
-        return reach(self.mechanism, max(levels)) if levels else None
+    def max_influence(self) -> MaxInfluence | None:
+        """The influence of an undetected attacker at the highest tested level; None without tested individuals."""
+        levels = [table.newer for table in self.newest_tables if table.n]
+        return compute_max_influence(self.mechanism, max(levels)) if levels else None
 
     @property
-    def limits(self) -> list[str]:
-        """What must be said beside it."""
-        bound = self.reach
-        alone = "" if self.untested is None else f": {self.untested:,} of {self.tested + self.untested:,} here"
-        moved = "" if bound is None else (
-            f" In the reports at epsilon {bound.epsilon} one of them counts for at most {bound.most:.3g} honest ones, "
-            f"and pushes {bound.at_once}."
+    def limitations(self) -> list[str]:
+        """What the test cannot detect."""
+        bound, untested = self.max_influence, ""
+        if self.n_untested is not None:
+            untested = f": {self.n_untested:,} of {self.n_tested + self.n_untested:,} here"
+        influence = "" if bound is None else (
+            f" At epsilon {bound.epsilon} one of them counts for at most {bound.individuals:.3g} honest individuals, "
+            f"and pushes {bound.values}."
         )  # fmt: skip
         return [
-            f"A device with a single report cannot be tested{alone}.",
-            f"Who lies about the truth, or makes up the newest report, and blurs it honestly is not seen.{moved}",
-            "Who decides by an earlier report whether to go on looks like somebody who made it up.",
-            "The rate of false alarms over all looks holds while few withdraw: their pairs are taken back.",
-            "Against many made-up devices only invitations help.",
+            f"An individual with a single report cannot be tested{untested}.",
+            "The test does not detect individuals that lie about their true value, or fabricate the newest report, and "
+            f"blur it like honest ones.{influence}",
+            "Individuals that decide by an earlier report whether to go on look like individuals that fabricated it.",
+            "The false alarm rate over all looks holds if few individuals withdraw, because their pairs are removed.",
+            "Against many fabricating devices only invitations help.",
         ]
 
     def __repr__(self) -> str:
-        verdict = "made-up reports were noticed" if self.is_alarm else "nothing was noticed"
+        verdict = "fabricated reports were detected" if self.is_alarm else "no fabricated reports were detected"
         lines = [
-            f"{verdict}: {self.tested:,} objects with two reports or more, p-value {self.p_value:.3g} at one look, "
-            f"{self.p_value_ever:.3g} over all looks"
+            f"{verdict}: {self.n_tested:,} individuals with two or more reports, p-value {self.p_value:.3g} for one "
+            f"look, {self.anytime_p_value:.3g} for all looks"
         ]
-        lines += [f"{each.label}: {each.kind}, {_numbers(each.devices)}" for each in self.pushed]
-        lines.append(
-            f"{'made up, at least' if self.is_alarm else 'that repeat whatever they send'}: {_numbers(self.made_up)}"
-        )
-        return "\n".join([*lines, *self.limits])
+        lines += [f"{each.label}: {each.kind}, {each.individuals}" for each in self.suspicious_values]
+        lines.append(f"{'fabricate reports, at least' if self.is_alarm else 'repeat every report'}: {self.fabricated}")
+        return "\n".join([*lines, *self.limitations])
 
     @property
     def _is_hash(self) -> bool:
-        """Whether a report supports many values, so that a value is repeated because another one is wanted."""
+        """Whether a report supports many values, so that pushing one value also repeats others."""
         return self.mechanism.joint != "exclusive" and self.mechanism.symbols == 1
 
-    def _stands_out(self, kind: int, place: int) -> bool:
-        """Tell whether repeated reports support a value more often than all do, and changed ones less often."""
-        news, both, equal, n = (
+    def _is_supported_unusually(self, kind: str, label: int) -> bool:
+        """Return whether repeated reports support a value more often than all reports, or changed ones less often."""
+        if kind == OLDER:
+            return True
+        newer, both, equal, n = (
             float(sum(each))
-            for each in zip(*((t.news[place], t.both[place], t.equal, t.n) for t in self.last), strict=True)
+            for each in zip(
+                *((t.newer_counts[label], t.both_counts[label], t.equal_symbols, t.n) for t in self.newest_tables),
+                strict=True,
+            )
         )
-        share = news / n
-        away = (both - equal * share) * (1 if KINDS[kind] == REPEATED else -1)
-        spread = equal * share * (1 - share) * (1 - equal / n)
-        quantile = -float(scipy.special.ndtri(self.false_alarms / len(self.mechanism.labels)))
-        return KINDS[kind] == OLDER or away > quantile * spread**0.5
+        share = newer / n
+        excess = (both - equal * share) * (1 if kind == REPEATED else -1)
+        variance = equal * share * (1 - share) * (1 - equal / n)
+        quantile = -float(scipy.special.ndtri(self.false_alarm_rate / len(self.mechanism.labels)))
+        return bool(excess > quantile * variance**0.5)
 
-    def _pushed(self, kind: int, place: int) -> Pushed:
-        return Pushed(self.mechanism.labels[place], KINDS[kind], self._excess_of(KINDS[kind], place))
-
-    def _excess_of(self, kind: str, place: int) -> MadeUp:
-        tail = self._tail
+    def _bound_of_value(self, kind: str, label: int) -> FabricatedCount:
         cells = []
-        for table in self.last:
-            stay, leave = chances(table, self.mechanism)
-            news, both = int(table.news[place]), int(table.both[place])
+        for table in self.newest_tables:
+            stay, leave = compute_blur_probabilities(table, self.mechanism)
+            newer, both = int(table.newer_counts[label]), int(table.both_counts[label])
             if kind == OLDER:
-                cells.append((table.n - news, int(table.olds[place]) - both, leave))
+                cells.append((table.n - newer, int(table.older_counts[label]) - both, leave))
             else:
-                cells.append((news, both, stay) if kind == REPEATED else (news, news - both, 1 - stay))
-        return _added([_fakes(*cell, tail) for cell in cells if cell[0]])
+                cells.append((newer, both, stay) if kind == REPEATED else (newer, newer - both, 1 - stay))
+        return _add_independent([_bound_fabricated(*cell, self._tail) for cell in cells if cell[0]])
 
     @cached_property
-    def _named(self) -> MadeUp | None:
-        """How many push the named values; None where none is named, or a report supports many values."""
-        found = self.pushed
+    def _bound_of_suspicious(self) -> FabricatedCount | None:
+        """A bound from all suspicious values; None without any, or if a report supports many values."""
+        found = self.suspicious_values
         if self._is_hash or not found:
             return None
-        parts = {kind: [each.devices for each in found if each.kind == kind] for kind in KINDS}
-        if self.mechanism.symbols > 1:  # one row may push many bits
-            return max((each.devices for each in found), key=lambda each: each.estimate)
-        # Who sends one value and then another is seen at both.
-        return _sum([*parts[REPEATED], max(map(_sum, (parts[CHANGED], parts[OLDER])), key=lambda each: each.estimate)])
+        bounds = {kind: [each.individuals for each in found if each.kind == kind] for kind in KINDS}
+        if self.mechanism.symbols > 1:  # one individual may push many bits
+            return max((each.individuals for each in found), key=lambda each: each.estimate)
+        # An individual that sends one value and then another counts for both kinds.
+        changes = max(map(_add, (bounds[CHANGED], bounds[OLDER])), key=lambda each: each.estimate)
+        return _add([*bounds[REPEATED], changes])
 
     @property
     def _tail(self) -> float:
-        """The error of each interval, where the values were chosen by what they say: over all, and of every value."""
+        """The error on each side of intervals that hold at once: over all, and for every value."""
         return compute_tail_probability(0.95, 1 + len(KINDS) * len(self.mechanism.labels))
 
     @cached_property
-    def _over_all(self) -> MadeUp:
-        """How many repeat whatever they send, or, where too many reports change, how many do not."""
-        up = self._excess() >= 0 or not self.is_alarm
-        symbols, tail = self.mechanism.symbols, self._tail if self._named else compute_tail_probability(0.95, 1)
-        found = []
-        for table in self.last:
-            stay, _ = chances(table, self.mechanism)
+    def _bound_over_all(self) -> FabricatedCount:
+        """A bound from all equal symbols: too many if reports are repeated, too few if they are changed."""
+        too_many = self._compute_excess_of_equal_symbols() >= 0 or not self.is_alarm
+        symbols, tail = (
+            self.mechanism.symbols,
+            self._tail if self._bound_of_suspicious else compute_tail_probability(0.95, 1),
+        )
+        bounds = []
+        for table in self.newest_tables:
+            stay, _ = compute_blur_probabilities(table, self.mechanism)
             trials = table.n * symbols
             if trials:
-                hits = table.equal if up else trials - table.equal
-                found.append(_fakes(trials, hits, stay if up else 1 - stay, tail))
-        total = _added(found)
-        return MadeUp(total.estimate / symbols, total.low / symbols, total.high / symbols)
+                hits = table.equal_symbols if too_many else trials - table.equal_symbols
+                bounds.append(_bound_fabricated(trials, hits, stay if too_many else 1 - stay, tail))
+        total = _add_independent(bounds)
+        return FabricatedCount(total.estimate / symbols, total.low / symbols, total.high / symbols)
 
-    def _excess(self) -> float:
+    def _compute_excess_of_equal_symbols(self) -> float:
         return sum(
-            table.equal - table.n * self.mechanism.symbols * chances(table, self.mechanism)[0] for table in self.last
+            table.equal_symbols
+            - table.n * self.mechanism.symbols * compute_blur_probabilities(table, self.mechanism)[0]
+            for table in self.newest_tables
         )
 
 
-def integrity(
-    pairs: Transitions,
+def check_pairs(
+    pairs: ReportPairs,
     *,
     n: int | None = None,
     levels: Sequence[Epsilon] = (),
-    false_alarms: float = FALSE_ALARMS,
-) -> Integrity:
-    """Return whether `pairs` of reports were made up. Of `n` in all, those without a pair cannot be tested.
+    false_alarm_rate: float = FALSE_ALARM_RATE,
+) -> PoisoningTest:
+    """Test pairs of reports for fabricated ones.
 
-    Whoever looks more than once names all `levels` of the schedule each time. `false_alarms` is how often honest
-    reports may be called made up, between 0 and 1.
+    Args:
+        pairs: The pairs of reports, of two or more levels.
+        n: The number of all individuals. Those without a pair cannot be tested.
+        levels: All levels of the schedule. If you test more than once, pass the same levels each time.
+        false_alarm_rate: The largest probability of an alarm if all reports are honest.
+
+    Returns:
+        The result, which prints the verdict and the limitations of the test.
+
+    Raises:
+        EstimationError: `false_alarm_rate` is not between 0 and 1.
+
+    Example:
+        >>> from relaxdp import Categorical
+        >>> pairs = ReportPairs(Categorical(["no", "yes"]))
+        >>> pairs.add(["yes"] * 900, ["yes"] * 900, older_epsilon="0.5", newer_epsilon=2)
+        >>> check_pairs(pairs, levels=["0.5", 2]).is_alarm
+        True
     """
-    if not isinstance(false_alarms, Real) or not 0 < false_alarms < 1:
-        raise EstimationError("`false_alarms` must be a number between 0 and 1.", hint="Pass a rate such as 0.01.")
+    if not isinstance(false_alarm_rate, Real) or not 0 < false_alarm_rate < 1:
+        raise EstimationError(
+            "`false_alarm_rate` must be a number between 0 and 1.", hint="Pass a rate such as false_alarm_rate=0.01."
+        )
     mechanism = pairs.mechanism
     schedule: list[Level] = [mechanism.level(each) for each in levels]
-    return Integrity(
+    return PoisoningTest(
         mechanism,
-        pairs.last,
-        every_look(pairs.tables, mechanism, schedule),
-        single_look(pairs.tables, mechanism),
-        false_alarms,
+        pairs.newest_tables,
+        compute_betting_evidence(pairs.tables, mechanism, schedule),
+        compute_p_value(pairs.tables, mechanism),
+        false_alarm_rate,
         None if n is None else n - pairs.n,
     )
 
 
-def transitions(mechanism: Any, older: Any, newer: Any, *, older_epsilon: Epsilon, newer_epsilon: Epsilon) -> Integrity:
-    """Return whether reports were made up: two columns of reports of the same objects, at a lower and a higher level.
+def check_reports(
+    mechanism: Mechanism, older: Any, newer: Any, *, older_epsilon: Epsilon, newer_epsilon: Epsilon
+) -> PoisoningTest:
+    """Test two columns of reports of the same individuals, at a lower and a higher level, for fabricated ones.
 
-    `older` (at `older_epsilon`) and `newer` (at `newer_epsilon`) are the columns, as the `mechanism` released them, and
-    belong together row by row. An honest older report is the newer one after a blur that never sees the truth, so that
-    its law is known. For more than two levels, tables of counts and daily looks there are `Transitions` and
-    `integrity`.
+    An honest older report is the newer one after a blur that never sees the true value, so its distribution is known.
+    For more than two levels, tables of counts and daily looks, use `ReportPairs` and `check_pairs`.
 
-    >>> from relaxdp import Categorical
-    >>> found = transitions(
-    ...     Categorical(["no", "yes"]), ["yes"] * 900, ["yes"] * 900, older_epsilon="0.5", newer_epsilon=2
-    ... )
-    >>> found.is_alarm, found.pushed[0].label, found.pushed[0].kind
-    (True, 'yes', 'repeated')
+    Args:
+        mechanism: The mechanism that released the reports.
+        older: The reports at the lower level.
+        newer: The reports at the higher level, in the order of the same individuals.
+        older_epsilon: The lower level.
+        newer_epsilon: The higher level.
+
+    Returns:
+        The result, which prints the verdict and the limitations of the test.
+
+    Raises:
+        ColumnError: The columns do not have the same length, or are not reports of this mechanism.
+        EstimationError: The level of the older reports is not below that of the newer ones.
+
+    Example:
+        >>> from relaxdp import Categorical
+        >>> result = check_reports(
+        ...     Categorical(["no", "yes"]), ["yes"] * 900, ["yes"] * 900, older_epsilon="0.5", newer_epsilon=2
+        ... )
+        >>> result.is_alarm, result.suspicious_values[0].label, result.suspicious_values[0].kind
+        (True, 'yes', 'repeated')
     """
-    pairs = Transitions(mechanism)
+    pairs = ReportPairs(mechanism)
     pairs.add(older, newer, older_epsilon=older_epsilon, newer_epsilon=newer_epsilon)
-    return integrity(pairs)
+    return check_pairs(pairs)
 
 
-def reach(mechanism: Mechanism, level: Level) -> Reach:
-    """Return what one object can move that makes up its report at this level."""
+def compute_max_influence(mechanism: Mechanism, level: Level) -> MaxInfluence:
+    """Return the influence of one individual that fabricates its report at this level."""
     support = mechanism.support(level.retention)
     noise, gain = float(support.noise), float(support.gain)
     measure = mechanism.measure
@@ -309,128 +370,124 @@ def reach(mechanism: Mechanism, level: Level) -> Reach:
         weights = np.array(measure.weights)
         counted = (weights - noise * weights.sum()) / gain
         most = max(counted.max() - measure.least, measure.most - counted.min()) / (measure.most - measure.least)
-        return Reach(str(level), float(most), "the mean")
+        return MaxInfluence(str(level), float(most), "the mean")
     if mechanism.joint == "exclusive":
-        at_once = "one value"
+        values = "one value"
     elif mechanism.symbols > 1:
-        at_once = "all values at once: it may set every bit"
+        values = "all values at once: it may set every bit"
     else:
-        at_once = "every value that a seed of its choice puts together"
-    return Reach(str(level), (1 - noise) / gain, at_once)
+        values = "every value that a seed of its choice puts together"
+    return MaxInfluence(str(level), (1 - noise) / gain, values)
 
 
-def _fakes(trials: int, hits: int, chance: float, tail: float) -> MadeUp:
-    """Return how many of the trials were hits for sure, if all others were with this chance."""
-    low, high = compute_true_count_interval(np.array([hits]), trials, 1.0, chance, tail)
-    return MadeUp(max(0.0, (hits - chance * trials) / (1 - chance)), float(low[0]), float(high[0]))
+def _bound_fabricated(trials: int, hits: int, probability: float, tail: float) -> FabricatedCount:
+    """Return the number of trials that are hits for certain, if all others are hits with this probability."""
+    low, high = compute_true_count_interval(np.array([hits]), trials, 1.0, probability, tail)
+    return FabricatedCount(max(0.0, (hits - probability * trials) / (1 - probability)), float(low[0]), float(high[0]))
 
 
-def _added(found: Sequence[MadeUp]) -> MadeUp:
-    """Return the sum of independent numbers, whose distances to their ends add up as squares."""
-    total = sum(each.estimate for each in found)
-    below = sum((each.estimate - each.low) ** 2 for each in found) ** 0.5
-    above = sum((each.high - each.estimate) ** 2 for each in found) ** 0.5
-    return MadeUp(total, max(0.0, total - below), total + above)
+def _add_independent(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
+    """Return the sum of independent bounds. The distances to the ends of the intervals add up as squares."""
+    total = sum(each.estimate for each in bounds)
+    below = sum((each.estimate - each.low) ** 2 for each in bounds) ** 0.5
+    above = sum((each.high - each.estimate) ** 2 for each in bounds) ** 0.5
+    return FabricatedCount(total, max(0.0, total - below), total + above)
 
 
-def _sum(found: Sequence[MadeUp]) -> MadeUp:
-    return MadeUp(*(sum(getattr(each, name) for each in found) for name in ("estimate", "low", "high")))
+def _add(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
+    return FabricatedCount(*(sum(getattr(each, name) for each in bounds) for name in ("estimate", "low", "high")))
 
 
-def _numbers(found: MadeUp) -> str:
-    return f"{found.estimate:,.0f} objects [{found.low:,.0f}, {found.high:,.0f}]"
+# Estimates without fabricated reports. Of the honest newer reports that are a value, a known share changes on the way
+# down to the older level. So the changed reports show how many honest ones there are, even if attackers repeat the
+# value. If the value is repeated too seldom, the unchanged reports do.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Honest:
-    """How many honest reports of one level support each value, and the variances that come from leaving others out."""
+class HonestCounts:
+    """The estimated counts of honest reports of one level, with the variances that leaving out others adds."""
 
     support: SupportProbabilities
     counts: Floats
     individuals: float
-    spread: Floats
-    spread_of_objects: float
+    variances: Floats
+    individuals_variance: float
 
     @classmethod
-    def of(cls, table: Pairs, mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]) -> Honest:
-        """Leave out what was made up of the named values."""
-        stay, _ = chances(table, mechanism)
-        counts, spread = table.news.astype(float), np.zeros(table.labels)
-        for place in repeated:
-            counts[place] = (table.news[place] - table.both[place]) / (1 - stay)
-            spread[place] = counts[place] * stay / (1 - stay)
-        for place in changed:
-            counts[place] = table.both[place] / stay
-            spread[place] = counts[place] * (1 - stay) / stay
+    def from_pairs(
+        cls, table: PairCounts, mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
+    ) -> HonestCounts:
+        """Leave out the reports that repeat or change these values too often."""
+        stay, _ = compute_blur_probabilities(table, mechanism)
+        counts, variances = table.newer_counts.astype(float), np.zeros(table.n_labels)
+        for label in repeated:
+            counts[label] = (table.newer_counts[label] - table.both_counts[label]) / (1 - stay)
+            variances[label] = counts[label] * stay / (1 - stay)
+        for label in changed:
+            counts[label] = table.both_counts[label] / stay
+            variances[label] = counts[label] * (1 - stay) / stay
         support = mechanism.support(table.newer.retention)
         if mechanism.joint == "exclusive":
-            return cls(support, counts, float(counts.sum()), spread, 0.0)
-        gone = table.news - counts  # one made-up row may push many bits
-        maximum = int(np.argmax(gone))
-        return cls(support, counts, table.n - max(0.0, float(gone[maximum])), spread, float(spread[maximum]))
+            return cls(support, counts, float(counts.sum()), variances, 0.0)
+        removed = table.newer_counts - counts  # one fabricated report may push many bits
+        largest = int(np.argmax(removed))
+        return cls(support, counts, table.n - max(0.0, float(removed[largest])), variances, float(variances[largest]))
 
-    def plus(self, other: Honest) -> Honest:
-        """Return what two tables with the same newer level say."""
-        return Honest(
+    def __add__(self, other: HonestCounts) -> HonestCounts:
+        return HonestCounts(
             self.support,
             self.counts + other.counts,
             self.individuals + other.individuals,
-            self.spread + other.spread,
-            self.spread_of_objects + other.spread_of_objects,
+            self.variances + other.variances,
+            self.individuals_variance + other.individuals_variance,
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cleaned(Result):
-    """Shares, or a mean, without made-up reports. Which values were named is chance too: intervals hold for all."""
+class CleanedEstimate(Result):
+    """Shares, or a mean, without fabricated reports. All intervals hold at once, because chance chose the values."""
 
     names: Sequence[Any]
-    parts: Sequence[Honest]
+    parts: Sequence[HonestCounts]
     joint: Joint
     measure: Measure | None = None
     is_chosen: bool = True
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """The values, or one row."""
         return self.names if self.measure is None else ("mean",)
 
     @property
     def minimum(self) -> float:  # type: ignore[override]
-        """The least that it can be."""
         return 0.0 if self.measure is None else self.measure.least
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        """The most that it can be."""
         return 1.0 if self.measure is None else self.measure.most
 
     @property
     def comparison_count(self) -> int:
-        """One for each value."""
         return 1 if self.measure else count_comparisons(len(self.names), exclusive=self.joint == "exclusive")
 
     @property
     def individuals(self) -> float:
-        """How many honest objects there are, as estimated."""
+        """The estimated number of honest individuals."""
         return sum(part.individuals for part in self.parts)
 
     @property
     def levels(self) -> dict[str, int]:
-        """The estimated number of honest individuals."""
         return {UNKNOWN: round(self.individuals)}
 
     @cached_property
     def shares(self) -> Floats:
         """The shares of the values."""
-        return np.asarray(sum(part.individuals / self.individuals * _debiased(part) for part in self.parts))
+        return np.asarray(sum(part.individuals / self.individuals * _debias(part) for part in self.parts))
 
     @property
     def value(self) -> Floats:
-        """The estimates."""
         if self.measure is None:
             return self.shares
-        return np.asarray(self.shares @ np.array(self.measure.weights) / self._present)
+        return np.asarray(self.shares @ np.array(self.measure.weights) / self._present_share)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors, to first order."""
@@ -438,68 +495,67 @@ class Cleaned(Result):
         variance: Any = 0.0
         for part in self.parts:
             weight = part.individuals / self.individuals / (part.individuals * float(part.support.gain))
-            variance = variance + weight**2 * self._variance(part, about)
+            variance = variance + weight**2 * self._compute_variance(part, about)
         return np.asarray(np.sqrt(variance))
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut at what is possible."""
-        reach = -float(scipy.special.ndtri(tail)) * self.compute_std_error(about)
-        return np.asarray(self.value - reach), np.asarray(self.value + reach)
+        half_width = -float(scipy.special.ndtri(tail)) * self.compute_std_error(about)
+        return np.asarray(self.value - half_width), np.asarray(self.value + half_width)
 
-    def _variance(self, part: Honest, about: About) -> Any:
+    def _compute_variance(self, part: HonestCounts, about: About) -> Any:
         """Return the variance of a count, or of the sum of the weights, of one level."""
         shares = part.counts / part.individuals
-        if self.measure is not None:  # of the reports' own spread, which covers what is kept, too
-            weights = self._centred
+        if self.measure is not None:  # the variance of the reports, which includes that of kept values
+            weights = self._centred_weights
             middle = float(shares @ weights)
-            return part.individuals * (shares @ weights**2 - middle**2) + part.spread @ (weights - middle) ** 2
+            return part.individuals * (shares @ weights**2 - middle**2) + part.variances @ (weights - middle) ** 2
         support = part.support
-        pulled = np.clip(_debiased(part), 0, 1)
-        own = part.individuals * compute_report_variance(pulled, float(support.hit), float(support.noise), about)
+        clipped = np.clip(_debias(part), 0, 1)
+        own = part.individuals * compute_report_variance(clipped, float(support.hit), float(support.noise), about)
         if self.joint == "exclusive":
-            return own + part.spread * (1 - 2 * shares) + shares**2 * part.spread.sum()
-        return own + part.spread + shares**2 * part.spread_of_objects
+            return own + part.variances * (1 - 2 * shares) + shares**2 * part.variances.sum()
+        return own + part.variances + shares**2 * part.individuals_variance
 
     @property
-    def _present(self) -> float:
-        """The share of objects that have a number."""
+    def _present_share(self) -> float:
+        """The share of individuals that have a number."""
         absent = None if self.measure is None else self.measure.absent
         return 1.0 if absent is None else max(1 - float(self.shares[absent]), np.finfo(float).tiny)
 
     @property
-    def _centred(self) -> Floats:
-        """What each label counts for, to first order."""
-        assert self.measure is not None  # noqa: S101 (asked for means alone)
+    def _centred_weights(self) -> Floats:
+        """The weight of each label in the mean, to first order."""
+        assert self.measure is not None  # noqa: S101 (only called for means)
         weights = np.array(self.measure.weights)
         if self.measure.absent is not None:
-            weights = (weights - float(self.value)) / self._present
+            weights = (weights - float(self.value)) / self._present_share
             weights[self.measure.absent] = 0.0
         return weights
 
 
-def cleaned(
-    tables: Sequence[Pairs], mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
+def estimate_without_fabricated(
+    tables: Sequence[PairCounts], mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
 ) -> Result | None:
-    """Return shares without the made-up reports of the named values; None where nobody would be left."""
-    tables = [table for table in tables if table.n and table.labels]
-    parts: dict[Any, Honest] = {}
+    """Estimate without the fabricated reports of these values; None if no individual would be left."""
+    parts: dict[Level, HonestCounts] = {}
     for table in tables:
-        found = Honest.of(table, mechanism, repeated, changed)
-        parts[table.newer] = parts[table.newer].plus(found) if table.newer in parts else found
+        if table.n and table.n_labels:
+            honest = HonestCounts.from_pairs(table, mechanism, repeated, changed)
+            parts[table.newer] = parts[table.newer] + honest if table.newer in parts else honest
     left = [part for _, part in sorted(parts.items()) if part.individuals >= 1]
-    return Cleaned(mechanism.labels, left, mechanism.joint, mechanism.measure) if left else None
+    return CleanedEstimate(mechanism.labels, left, mechanism.joint, mechanism.measure) if left else None
 
 
-def among(tables: Sequence[Pairs], mechanism: Mechanism, *, stayed: bool) -> Result | None:
-    """Return the shares among objects whose report stayed, or changed, which an honest truth has no part in.
+def estimate_from_subset(tables: Sequence[PairCounts], mechanism: Mechanism, *, use_unchanged: bool) -> Result | None:
+    """Estimate from the individuals whose report stayed, or changed, which does not depend on an honest true value.
 
-    For a made-up hash, which supports many values, and where no single value is named.
+    This is for fabricated hashes, which support many values, and for attacks without a suspicious value.
     """
     parts = []
-    for table in (each for each in tables if each.labels):
-        counts, individuals = table.both, table.equal
-        if not stayed:
-            counts, individuals = table.news - table.both, table.n - table.equal
+    for table in (each for each in tables if each.n_labels):
+        counts, individuals = table.both_counts, table.equal_symbols
+        if not use_unchanged:
+            counts, individuals = table.newer_counts - table.both_counts, table.n - table.equal_symbols
         if individuals:
             support = mechanism.support(table.newer.retention)
             parts.append(
@@ -511,5 +567,5 @@ def among(tables: Sequence[Pairs], mechanism: Mechanism, *, stayed: bool) -> Res
     return combine_levels(mechanism.measure, parts, [part.individuals / individuals for part in parts])
 
 
-def _debiased(part: Honest) -> Floats:
+def _debias(part: HonestCounts) -> Floats:
     return np.asarray(part.support.debias(part.counts / part.individuals))

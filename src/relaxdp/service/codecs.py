@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ReportOutsideEncodingError
-from relaxdp.estimation.report_pairs import count_both, equal_symbols, told_labels
+from relaxdp.estimation.report_pairs import count_equal_symbols, count_labels_in_both, count_tracked_labels
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.report_arrays import (
@@ -75,13 +75,13 @@ class Codec:
     ) -> Integers:
         """Return what is kept of pairs of kept reports, whose own counts are known; all cohorts together."""
         if self._told is None:
-            self._told = told_labels(self._encoding)
+            self._told = count_tracked_labels(self._encoding)
         lower, upper = self._packed(older), self._packed(newer)
-        parts = [np.array([len(newer), equal_symbols(self._encoding, lower, upper)], dtype=np.int64)]
+        parts = [np.array([len(newer), count_equal_symbols(self._encoding, lower, upper)], dtype=np.int64)]
         if self._told:
             first = news[0][1:]
             second = np.zeros_like(first) if olds is None else olds[0][1:]
-            parts += [first, second, count_both(self._encoding, lower, upper)]
+            parts += [first, second, count_labels_in_both(self._encoding, lower, upper)]
         return np.concatenate(parts)
 
     def codes(self, kept: Sequence[bytes]) -> tuple[Codes, Words | None]:

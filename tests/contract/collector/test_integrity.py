@@ -79,7 +79,7 @@ def test_made_up_reports(server: Running, monkeypatch: pytest.MonkeyPatch) -> No
     assert "Made-up reports were noticed" in shown.output, shown.output
     assert "sent again too often" in shown.output
     assert "cannot be tested: 300 of 2,300 here" in shown.output
-    assert "Against many made-up devices only invitations help." in shown.output
+    assert "Against many fabricating devices only invitations help." in shown.output
 
     for device in fakes:  # who withdraws takes the pairs along
         server.ask("POST", f"{path}/withdraw", {"device": device})

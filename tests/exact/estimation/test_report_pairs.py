@@ -18,15 +18,15 @@ from tests.exact.enumeration import compute_chain_distribution, path_law
 
 from relaxdp.audit.exact_check import _compute_symbol_distribution
 from relaxdp.estimation.report_pairs import (
-    MOST_LABELS,
-    Pairs,
-    Transitions,
-    _arrivals,
-    _capital,
-    chances,
+    MAX_TRACKED_LABELS,
+    PairCounts,
+    ReportPairs,
+    _compute_arrival_term,
+    _compute_log_capital,
+    compute_betting_evidence,
+    compute_blur_probabilities,
     count_pairs,
-    every_look,
-    told_labels,
+    count_tracked_labels,
 )
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
@@ -124,7 +124,7 @@ def test_reports_that_are_drawn_afresh_have_another_law(encoding: Mechanism, tru
 def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism, truths: list[Any]) -> None:
     """Of any newer report the older one supports the same value, and each other one, with the chances of the bets."""
     older, newer = encoding.level("0.5"), encoding.level(2)
-    labels = len(encoding.labels) if encoding is BLOOM else told_labels(encoding)
+    labels = len(encoding.labels) if encoding is BLOOM else count_tracked_labels(encoding)
     reports = list(itertools.product(range(encoding.alphabet), repeat=encoding.symbols))
     codes = np.array(reports, dtype=code_dtype(encoding.alphabet))
     for seed in (0, 5, 12345) if encoding.seeded else (0,):
@@ -148,8 +148,8 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism
                 sum((chance * int(n) for chance, n in zip(law, column, strict=True)), F(0))
                 for column in zip(*each, strict=True)
             ]
-            table = Pairs(older, newer, each[0])
-            stay, leave = chances(table, encoding)
+            table = PairCounts(older, newer, each[0])
+            stay, leave = compute_blur_probabilities(table, encoding)
             assert float(mean[1]) == pytest.approx(encoding.symbols * stay, rel=1e-12)
             news = [int(n) for n in each[0][2 : 2 + labels]]
             assert [float(n) for n in mean[2 + 2 * labels :]] == pytest.approx([stay * n for n in news], rel=1e-12)
@@ -158,9 +158,11 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism
 
 
 def test_where_values_are_not_told_apart() -> None:
-    assert told_labels(BLOOM) == 0
-    assert told_labels(Categorical(range(MOST_LABELS + 1))) == 0
-    assert all(told_labels(encoding) == len(encoding.labels) for encoding, _ in ENCODINGS if encoding is not BLOOM)
+    assert count_tracked_labels(BLOOM) == 0
+    assert count_tracked_labels(Categorical(range(MAX_TRACKED_LABELS + 1))) == 0
+    assert all(
+        count_tracked_labels(encoding) == len(encoding.labels) for encoding, _ in ENCODINGS if encoding is not BLOOM
+    )
 
 
 @pytest.mark.parametrize("up", [True, False])
@@ -170,11 +172,11 @@ def test_nobody_wins_against_honest_devices(chance: F, up: bool) -> None:
     for trials, hits in itertools.product(range(5), repeat=2):
         if hits <= trials:
             now, won, lost = (
-                float(np.exp(_capital(np.array([t]), np.array([h]), float(chance), up=up)[0]))
+                float(np.exp(_compute_log_capital(np.array([t]), np.array([h]), float(chance), bet_on_more=up)[0]))
                 for t, h in ((trials, hits), (trials + 1, hits + 1), (trials + 1, hits))
             )
             assert float(chance) * won + float(1 - chance) * lost == pytest.approx(now, rel=1e-12)
-    start = _capital(np.array([0]), np.array([0]), float(chance), up=up)
+    start = _compute_log_capital(np.array([0]), np.array([0]), float(chance), bet_on_more=up)
     assert start == pytest.approx([0.0], abs=1e-12)
 
 
@@ -186,13 +188,13 @@ def test_stakes_on_all_tables_sum_to_one() -> None:
     for older, newer in itertools.combinations(levels, 2):
         mean = 0.0
         for old, new in itertools.product(range(3), repeat=2):
-            pairs = Transitions(encoding)
+            pairs = ReportPairs(encoding)
             table = np.zeros((3, 3), dtype=np.int64)
             table[old, new] = 1
             pairs.add_table(table, older_epsilon=older.epsilon, newer_epsilon=newer.epsilon)
             law = compute_blur_distribution(3, older.retention, newer.retention, report=new)
-            evidence = every_look(pairs.tables, encoding, levels)
-            mean += float(law[old]) / 3 * np.exp(evidence.stakes[0])
+            evidence = compute_betting_evidence(pairs.tables, encoding, levels)
+            mean += float(law[old]) / 3 * np.exp(evidence.log_capitals[0])
         total += mean
     assert total == pytest.approx(1.0, rel=1e-12)
 
@@ -209,6 +211,6 @@ def test_the_covariance_of_arrivals_in_closed_form() -> None:
         covariance += n * (np.diag(law) - np.outer(law, law))
         mean += n * law
     away = came - mean
-    distance, freedom = _arrivals(left, came)
+    distance, freedom = _compute_arrival_term(left, came)
     assert freedom == 4
     assert distance == pytest.approx(float(away @ np.linalg.pinv(covariance) @ away), rel=1e-9)

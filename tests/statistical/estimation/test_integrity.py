@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from relaxdp import Categorical, LocalHash, Unary
-from relaxdp.estimation.poisoning import FALSE_ALARMS, Integrity, Transitions, integrity
+from relaxdp.estimation.poisoning import FALSE_ALARM_RATE, PoisoningTest, ReportPairs, check_pairs
 from relaxdp.mechanisms.report_arrays import pack_reports
 
 Codes = NDArray[np.int64]
@@ -34,15 +34,15 @@ def table(older: Codes, newer: Codes, size: int = VALUES) -> Codes:
     return np.bincount(older * size + newer, minlength=size * size).reshape(size, size)
 
 
-def one_look(rng: np.random.Generator, objects: int, fakes: int = 0, *, wanted: int = 3) -> tuple[Integrity, Any]:
+def one_look(rng: np.random.Generator, objects: int, fakes: int = 0, *, wanted: int = 3) -> tuple[PoisoningTest, Any]:
     """A campaign of two levels in which some always send what they want; with the share of it among all others."""
     answers = Categorical(range(VALUES))
     truths = rng.integers(0, VALUES, objects)
     older, newer = path(rng, answers, truths, ("0.5", "2"))
     older[:fakes] = newer[:fakes] = wanted
-    pairs = Transitions(answers)
+    pairs = ReportPairs(answers)
     pairs.add_table(table(older, newer), older_epsilon="0.5", newer_epsilon="2")
-    return integrity(pairs), np.mean(truths[fakes:] == wanted)
+    return check_pairs(pairs), np.mean(truths[fakes:] == wanted)
 
 
 def check_uniform(chances: list[float]) -> None:
@@ -64,7 +64,7 @@ def test_the_p_value_is_uniform_over_2000_campaigns(objects: int) -> None:
     rng = np.random.default_rng(2312)
     found = [one_look(rng, objects)[0] for _ in range(2_000)]
     check_uniform([each.p_value for each in found])
-    assert sum(each.is_alarm for each in found) <= 2_000 * FALSE_ALARMS
+    assert sum(each.is_alarm for each in found) <= 2_000 * FALSE_ALARM_RATE
 
 
 def alarms_of_daily_looks(runs: int, days: int, seed: int, false_alarms: float) -> int:
@@ -77,12 +77,12 @@ def alarms_of_daily_looks(runs: int, days: int, seed: int, false_alarms: float) 
         came = np.sort(rng.integers(0, days + days // 2, (3, 1_500)), axis=0)
         has_middle = rng.random(1_500) < 0.8
         for day in range(1, days + 1):
-            pairs = Transitions(answers)
+            pairs = ReportPairs(answers)
             for old, new, chosen in ((0, 1, has_middle), (1, 2, has_middle), (0, 2, ~has_middle)):
                 here = chosen & (came[new] < day)
                 levels = {"older_epsilon": EPSILONS[old], "newer_epsilon": EPSILONS[new]}
                 pairs.add_table(table(reports[old][here], reports[new][here], 4), **levels)
-            if integrity(pairs, levels=EPSILONS, false_alarms=false_alarms).is_alarm:
+            if check_pairs(pairs, levels=EPSILONS, false_alarm_rate=false_alarms).is_alarm:
                 alarms += 1
                 break
     return alarms
@@ -94,7 +94,7 @@ def test_looking_every_day_raises_no_more_false_alarms() -> None:
 
 @pytest.mark.long
 def test_looking_every_day_raises_no_more_false_alarms_in_2000_campaigns() -> None:
-    assert alarms_of_daily_looks(2_000, 30, 2314, FALSE_ALARMS) <= 2_000 * FALSE_ALARMS
+    assert alarms_of_daily_looks(2_000, 30, 2314, FALSE_ALARM_RATE) <= 2_000 * FALSE_ALARM_RATE
 
 
 def check_power(runs: int, seed: int) -> None:
@@ -103,12 +103,12 @@ def check_power(runs: int, seed: int) -> None:
     found, plain, corrected = 0, [], []
     for _ in range(runs):
         checked, share = one_look(rng, 100_000, 1_000)
-        found += [(each.label, each.kind) for each in checked.pushed] == [(3, "repeated")]
+        found += [(each.label, each.kind) for each in checked.suspicious_values] == [(3, "repeated")]
         assert checked.shares is not None
         plain.append(checked.shares.value[3] - share)
-        assert checked.without is not None
-        corrected.append(checked.without.value[3] - share)
-        low, high = checked.made_up.low, checked.made_up.high
+        assert checked.cleaned_shares is not None
+        corrected.append(checked.cleaned_shares.value[3] - share)
+        low, high = checked.fabricated.low, checked.fabricated.high
         assert low - 100 < 1_000 < high + 100
     assert found >= 0.99 * runs
     assert np.mean(np.square(corrected)) <= np.mean(np.square(plain)) / 25
@@ -136,17 +136,17 @@ def test_who_blurs_a_lie_honestly_passes_and_gains_no_more_than_the_bound(made_u
         newer[:liars] = 3
         keep = float(answers.level("0.5").retention / answers.level("2").retention)
         older[:liars] = np.where(rng.random(liars) < keep, 3, rng.integers(0, VALUES, liars))
-    pairs = Transitions(answers)
+    pairs = ReportPairs(answers)
     pairs.add_table(table(older, newer), older_epsilon="0.5", newer_epsilon="2")
-    checked = integrity(pairs)
+    checked = check_pairs(pairs)
     assert not checked.is_alarm
     assert checked.p_value > 1e-4
-    assert checked.reach is not None
+    assert checked.max_influence is not None
     assert checked.shares is not None
     gain = checked.shares.value[3] - share
-    assert gain <= checked.reach.most * liars / objects + 4 * checked.shares.std_error[3]
+    assert gain <= checked.max_influence.individuals * liars / objects + 4 * checked.shares.std_error[3]
     if made_up == "report":  # the bound is what somebody without the value reaches
-        assert gain >= 0.8 * checked.reach.most * liars / objects
+        assert gain >= 0.8 * checked.max_influence.individuals * liars / objects
 
 
 @pytest.mark.parametrize("mechanism", [Unary(range(VALUES)), LocalHash(range(VALUES), buckets=8)], ids=["bits", "hash"])
@@ -171,16 +171,16 @@ def test_bits_and_hashes(mechanism: Any) -> None:
             elif made_up:
                 codes[:made_up] = np.arange(VALUES) == 3
         packed = [pack_reports(encoding, codes.astype(np.uint8), seeds) for codes in reports]
-        pairs = Transitions(mechanism)
+        pairs = ReportPairs(mechanism)
         pairs.add(*packed, older_epsilon="0.5", newer_epsilon="2")
-        checked = integrity(pairs)
+        checked = check_pairs(pairs)
         assert checked.is_alarm == bool(made_up)
         assert checked.p_value < 1e-6 if made_up else checked.p_value > 1e-3
-    assert (checked.pushed[0].label, checked.pushed[0].kind) == (3, "repeated")
-    assert checked.made_up.low <= fakes <= checked.made_up.high
+    assert (checked.suspicious_values[0].label, checked.suspicious_values[0].kind) == (3, "repeated")
+    assert checked.fabricated.low <= fakes <= checked.fabricated.high
     share = np.mean(truths[fakes:] == 3)
     assert checked.shares is not None
-    assert checked.without is not None
-    error = abs(checked.without.value[3] - share)
-    assert error < 4 * checked.without.std_error[3]
+    assert checked.cleaned_shares is not None
+    error = abs(checked.cleaned_shares.value[3] - share)
+    assert error < 4 * checked.cleaned_shares.std_error[3]
     assert error < abs(checked.shares.value[3] - share) / 2

@@ -10,7 +10,7 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import ColumnError, EstimationError
-from relaxdp.estimation.poisoning import Cleaned
+from relaxdp.estimation.poisoning import CleanedEstimate
 
 EPSILONS = ("0.5", "1", "2")
 
@@ -24,25 +24,25 @@ def released(mechanism: Any, truths: Any, epsilons: tuple[str, ...] = EPSILONS) 
 def test_pairs_may_be_added_in_any_way() -> None:
     answers = rx.Categorical(["a", "b", "c"])
     reports = released(answers, np.array(["a", "b", "c", "a"] * 50))
-    columns, tables = rx.poisoning.Transitions(answers), rx.poisoning.Transitions(answers)
+    columns, tables = rx.poisoning.ReportPairs(answers), rx.poisoning.ReportPairs(answers)
     columns.add_individuals(reports, epsilons=EPSILONS)
     for old, new in ((0, 1), (1, 2)):
         table = [[int(np.sum((reports[old] == o) & (reports[new] == n))) for n in "abc"] for o in "abc"]
         tables.add_table(table, older_epsilon=EPSILONS[old], newer_epsilon=EPSILONS[new])
     for one, other in zip(columns.tables, tables.tables, strict=True):
-        assert np.array_equal(one.numbers, other.numbers)
+        assert np.array_equal(one.counts, other.counts)
     assert columns.n == 200  # each object once, by its newest report
-    found = rx.poisoning.integrity(columns, n=250, levels=EPSILONS)
-    assert (found.tested, found.untested) == (200, 50)
+    found = rx.poisoning.check_pairs(columns, n=250, levels=EPSILONS)
+    assert (found.n_tested, found.n_untested) == (200, 50)
     assert found.shares is not None
     assert np.array_equal(found.shares.value, answers.estimate(reports[2], epsilon="2").value)
     assert not found.is_alarm
-    assert found.without is None
+    assert found.cleaned_shares is None
     assert "50 of 250 here" in repr(found)
 
 
 def test_what_are_no_pairs_is_refused() -> None:
-    pairs = rx.poisoning.Transitions(rx.Categorical(["a", "b"]))
+    pairs = rx.poisoning.ReportPairs(rx.Categorical(["a", "b"]))
     levels: Any = {"older_epsilon": 1, "newer_epsilon": 2}
     with refused(ColumnError, older=1, newer=2):
         pairs.add(["a"], ["a", "b"], **levels)
@@ -51,20 +51,20 @@ def test_what_are_no_pairs_is_refused() -> None:
     with refused(EstimationError, older="2", newer="1"):
         pairs.add(["a"], ["a"], older_epsilon=2, newer_epsilon=1)
     with refused(EstimationError):
-        rx.poisoning.Transitions(rx.Unary(["a", "b"])).add_table([[1, 2], [3, 4]], **levels)
+        rx.poisoning.ReportPairs(rx.Unary(["a", "b"])).add_table([[1, 2], [3, 4]], **levels)
     with refused(EstimationError):
-        rx.poisoning.integrity(pairs, false_alarms=0.0)
+        rx.poisoning.check_pairs(pairs, false_alarm_rate=0.0)
     with pytest.raises(ColumnError):
         pairs.add_individuals([["a"], ["a", "b"]], epsilons=[1, 2])
 
 
 def test_nothing_is_said_without_pairs() -> None:
-    found = rx.poisoning.integrity(rx.poisoning.Transitions(rx.Categorical(["a", "b"])), n=7)
-    assert (found.tested, found.untested, found.p_value, found.p_value_ever) == (0, 7, 1.0, 1.0)
+    found = rx.poisoning.check_pairs(rx.poisoning.ReportPairs(rx.Categorical(["a", "b"])), n=7)
+    assert (found.n_tested, found.n_untested, found.p_value, found.anytime_p_value) == (0, 7, 1.0, 1.0)
     assert found.shares is None
-    assert found.without is None
-    assert found.reach is None
-    assert found.made_up.estimate == 0
+    assert found.cleaned_shares is None
+    assert found.max_influence is None
+    assert found.fabricated.estimate == 0
 
 
 @pytest.mark.parametrize(
@@ -76,40 +76,40 @@ def test_the_mean_without_what_was_made_up(mechanism: Any, wanted: int) -> None:
     objects, fakes = 20_000, 1_000
     truths = np.linspace(20, 60, objects)
     older, newer = released(mechanism, truths, ("0.5", "2"))
-    assert not rx.poisoning.transitions(mechanism, older, newer, older_epsilon="0.5", newer_epsilon="2").is_alarm
+    assert not rx.poisoning.check_reports(mechanism, older, newer, older_epsilon="0.5", newer_epsilon="2").is_alarm
     column = [np.array(each) for each in (older, newer)]
     for each in column:
         each[:fakes] = wanted
-    found = rx.poisoning.transitions(mechanism, *column, older_epsilon="0.5", newer_epsilon="2")
-    assert found.pushed[0].label == wanted
-    assert found.reach is not None
-    assert found.reach.at_once == "the mean"
-    assert isinstance(found.without, Cleaned)
+    found = rx.poisoning.check_reports(mechanism, *column, older_epsilon="0.5", newer_epsilon="2")
+    assert found.suspicious_values[0].label == wanted
+    assert found.max_influence is not None
+    assert found.max_influence.values == "the mean"
+    assert isinstance(found.cleaned_shares, CleanedEstimate)
     assert found.shares is not None
     honest = float(np.mean(truths[fakes:]))
-    plain, corrected = (abs(float(each.value) - honest) for each in (found.shares, found.without))
+    plain, corrected = (abs(float(each.value) - honest) for each in (found.shares, found.cleaned_shares))
     assert corrected < plain / 2
-    low, high = found.without.interval(0.9999)
+    low, high = found.cleaned_shares.interval(0.9999)
     assert low <= honest <= high
 
 
 def test_values_that_are_too_many_are_tested_together() -> None:
     answers = rx.Categorical(range(3_000))
     reports = np.arange(3_000)
-    found = rx.poisoning.transitions(answers, reports, reports, older_epsilon="0.5", newer_epsilon="2")
+    found = rx.poisoning.check_reports(answers, reports, reports, older_epsilon="0.5", newer_epsilon="2")
     assert found.is_alarm
-    assert (found.pushed, found.shares, found.without) == ([], None, None)
-    assert found.made_up.estimate == pytest.approx(3_000)
+    assert (found.suspicious_values, found.shares, found.cleaned_shares) == ([], None, None)
+    assert found.fabricated.estimate == pytest.approx(3_000)
 
 
 def test_who_answers_otherwise_each_time_is_noticed_too() -> None:
     rng = np.random.default_rng(5)
     answers = rx.Categorical(range(5))
     older = rng.integers(0, 5, 5_000)
-    found = rx.poisoning.transitions(answers, older, (older + 1) % 5, older_epsilon="1", newer_epsilon="1.5")
+    found = rx.poisoning.check_reports(answers, older, (older + 1) % 5, older_epsilon="1", newer_epsilon="1.5")
     assert found.is_alarm
-    assert {each.kind for each in found.pushed} >= {"changed"}
-    assert found.made_up.high > 4_000
+    assert {each.kind for each in found.suspicious_values} >= {"changed"}
+    assert found.fabricated.high > 4_000
 
 
 def test_who_repeats_no_wanted_value_is_left_out_as_well() -> None:
@@ -119,13 +119,13 @@ def test_who_repeats_no_wanted_value_is_left_out_as_well() -> None:
     answers = rx.Categorical(range(60))
     older, newer = released(answers, truths, ("0.5", "2"))
     older[:fakes] = newer[:fakes] = rng.integers(20, 60, fakes)
-    found = rx.poisoning.transitions(answers, older, newer, older_epsilon="0.5", newer_epsilon="2")
+    found = rx.poisoning.check_reports(answers, older, newer, older_epsilon="0.5", newer_epsilon="2")
     assert found.is_alarm
-    assert found.made_up.low <= fakes <= found.made_up.high
-    assert found.without is not None
+    assert found.fabricated.low <= fakes <= found.fabricated.high
+    assert found.cleaned_shares is not None
     honest = np.mean(truths[fakes:] < 20)
     assert found.shares is not None
-    plain, corrected = (abs(float(each.value[:20].sum()) - honest) for each in (found.shares, found.without))
+    plain, corrected = (abs(float(each.value[:20].sum()) - honest) for each in (found.shares, found.cleaned_shares))
     assert corrected < plain / 2
 
 
@@ -133,15 +133,15 @@ def test_bits_of_which_none_is_named_are_not_corrected() -> None:
     rng = np.random.default_rng(7)
     bits = rx.Unary(range(16))
     older, newer = (rng.integers(0, 256, (3_000, 2)).astype(np.uint8) for _ in range(2))
-    found = rx.poisoning.transitions(bits, older, newer, older_epsilon="1", newer_epsilon="1.2")
+    found = rx.poisoning.check_reports(bits, older, newer, older_epsilon="1", newer_epsilon="1.2")
     assert found.is_alarm
-    assert found.made_up.estimate > 500
-    assert found.without is None or {each.kind for each in found.pushed} & {"repeated", "changed"}
+    assert found.fabricated.estimate > 500
+    assert found.cleaned_shares is None or {each.kind for each in found.suspicious_values} & {"repeated", "changed"}
 
 
 @pytest.mark.parametrize("levels", [("1", "1.0000000000000001"), ("37", "38"), ("42", "43")])
 def test_levels_that_a_float_does_not_tell_apart(levels: tuple[str, str]) -> None:
     answers = ["a", "b"] * 50
-    pairs = rx.poisoning.Transitions(rx.Categorical(["a", "b"]))
+    pairs = rx.poisoning.ReportPairs(rx.Categorical(["a", "b"]))
     pairs.add(answers, answers, older_epsilon=levels[0], newer_epsilon=levels[1])
-    assert not rx.poisoning.integrity(pairs).is_alarm
+    assert not rx.poisoning.check_pairs(pairs).is_alarm
