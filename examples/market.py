@@ -41,7 +41,7 @@ from relaxdp.market.goods import read_file
 from relaxdp.market.listings import find, levels_of
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
-from relaxdp.market.purchases import Purchase
+from relaxdp.market.purchases import StoredPurchase
 from relaxdp.service.schema import SCHEMA
 from relaxdp.storage.database import Database
 
@@ -80,7 +80,7 @@ class Example:
         self.truth = np.random.default_rng(1).permutation(np.arange(PEOPLE) % 3)
         self.market.create_account("clinic", "seller")
         self.market.list_release("clinic", "Diagnoses", PRICES, levels=LEVELS, listing_id="diagnoses", budget="1")
-        self.bought: dict[str, list[Purchase]] = {}
+        self.bought: dict[str, list[StoredPurchase]] = {}
 
     def deliver(self, epsilon: str) -> None:
         """Release the diagnoses at a level from the clinic's vault, and deliver that file."""
@@ -89,7 +89,7 @@ class Example:
         self.vault.release(table, {"diagnosis": ANSWERS}, id="person", epsilon=epsilon, name="clinic", output=output)
         self.market.deliver("clinic", "diagnoses", output)
 
-    def buy(self, buyer: str, epsilon: str | Decimal) -> Purchase:
+    def buy(self, buyer: str, epsilon: str | Decimal) -> StoredPurchase:
         """Buy a level, or upgrade to it, and return the purchase."""
         if buyer not in self.bought:
             self.market.create_account(buyer, "buyer")
@@ -99,7 +99,7 @@ class Example:
         owned.append(purchase)
         return purchase
 
-    def origin(self, purchase: Purchase) -> str:
+    def origin(self, purchase: StoredPurchase) -> str:
         """Say what a level was drawn from."""
         with self.market.reading() as connection:
             levels = levels_of(connection, find(connection, "diagnoses"))
@@ -112,7 +112,7 @@ class Example:
         lower, upper = level.between.lower, f"{level.between.upper.epsilon:.2f}"
         return f"blurred from {upper}" if lower is None else f"between {lower.epsilon:.2f}, {upper}"
 
-    def right(self, purchases: Sequence[Purchase]) -> float:
+    def right(self, purchases: Sequence[StoredPurchase]) -> float:
         """Return how often whoever has these purchases guesses right; no attack does better (maximum likelihood)."""
         distinct = {purchase.level.epsilon: purchase for purchase in purchases}
         epsilons = sorted(distinct)
@@ -131,7 +131,7 @@ class Example:
         reports = np.stack([_codes(sale) for sale in sales], axis=1)
         return self._guessed(reports, IndependentDistribution.from_epsilons(epsilons, values=3))
 
-    def _reports(self, purchase: Purchase) -> Codes:
+    def _reports(self, purchase: StoredPurchase) -> Codes:
         with self.market.reading() as connection:
             file = read_file(connection, purchase.digest)
         return _codes(parquet.read_table(BytesIO(file)).column("diagnosis"))
@@ -164,7 +164,7 @@ def collude(example: Example, console: Console) -> None:
         title=f"Diagnoses of {PEOPLE:,} people guessed from what was bought (a blind guess: 33.3 %)",
     )  # fmt: skip
 
-    def add(name: str, purchases: Sequence[Purchase]) -> None:
+    def add(name: str, purchases: Sequence[StoredPurchase]) -> None:
         epsilons = [purchase.level.epsilon for purchase in purchases]
         independent = example.right_if_independent(epsilons)
         table.add_row(name, f"{max(epsilons):.2f}", f"{example.right(purchases):.1%}", f"{independent:.1%}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from relaxdp.paper.lab import Lab, Settings
+from relaxdp.paper.lab import Lab, LabSettings
 from relaxdp.paper.runner import CLAIMS, Run, figure_files, judge_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "gallery.md"
@@ -52,7 +52,7 @@ def main() -> None:
     """Run everything at the default seed; figures are reduced to few colours, which halves their files."""
     from PIL import Image  # noqa: PLC0415
 
-    run = judge_all(CLAIMS, Lab(Settings()))
+    run = judge_all(CLAIMS, Lab(LabSettings()))
     FIGURES.mkdir(exist_ok=True)
     for old in FIGURES.glob("paper-*.png"):
         old.unlink()

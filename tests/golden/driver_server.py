@@ -38,7 +38,7 @@ from relaxdp.device.report import written_report
 from relaxdp.device.server import own_server
 from relaxdp.device.simulate import Simulation
 from relaxdp.device.simulate import simulate as run_simulation
-from relaxdp.device.state import State as DeviceState
+from relaxdp.device.state import DeviceState
 from relaxdp.device.store import DeviceFile, DeviceStore
 from relaxdp.errors import RelaxdpError
 from relaxdp.mechanisms.registry import create_mechanism

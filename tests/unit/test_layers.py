@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 LAYERS = [
@@ -16,6 +17,8 @@ EXCEPTIONS = {
     ("mechanisms/base.py", "estimate"): {"estimation"},
 }
 """Imports from a lower layer, by the file and the function that may have them."""
+SHARED_CLASS_NAMES = {"Account", "Counts", "Integrity", "MadeUp", "Reach", "_Chance"}
+"""Names of two classes each. Apart from the last, one of the two names a schema in the description of the service."""
 SOURCE = Path(__file__).parents[2] / "src" / "relaxdp"
 
 
@@ -88,3 +91,14 @@ def test_collector_market_and_device_do_not_import_each_other() -> None:
     for layer, others in separate.items():
         for file in (SOURCE / layer).rglob("*.py"):
             assert not read_imports(file) & others, f"{layer}/{file.name}"
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    classes = Counter(
+        node.name
+        for file in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert len(classes) > 300
+    assert {name for name, count in classes.items() if count > 1} <= SHARED_CLASS_NAMES

@@ -15,7 +15,7 @@ from relaxdp.cli.market_options import as_nobody, open_market, say
 from relaxdp.cli.market_tables import receipt_table
 from relaxdp.cli.options import CaFile, JsonOption
 from relaxdp.errors import ArgumentError, TableFileError, on_error
-from relaxdp.market.receipts import MOST_LETTERS, Receipt, SignedReceipt, check_data, read_signed, verify
+from relaxdp.market.receipts import MOST_LETTERS, Receipt, VerifiableReceipt, check_data, read_signed, verify
 from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 
 _HEX = re.compile("[0-9a-fA-F]{64}")
@@ -70,7 +70,7 @@ def receipt_beside(file: Path) -> Path:
 
 
 @on_error("Nothing was written.")
-def save_receipt(signed: SignedReceipt, target: Path) -> None:
+def save_receipt(signed: VerifiableReceipt, target: Path) -> None:
     """Write a receipt to a file, which appears when it is whole and is never overwritten."""
     try:
         with make_unfinished_file(target) as place:
@@ -83,7 +83,7 @@ def save_receipt(signed: SignedReceipt, target: Path) -> None:
 
 
 @on_error("Nothing was checked.")
-def _read(file: Path) -> SignedReceipt:
+def _read(file: Path) -> VerifiableReceipt:
     try:
         with file.open("rb") as content:
             return read_signed(content.read(MOST_LETTERS + 1))

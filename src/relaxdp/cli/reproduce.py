@@ -34,14 +34,14 @@ def reproduce(
     """
     # matplotlib, linear programming and attacks are not needed by any other command.
     from relaxdp.paper import report, runner  # noqa: PLC0415
-    from relaxdp.paper.lab import Lab, Settings  # noqa: PLC0415
+    from relaxdp.paper.lab import Lab, LabSettings  # noqa: PLC0415
 
     claims = runner.chosen(only or [])
     report.refuse_foreign(out)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=get_stderr_console(), transient=True) as progress:
         task = progress.add_task("", total=len(claims) + 1)
-        lab = Lab(Settings(seed=seed), say=lambda text: progress.update(task, description=text))
+        lab = Lab(LabSettings(seed=seed), say=lambda text: progress.update(task, description=text))
         run = runner.judge_all(claims, lab, done=lambda: progress.advance(task))
         progress.update(task, description="drawing figures")
         files = {**dict(runner.data_files(run)), **dict(runner.figure_files(run))}

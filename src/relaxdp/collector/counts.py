@@ -11,16 +11,16 @@ import numpy as np
 from sqlalchemy import Connection
 
 from relaxdp.service.codecs import Counted, Integers
-from relaxdp.storage.database import Statement
+from relaxdp.storage.database import SqlStatement
 
 _WORD = "<i8"
 
 
-_READ = Statement.shared("SELECT part, counts FROM collector_count WHERE campaign = ? AND level = ? AND moved = ?")
-_READ_ONE = Statement.shared(
+_READ = SqlStatement.shared("SELECT part, counts FROM collector_count WHERE campaign = ? AND level = ? AND moved = ?")
+_READ_ONE = SqlStatement.shared(
     "SELECT part, counts FROM collector_count WHERE campaign = ? AND level = ? AND moved = ? AND part = ?"
 )
-_WRITE = Statement.shared(
+_WRITE = SqlStatement.shared(
     "INSERT INTO collector_count (campaign, level, moved, part, counts) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (campaign, level, moved, part) DO UPDATE SET counts = excluded.counts"
 )

@@ -22,7 +22,7 @@ from relaxdp.estimation.crosstab import PairCounts
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.service.codecs import Codec, Integers
 from relaxdp.service.wire import encoding_of
-from relaxdp.storage.database import Statement
+from relaxdp.storage.database import SqlStatement
 
 Newest = tuple[int, bytes]
 """The highest level that a device has reported at, and its report there."""
@@ -30,17 +30,17 @@ Levels = tuple[int, int]
 """Of the rows, and of the columns."""
 
 _SURVEY, _CAMPAIGN = msgspec.json.Decoder(SurveyDefinition), msgspec.json.Decoder(CampaignRequest)
-_HOLD = Statement(
+_HOLD = SqlStatement(
     "SELECT name FROM collector_survey WHERE name = ?", "SELECT name FROM collector_survey WHERE name = %s FOR UPDATE"
 )
-_READ = Statement.shared(
+_READ = SqlStatement.shared(
     "SELECT row_level, column_level, counts FROM collector_joint WHERE row_campaign = ? AND column_campaign = ?"
 )
-_READ_ONE = Statement.shared(
+_READ_ONE = SqlStatement.shared(
     "SELECT counts FROM collector_joint "
     "WHERE row_campaign = ? AND column_campaign = ? AND row_level = ? AND column_level = ?"
 )
-_WRITE = Statement.shared(
+_WRITE = SqlStatement.shared(
     "INSERT INTO collector_joint (row_campaign, column_campaign, row_level, column_level, counts) "
     "VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (row_campaign, column_campaign, row_level, column_level) DO UPDATE SET counts = excluded.counts"

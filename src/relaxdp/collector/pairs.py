@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from relaxdp.collector.counts import difference, pack, total, unpack
 from relaxdp.service.codecs import Codec, Counted, Integers
-from relaxdp.storage.database import Statement
+from relaxdp.storage.database import SqlStatement
 
 
 class Place(NamedTuple):
@@ -33,11 +33,11 @@ NONE = -1
 Kept = dict[Place, Integers]
 Both = tuple[bytes, bytes]
 
-_READ = Statement.shared("SELECT older, newer, moved, counts FROM collector_pair WHERE campaign = ?")
-_READ_ONE = Statement.shared(
+_READ = SqlStatement.shared("SELECT older, newer, moved, counts FROM collector_pair WHERE campaign = ?")
+_READ_ONE = SqlStatement.shared(
     "SELECT counts FROM collector_pair WHERE campaign = ? AND older = ? AND newer = ? AND moved = ?"
 )
-_WRITE = Statement.shared(
+_WRITE = SqlStatement.shared(
     "INSERT INTO collector_pair (campaign, older, newer, moved, counts) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (campaign, older, newer, moved) DO UPDATE SET counts = excluded.counts"
 )

@@ -11,21 +11,21 @@ from collections.abc import Iterator, Sequence
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
-from relaxdp.storage.database import Statement
+from relaxdp.storage.database import SqlStatement
 
 DEVICE_BYTES = 16
 """Of a pseudonym, and of its digest, by which a device is found here."""
 Known = dict[bytes, dict[int, bytes]]
 """Of each device that has any: its reports by level."""
 
-_FIND = Statement(
+_FIND = SqlStatement(
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) "
     "SELECT r.device_digest, r.level, r.report FROM n CROSS JOIN collector_report r "
     "WHERE r.campaign = ?3 AND r.device_digest = substr(?1, i * 16 + 1, 16)",
     "SELECT device_digest, level, report FROM collector_report "
     "WHERE campaign = %s AND device_digest = ANY(%s::bytea[])",
 )
-_STORE = Statement(
+_STORE = SqlStatement(
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) "
     "INSERT INTO collector_report (campaign, device_digest, level, report) "
     "SELECT ?3, substr(?1, i * ?5 + 1, 16), ?4, substr(?1, i * ?5 + 17, ?5 - 16) FROM n",

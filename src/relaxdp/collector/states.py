@@ -10,12 +10,12 @@ from relaxdp.collector.counts import pack, unpack
 from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.schema import STATES
 from relaxdp.errors import UnknownCampaignError
-from relaxdp.storage.database import Statement
+from relaxdp.storage.database import SqlStatement
 
 _COLUMNS = "state, open_level, version, devices, differing, reduced, reports"
-_LOOK = Statement.shared(f"SELECT {_COLUMNS} FROM collector_state WHERE campaign = ?")  # noqa: S608
-_HOLD = Statement(_LOOK.sqlite, f"{_LOOK.postgres} FOR UPDATE")
-_WRITE = Statement.shared(
+_LOOK = SqlStatement.shared(f"SELECT {_COLUMNS} FROM collector_state WHERE campaign = ?")  # noqa: S608
+_HOLD = SqlStatement(_LOOK.sqlite, f"{_LOOK.postgres} FOR UPDATE")
+_WRITE = SqlStatement.shared(
     "UPDATE collector_state SET state = ?, open_level = ?, version = ?, devices = ?, differing = ?, reduced = ?, "
     "reports = ? WHERE campaign = ?"
 )

@@ -62,7 +62,7 @@ _SUMMARIES: dict[Step, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CurrentQuestion:
     """One question as it stands now."""
 
     campaign: Campaign
@@ -131,9 +131,9 @@ class SurveyRoutes:
         definition, questions = await self._questions(name)
         now = self._collector.clock()
 
-        def read(connection: Connection) -> tuple[list[Asked], Tables]:
+        def read(connection: Connection) -> tuple[list[CurrentQuestion], Tables]:
             found = [
-                Asked(
+                CurrentQuestion(
                     each,
                     decided(each, states.look(connection, each.number), now),
                     read_counts(connection, each),
@@ -210,7 +210,9 @@ class SurveyRoutes:
         ]  # fmt: skip
 
 
-def survey_estimate(name: str, asked: list[Asked], tables: Tables, options: EstimateOptions) -> SurveyEstimate:
+def survey_estimate(
+    name: str, asked: list[CurrentQuestion], tables: Tables, options: EstimateOptions
+) -> SurveyEstimate:
     """Return the estimates of all questions and tables."""
     return SurveyEstimate(
         survey=name,
@@ -223,7 +225,7 @@ def survey_estimate(name: str, asked: list[Asked], tables: Tables, options: Esti
     )
 
 
-def _question(asked: Asked, options: EstimateOptions) -> SurveyQuestion:
+def _question(asked: CurrentQuestion, options: EstimateOptions) -> SurveyQuestion:
     found, state = result_of(asked.campaign, asked.levels, options), asked.state
     shown = found if found is None or options.largest is UNSET else found.largest(options.largest)
     chosen = shown.indexes if isinstance(shown, SelectedRows) else None

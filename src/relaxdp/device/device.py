@@ -13,7 +13,7 @@ from relaxdp.device.client import Client
 from relaxdp.device.offer import Offer
 from relaxdp.device.participation import Participation, ask_offer, now
 from relaxdp.device.rules import check_same, consent_to
-from relaxdp.device.state import Joined, Record, Sent, State
+from relaxdp.device.state import DeviceState, Joined, Record, Sent
 from relaxdp.device.store import DeviceFile, DeviceStore
 from relaxdp.device.survey import Division, Survey, SurveyOffer, ask_survey, check_some, divided
 from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, on_error
@@ -24,7 +24,7 @@ _INVITATION = 200
 _unless_changed = on_error("Nothing was changed.")
 
 
-class Outcome(NamedTuple):
+class ParticipationOutcome(NamedTuple):
     """What became of one campaign when all of them were asked."""
 
     participation: Participation
@@ -90,7 +90,7 @@ class Device:
         """Set another limit, never below what was spent. Whether and how must not depend on an answer."""
         wanted = as_budget(limit)
 
-        def change(state: State) -> State:
+        def change(state: DeviceState) -> DeviceState:
             if wanted < state.spent:
                 raise BudgetError(
                     "{spent} was spent already and cannot be taken back, so the limit cannot be {limit}.",
@@ -110,7 +110,7 @@ class Device:
         agreed = _checked(upto, invitation)
         offer = ask_offer(self._client, address)
 
-        def join(state: State) -> State:
+        def join(state: DeviceState) -> DeviceState:
             record = state.records.get(str(address))
             if record is not None:
                 check_same(record, offer)
@@ -146,7 +146,7 @@ class Device:
         agreed = _checked(upto, invitation)
         offer = survey if isinstance(survey, SurveyOffer) else self._survey(survey)
 
-        def join(state: State) -> State:
+        def join(state: DeviceState) -> DeviceState:
             division = divided(state, offer, agreed)
             if not division.is_new:
                 records = [state.records[str(each.address)] for each in division.asked]
@@ -181,7 +181,7 @@ class Device:
             Participation(self._file, self._client, self._address(address)) for address in self._file.state().records
         ]
 
-    def sync(self) -> list[Outcome]:
+    def sync(self) -> list[ParticipationOutcome]:
         """Report to every campaign that goes on. One that fails does not keep the others from their reports."""
         outcomes = []
         for participation in self.campaigns:
@@ -195,7 +195,7 @@ class Device:
                     continue
             except RelaxdpError as refused:
                 problem = refused
-            outcomes.append(Outcome(participation, sent, problem))
+            outcomes.append(ParticipationOutcome(participation, sent, problem))
         return outcomes
 
     def _address(self, text: str) -> CampaignAddress:

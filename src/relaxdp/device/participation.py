@@ -12,7 +12,7 @@ from relaxdp.device.client import Client
 from relaxdp.device.offer import Offer
 from relaxdp.device.report import draw, kept_answer
 from relaxdp.device.rules import check_active, check_same, next_level, written
-from relaxdp.device.state import Record, Sent, State
+from relaxdp.device.state import DeviceState, Record, Sent
 from relaxdp.device.store import DeviceFile
 from relaxdp.errors import AnswerChangedError, ParticipationError, RefusedByServerError, ServerAnswerError, on_error
 from relaxdp.theory.epsilon import as_epsilon
@@ -70,7 +70,7 @@ class Participation:
         with on_error("Nothing was kept, and nothing was sent."):
             kept = kept_answer(offer.encoding, value)
 
-        def answer(state: State) -> State:
+        def answer(state: DeviceState) -> DeviceState:
             record = self._of(state)
             check_same(record, offer)
             check_active(record)
@@ -95,7 +95,7 @@ class Participation:
         offer = self._ask()
         wanted: Level | None = None
 
-        def write(state: State) -> State:
+        def write(state: DeviceState) -> DeviceState:
             nonlocal wanted
             record = self._of(state)
             wanted = next_level(state, record, offer)
@@ -173,7 +173,7 @@ class Participation:
     def _mark(self, sent: Sent, status: str) -> Sent:
         marked = replace(sent, status=status)
 
-        def mark(state: State) -> State:
+        def mark(state: DeviceState) -> DeviceState:
             record = self._of(state)
             known = next((each for each in record.sent if each.level == sent.level), None)
             # What the server acknowledged once is there, whatever another process was told a moment later.
@@ -187,13 +187,13 @@ class Participation:
         return marked
 
     def _end(self, ending: str, *, unless: tuple[str, ...] = ()) -> None:
-        def end(state: State) -> State:
+        def end(state: DeviceState) -> DeviceState:
             record = self._of(state)
             return state if record.ended in unless else state.with_record(record.over(ending))
 
         self._file.change(end)
 
-    def _of(self, state: State) -> Record:
+    def _of(self, state: DeviceState) -> Record:
         record = state.records.get(str(self.address))
         if record is None:
             raise ParticipationError("this device has not joined the campaign.")

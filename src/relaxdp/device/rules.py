@@ -8,7 +8,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from relaxdp.device.offer import Offer
-from relaxdp.device.state import Record, Sent, State
+from relaxdp.device.state import DeviceState, Record, Sent
 from relaxdp.errors import (
     AnswerMissingError,
     BudgetExceededError,
@@ -24,7 +24,7 @@ from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import Level
 
 
-def next_level(state: State, record: Record, offer: Offer) -> Level | None:
+def next_level(state: DeviceState, record: Record, offer: Offer) -> Level | None:
     """Return the level to report at now, None while there is nothing to do, or refuse.
 
     It is the highest open level that the person's consent and limit allow: a device may stay behind its campaign.
@@ -50,7 +50,7 @@ def next_level(state: State, record: Record, offer: Offer) -> Level | None:
     return allowed[-1]
 
 
-def _too_much(state: State, record: Record, lowest: Level) -> RelaxdpError:
+def _too_much(state: DeviceState, record: Record, lowest: Level) -> RelaxdpError:
     """Return why not even the lowest open level can be reported at."""
     if lowest.epsilon > parse_amount(record.consent):
         return ConsentError(

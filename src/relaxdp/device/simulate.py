@@ -207,7 +207,7 @@ class Simulation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulationResult:
     """What came of a simulation."""
 
     state: str
@@ -230,7 +230,7 @@ class Outcome:
         return sum(row["low"] <= truth <= row["high"] for row, truth in zip(self.rows, self.truth, strict=True))
 
 
-def simulate(simulation: Simulation, operator: Operator, client: Client, progress: Progress) -> Outcome:
+def simulate(simulation: Simulation, operator: Operator, client: Client, progress: Progress) -> SimulationResult:
     """Create a campaign, let all devices report at every level that opens, and return how it ended."""
     if len(set(simulation.levels)) != len(simulation.levels):
         raise PlanError("the levels of a campaign must all be different.")
@@ -249,7 +249,7 @@ def simulate(simulation: Simulation, operator: Operator, client: Client, progres
     status, found = operator.status(address.id), operator.estimate(address.id)
     if last is None or not isinstance(found.get("pooled"), list):
         raise SimulationError("the campaign ended without an estimate.")
-    return Outcome(
+    return SimulationResult(
         state=status["state"],
         stopped_at=last.epsilon,
         planned_stop=simulation.planned_stop(),

@@ -99,7 +99,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class State:
+class DeviceState:
     """Everything that a device keeps. Every change is another state with a higher revision."""
 
     limit: Decimal
@@ -117,7 +117,7 @@ class State:
         """What may still be spent."""
         return subtract_amounts(self.limit, self.spent)
 
-    def with_record(self, record: Record) -> State:
+    def with_record(self, record: Record) -> DeviceState:
         """Return the state in which one campaign is as given."""
         return replace(self, records={**self.records, record.address: record}, revision=self.revision + 1)
 
@@ -132,7 +132,7 @@ class State:
         return json.dumps({**content, "check": _checksum(content)}, indent=1).encode()
 
     @classmethod
-    def loads(cls, data: bytes) -> State | None:
+    def loads(cls, data: bytes) -> DeviceState | None:
         """Return the state, or None for what is none: an exception's context would carry the file's content."""
         try:
             content = json.loads(data)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
-from relaxdp.device.state import State
+from relaxdp.device.state import DeviceState
 from relaxdp.errors import BudgetMissingError, DeviceFileError
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private, write_private
 
@@ -79,7 +79,7 @@ class DeviceFile:
         """Where the file is."""
         return self._store.path
 
-    def begin(self, limit: Decimal | None) -> State:
+    def begin(self, limit: Decimal | None) -> DeviceState:
         """Return the state; where there is no file yet, that of a new device, for which a limit is needed."""
         with self._store.lock():
             self._store.sweep()
@@ -91,26 +91,26 @@ class DeviceFile:
                     "a new device needs a limit, the most that all its campaigns together may cost, before "
                     "its first answer: Device.open(path, limit=...)."
                 )
-            return self._write(State(limit))
+            return self._write(DeviceState(limit))
 
-    def state(self) -> State:
+    def state(self) -> DeviceState:
         """Return the state as it is now."""
         with self._store.lock():
             return self._checked(self._store.read())
 
-    def change(self, change: Callable[[State], State]) -> State:
+    def change(self, change: Callable[[DeviceState], DeviceState]) -> DeviceState:
         """Return the state after a change, which is on disk. One that returns what it was given writes nothing."""
         with self._store.lock():
             state = self._checked(self._store.read())
             changed = change(state)
             return state if changed is state else self._write(changed)
 
-    def _checked(self, content: bytes | None) -> State:
+    def _checked(self, content: bytes | None) -> DeviceState:
         if content is None:
             raise DeviceFileError(
                 "the device file {path!r} is gone: what it had spent would be forgotten.", path=str(self.path)
             )
-        state = State.loads(content)
+        state = DeviceState.loads(content)
         if state is None:
             raise DeviceFileError("the device file {path!r} is damaged or of another kind.", path=str(self.path))
         if state.revision < self._seen:
@@ -121,7 +121,7 @@ class DeviceFile:
         self._seen = state.revision
         return state
 
-    def _write(self, state: State) -> State:
+    def _write(self, state: DeviceState) -> DeviceState:
         if state.spent > state.limit:  # a second lock behind the rules: what is not written is not sent
             raise DeviceFileError("the device file {path!r} would hold more than its limit.", path=str(self.path))
         self._store.write(state.dumps())

@@ -11,7 +11,7 @@ from relaxdp.device.address import SurveyAddress
 from relaxdp.device.client import Client
 from relaxdp.device.offer import Offer
 from relaxdp.device.participation import Participation
-from relaxdp.device.state import State
+from relaxdp.device.state import DeviceState
 from relaxdp.device.store import DeviceFile
 from relaxdp.errors import BudgetExceededError, ConsentError, OfferError, on_error
 from relaxdp.ledger.events import ZERO, add_amounts, parse_amount, subtract_amounts
@@ -87,7 +87,7 @@ class Division:
         return [each for each in self.offer.questions if each.address.id not in self.most]
 
 
-def divided(state: State, offer: SurveyOffer, agreed: Decimal | None) -> Division:
+def divided(state: DeviceState, offer: SurveyOffer, agreed: Decimal | None) -> Division:
     """Return how the limit is divided, or was when the survey was joined. No answer is looked at.
 
     Claim: all reports to all questions together are within the limit; tests/exact/device/test_survey.py.
@@ -142,7 +142,7 @@ def divide(levels: Mapping[str, Sequence[Decimal]], limit: Decimal) -> dict[str,
     return given
 
 
-def check_some(state: State, division: Division) -> None:
+def check_some(state: DeviceState, division: Division) -> None:
     """Refuse a survey of which not one question fits."""
     if not division.asked:
         raise BudgetExceededError(

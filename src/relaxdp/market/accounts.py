@@ -27,7 +27,7 @@ _TAKEN = {"issue", "operator"}
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class MarketAccount:
     """Somebody who trades, or the operator, who has no account of credits."""
 
     number: int
@@ -46,7 +46,7 @@ class Account:
             )
 
 
-OPERATOR = Account(-1, "operator", "operator", 0)
+OPERATOR = MarketAccount(-1, "operator", "operator", 0)
 
 
 def next_number(connection: Connection, table: Table, column: str = "number") -> int:
@@ -86,7 +86,7 @@ def create(connection: Connection, name: str, role: Role) -> str:
     return token
 
 
-def renew_token(connection: Connection, account: Account) -> str:
+def renew_token(connection: Connection, account: MarketAccount) -> str:
     """Replace a token; the old one ends."""
     token = secrets.token_urlsafe(32)
     changed = update(ACCOUNTS).where(ACCOUNTS.c.number == account.number).values(digest=digest_of(token))
@@ -94,13 +94,13 @@ def renew_token(connection: Connection, account: Account) -> str:
     return token
 
 
-def bearer(connection: Connection, token: str) -> Account | None:
+def bearer(connection: Connection, token: str) -> MarketAccount | None:
     """Return whose token this is. It is looked for by its digest, so that the time tells nothing of the token."""
     row = connection.execute(select(ACCOUNTS).where(ACCOUNTS.c.digest == digest_of(token))).first()
     return None if row is None else _account(row)
 
 
-def named(connection: Connection, name: str) -> Account:
+def named(connection: Connection, name: str) -> MarketAccount:
     """Return an account by its name."""
     row = None
     if _NAME.fullmatch(name):
@@ -110,18 +110,18 @@ def named(connection: Connection, name: str) -> Account:
     return _account(row)
 
 
-def numbered(connection: Connection, number: int) -> Account:
+def numbered(connection: Connection, number: int) -> MarketAccount:
     """Return an account by its number."""
     return _account(connection.execute(select(ACCOUNTS).where(ACCOUNTS.c.number == number)).one())
 
 
-def everybody(connection: Connection) -> list[Account]:
+def everybody(connection: Connection) -> list[MarketAccount]:
     """Return all accounts, that of the issuer first."""
     return [_account(row) for row in connection.execute(select(ACCOUNTS).order_by(ACCOUNTS.c.number))]
 
 
-def _account(row: Row[tuple[object, ...]]) -> Account:
-    return Account(row.number, row.name, row.role, int(row.balance))
+def _account(row: Row[tuple[object, ...]]) -> MarketAccount:
+    return MarketAccount(row.number, row.name, row.role, int(row.balance))
 
 
 ISSUE = 0
@@ -130,7 +130,7 @@ MOST_CREDITS = 10**15
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AccountEntry:
     """One line of an account."""
 
     transaction: int
@@ -206,7 +206,7 @@ def earned(connection: Connection, account: int, listing: int) -> dict[int, int]
     return {int(threshold): int(amount) for threshold, amount in connection.execute(query)}
 
 
-def statement(connection: Connection, account: int, most: int) -> list[Entry]:
+def statement(connection: Connection, account: int, most: int) -> list[AccountEntry]:
     """Return the last entries of an account, the newest first."""
     table = ENTRIES.c
     query = (
@@ -215,7 +215,7 @@ def statement(connection: Connection, account: int, most: int) -> list[Entry]:
         .order_by(table.transaction.desc())
         .limit(most)
     )
-    return [Entry(*row) for row in connection.execute(query)]
+    return [AccountEntry(*row) for row in connection.execute(query)]
 
 
 def balances(connection: Connection) -> tuple[bool, int, int]:

@@ -13,10 +13,10 @@ from starlette.responses import Response, StreamingResponse
 from relaxdp import errors
 from relaxdp.errors import ListingStateError, UnknownPurchaseError
 from relaxdp.market import purchases, views, wire
-from relaxdp.market.accounts import Account
+from relaxdp.market.accounts import MarketAccount
 from relaxdp.market.context import PARQUET, Room, answer
 from relaxdp.market.goods import length_of, part_of
-from relaxdp.market.purchases import Purchase
+from relaxdp.market.purchases import StoredPurchase
 from relaxdp.market.told import told_by
 from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
@@ -97,7 +97,7 @@ class BuyerRoutes:
         )
         return await self._shown(purchase, new=new, status=201 if new else 200)
 
-    async def _shown(self, purchase: Purchase, *, new: bool, status: int) -> Response:
+    async def _shown(self, purchase: StoredPurchase, *, new: bool, status: int) -> Response:
         view = await self._room.resources.read(lambda connection: views.purchase_view(connection, purchase, new=new))
         return answer(view, status)
 
@@ -109,11 +109,11 @@ class BuyerRoutes:
                 return
             yield part
 
-    def _goods(self, connection: Connection, buyer: Account, number: int) -> tuple[str, int]:
+    def _goods(self, connection: Connection, buyer: MarketAccount, number: int) -> tuple[str, int]:
         purchase = self._handed_out(connection, buyer, number)
         return purchase.digest, length_of(connection, purchase.digest)
 
-    def _handed_out(self, connection: Connection, buyer: Account, number: int) -> Purchase:
+    def _handed_out(self, connection: Connection, buyer: MarketAccount, number: int) -> StoredPurchase:
         """Return a purchase whose reports its buyer may see now: it was written down before."""
         purchase = self._room.market.purchase_of(connection, buyer, number)
         if purchase.state == purchases.REFUNDED:

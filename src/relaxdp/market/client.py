@@ -21,7 +21,7 @@ from relaxdp.errors import (
     on_error,
 )
 from relaxdp.market.client_files import save
-from relaxdp.market.receipts import SignedReceipt, signed_of, verify
+from relaxdp.market.receipts import VerifiableReceipt, signed_of, verify
 
 Content = dict[str, Any]
 Moved = Callable[[int], None] | None
@@ -65,7 +65,7 @@ class MarketClient:
         """Return what a level costs; with a buyer's token, what is still due."""
         return self._ask("GET", *_listing(name), f"quote?{urlencode({'epsilon': epsilon})}")
 
-    def verify(self, signed: SignedReceipt) -> Content:
+    def verify(self, signed: VerifiableReceipt) -> Content:
         """Let the market check a receipt, which also tells the state of its purchase."""
         body = {"receipt": signed.receipt.to_json(), "signature": signed.signature}
         return self._ask("POST", "receipts", "verify", body=body, again=True)
@@ -143,14 +143,14 @@ class MarketClient:
         self._list("purchases", found)
         return found
 
-    def receipt(self, number: int) -> SignedReceipt:
+    def receipt(self, number: int) -> VerifiableReceipt:
         """Return the receipt of a purchase, after its signature was checked with the market's public key."""
         signed = signed_of(self._ask("GET", "purchases", str(number), "receipt"))
         if verify(signed, self.public_key()).number != number:
             raise ReceiptForgedError("the market sent the receipt of another purchase.", number=number)
         return signed
 
-    def download(self, number: int, target: Path, *, moved: Moved = None) -> SignedReceipt:
+    def download(self, number: int, target: Path, *, moved: Moved = None) -> VerifiableReceipt:
         """Write what was bought to a Parquet file, and return the receipt that it was checked against.
 
         The file appears when it is whole, and only if it is the one that the receipt names.

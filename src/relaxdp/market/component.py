@@ -16,8 +16,8 @@ from relaxdp.market.journal import Journal
 from relaxdp.market.keys import journal_folder, key_file
 from relaxdp.market.listings import ID_PATTERN
 from relaxdp.market.market import Market
-from relaxdp.market.operator_routes import OperatorRoutes
-from relaxdp.market.public_routes import PublicRoutes
+from relaxdp.market.operator_routes import MarketOperatorRoutes
+from relaxdp.market.public_routes import MarketPublicRoutes
 from relaxdp.market.seller_routes import SellerRoutes
 from relaxdp.sampling.keys import Key
 from relaxdp.service.operations import Handler, Operation
@@ -39,10 +39,10 @@ class MarketComponent:
     def operations(self) -> list[Operation]:
         """Return what the routes are."""
         found = [
-            *PublicRoutes(self._room).operations(),
+            *MarketPublicRoutes(self._room).operations(),
             *BuyerRoutes(self._room).operations(),
             *SellerRoutes(self._room).operations(),
-            *OperatorRoutes(self._room).operations(),
+            *MarketOperatorRoutes(self._room).operations(),
         ]
         problems = [replace(each, problems=(*each.problems, MarketClosedError)) for each in found]
         return problems if self._is_open else [replace(each, handler=_closed(each.handler)) for each in problems]

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from relaxdp.errors import WrongTokenError
 from relaxdp.market import accounts
-from relaxdp.market.accounts import OPERATOR, Account, Role
+from relaxdp.market.accounts import OPERATOR, MarketAccount, Role
 from relaxdp.market.market import Market
 from relaxdp.market.views import ENCODER
 from relaxdp.service.resources import Resources
@@ -22,7 +22,7 @@ class Access:
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
 
-    async def anybody(self, request: Request) -> Account | None:
+    async def anybody(self, request: Request) -> MarketAccount | None:
         """Return who asks; None for somebody without a token. A token that nobody has is refused."""
         header = request.headers.get("authorization")
         if header is None:
@@ -37,14 +37,14 @@ class Access:
             raise WrongTokenError("nobody has this token (Authorization: Bearer ...).")
         return found
 
-    async def somebody(self, request: Request) -> Account:
+    async def somebody(self, request: Request) -> MarketAccount:
         """Return who asks, with a token."""
         found = await self.anybody(request)
         if found is None:
             raise WrongTokenError("this needs a token (Authorization: Bearer ...).")
         return found
 
-    async def role(self, request: Request, role: Role) -> Account:
+    async def role(self, request: Request, role: Role) -> MarketAccount:
         """Return who asks, or refuse who has another role."""
         found = await self.somebody(request)
         found.check(role)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, PriceError, RelaxdpError, UnknownListingError
 from relaxdp.market import listings
-from relaxdp.market.accounts import Account
+from relaxdp.market.accounts import MarketAccount
 from relaxdp.market.goods import (
     MOST_BYTES,
     Goods,
@@ -29,7 +29,7 @@ from relaxdp.market.goods import (
     too_large,
 )
 from relaxdp.market.levels import check_delivery, check_digits, check_priced, extended, grown
-from relaxdp.market.listings import KeptFile, Listing
+from relaxdp.market.listings import KeptFile, StoredListing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import CHUNK
@@ -168,7 +168,7 @@ def _checked(encoding: Mechanism, reports: Any) -> Any:
     return pa.concat_arrays(parts)
 
 
-def own(connection: Connection, listing_id: str, seller: Account) -> Listing:
+def own(connection: Connection, listing_id: str, seller: MarketAccount) -> StoredListing:
     """Return a listing of a seller; somebody else's is as unknown as one that is not there."""
     listing = listings.find(connection, listing_id)
     if listing.seller != seller.number:
@@ -176,7 +176,7 @@ def own(connection: Connection, listing_id: str, seller: Account) -> Listing:
     return listing
 
 
-def deliver(connection: Connection, listing: Listing, goods: Goods, file: bytes) -> Listing:
+def deliver(connection: Connection, listing: StoredListing, goods: Goods, file: bytes) -> StoredListing:
     """Take a delivery, whose `level_file` was made before the market was held.
 
     What is sold was drawn below the levels that were delivered before. So a delivery lies above all of them, and is a
@@ -206,7 +206,7 @@ def deliver(connection: Connection, listing: Listing, goods: Goods, file: bytes)
     return listings.change(connection, listing, **columns)
 
 
-def _check_level(listing: Listing, level: Level, before: Level | None) -> None:
+def _check_level(listing: StoredListing, level: Level, before: Level | None) -> None:
     """Refuse a level by its epsilon: whether it is of the encoding that was delivered before is not known yet."""
     epsilon, shown = level.epsilon, str(level)
     if before is not None and epsilon <= before.epsilon:
@@ -226,8 +226,8 @@ def _check_level(listing: Listing, level: Level, before: Level | None) -> None:
 
 
 def extend_prices(
-    connection: Connection, listing: Listing, newer: PriceCurve, levels: Iterable[Epsilon] | None = None
-) -> Listing:
+    connection: Connection, listing: StoredListing, newer: PriceCurve, levels: Iterable[Epsilon] | None = None
+) -> StoredListing:
     """Let prices reach further up, and state more levels there; what is on sale stays as it is."""
     most = listings.authorised(connection, listing)
     prices, grid = listing.prices.extended_by(newer, None if most is None else most.epsilon), listing.grid
@@ -237,7 +237,7 @@ def extend_prices(
     return listings.change(connection, listing, prices=json.dumps(prices.to_json()), grid=listings.grid_text(grid))
 
 
-def raise_budget(connection: Connection, listing: Listing, budget: Decimal) -> Listing:
+def raise_budget(connection: Connection, listing: StoredListing, budget: Decimal) -> StoredListing:
     """Raise the budget; what was promised to its people is not taken back by lowering it."""
     if listing.budget is not None and budget <= listing.budget:
         raise MarketError(
@@ -255,7 +255,7 @@ def raise_budget(connection: Connection, listing: Listing, budget: Decimal) -> L
     return listings.change(connection, listing, budget=format_epsilon(budget))
 
 
-def close(connection: Connection, listing: Listing, *, sold: bool = False) -> Listing:
+def close(connection: Connection, listing: StoredListing, *, sold: bool = False) -> StoredListing:
     """Sell no more, for good. What was bought stays bought; if anything was, the path stays taken.
 
     Of a release that ends before anything was sold, nothing ever left the platform to a buyer, and nothing ever will:

@@ -30,7 +30,7 @@ from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import NOISE
 
 if TYPE_CHECKING:  # the auditor draws levels where nothing of a service is installed
-    from relaxdp.market.listings import Listing
+    from relaxdp.market.listings import StoredListing
 
 MOST_OBJECTS = 50_000_000
 MOST_BYTES = 2 << 30
@@ -49,7 +49,7 @@ class Goods:
     reports: Any
 
 
-def read_level(content: bytes, listing: Listing, level: Level) -> Goods:
+def read_level(content: bytes, listing: StoredListing, level: Level) -> Goods:
     """Read a level that the market wrote; what a listing says of itself holds for all of its levels."""
     assert listing.described is not None  # noqa: S101 (it was said before anything was written)
     assert listing.id_column is not None  # noqa: S101

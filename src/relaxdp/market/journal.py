@@ -22,7 +22,7 @@ from sqlalchemy import Connection, select
 import relaxdp
 from relaxdp.errors import ForgottenSalesError, StorageUnavailableError
 from relaxdp.market import listings
-from relaxdp.market.listings import Listing
+from relaxdp.market.listings import StoredListing
 from relaxdp.market.schema import ACCOUNTS, PURCHASES
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, sync_folder
 from relaxdp.storage.database import unacknowledged
@@ -72,7 +72,7 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def check(self, connection: Connection, listing: Listing) -> None:
+    def check(self, connection: Connection, listing: StoredListing) -> None:
         """Refuse a listing of a path whose sales are not those of the journal.
 
         Asked within the transaction of a sale: a sale that was forgotten is made again, to whoever had made it, and no
@@ -95,7 +95,7 @@ class Journal:
                 "release: until the operator has made them again, nothing else of it is sold."
             )
 
-    def keep(self, connection: Connection, listing: Listing) -> None:
+    def keep(self, connection: Connection, listing: StoredListing) -> None:
         """Write down all sales of a listing that are not in the journal yet. Nothing of them leaves before."""
         path = listing.path
         if path is None:
@@ -114,7 +114,7 @@ class Journal:
             if new:
                 self._append(path, known, b"".join(one.line() for one in new))
 
-    def knows(self, listing: Listing) -> bool:
+    def knows(self, listing: StoredListing) -> bool:
         """Tell whether anything was ever sold of a listing, also if the database has forgotten it."""
         if listing.path is None:
             return False
@@ -188,14 +188,14 @@ def _bytes(file: int | None, place: int) -> bytes:
     return os.read(file, _WIDTH)
 
 
-def _newest(connection: Connection, listing: Listing) -> int | None:
+def _newest(connection: Connection, listing: StoredListing) -> int | None:
     """Return the place of the last sale of a listing, which are all sales of its path."""
     places = select(PURCHASES.c.place).where(PURCHASES.c.listing == listing.number)
     newest: int | None = connection.execute(places.order_by(PURCHASES.c.place.desc()).limit(1)).scalar()
     return newest
 
 
-def _sold(connection: Connection, listing: Listing, first: int = 0, last: int | None = None) -> list[Sold]:
+def _sold(connection: Connection, listing: StoredListing, first: int = 0, last: int | None = None) -> list[Sold]:
     """Return the sales of a listing from one place to another, as the database knows them."""
     sold = PURCHASES.c
     query = select(sold.number, ACCOUNTS.c.name, sold.previous, sold.epsilon, sold.digest, sold.history)

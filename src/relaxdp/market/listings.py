@@ -15,7 +15,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Row, insert, select, update
 
 from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
-from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, Account, next_number
+from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, MarketAccount, next_number
 from relaxdp.market.details import NOTHING_SAID, Details, details_text, read_details
 from relaxdp.market.levels import Grid, Neighbours
 from relaxdp.market.prices import PriceCurve, prices_from_json
@@ -33,7 +33,7 @@ MOST_TITLE = 200
 
 
 @dataclass(frozen=True)
-class Listing:
+class StoredListing:
     """One listing. What it holds is known from the first delivery on; of a pool, from the beginning."""
 
     number: int
@@ -150,7 +150,7 @@ class KeptFile(KeptLevel):
     digest: str
 
 
-def origins(listing: Listing, rows: Sequence[Row[Any]]) -> list[tuple[Level, Neighbours | None]]:
+def origins(listing: StoredListing, rows: Sequence[Row[Any]]) -> list[tuple[Level, Neighbours | None]]:
     """Return the levels that rows keep, and what each was drawn from: other levels of the same listing."""
     named = {row.threshold: listing.level(row) for row in rows}
     return [
@@ -211,7 +211,7 @@ def grid_text(grid: Grid) -> str:
     return json.dumps([format_epsilon(level) for level in grid])
 
 
-def find(connection: Connection, listing_id: str) -> Listing:
+def find(connection: Connection, listing_id: str) -> StoredListing:
     """Return a listing by its id."""
     row = None
     if _ID.fullmatch(listing_id):
@@ -221,42 +221,42 @@ def find(connection: Connection, listing_id: str) -> Listing:
     return _listing(row)
 
 
-def numbered(connection: Connection, number: int) -> Listing:
+def numbered(connection: Connection, number: int) -> StoredListing:
     """Return a listing by its number."""
     return _listing(connection.execute(select(LISTINGS).where(LISTINGS.c.number == number)).one())
 
 
-def of_path(connection: Connection, path: str) -> Listing | None:
+def of_path(connection: Connection, path: str) -> StoredListing | None:
     """Return the listing that sells a path; None where none does."""
     row = connection.execute(select(LISTINGS).where(LISTINGS.c.path == path)).first()
     return None if row is None else _listing(row)
 
 
-def everything(connection: Connection, who: Account | None) -> list[Listing]:
+def everything(connection: Connection, who: MarketAccount | None) -> list[StoredListing]:
     """Return all listings that somebody may see, in the order in which they were made: of drafts, one's own."""
     own = None if who is None else who.number
     seen = (LISTINGS.c.state != "draft") | (LISTINGS.c.seller == own) | (own == OPERATOR.number)
     return [_listing(row) for row in connection.execute(select(LISTINGS).where(seen).order_by(LISTINGS.c.number))]
 
 
-def of_seller(connection: Connection, seller: int) -> list[Listing]:
+def of_seller(connection: Connection, seller: int) -> list[StoredListing]:
     """Return the listings of a seller."""
     query = select(LISTINGS).where(LISTINGS.c.seller == seller).order_by(LISTINGS.c.number)
     return [_listing(row) for row in connection.execute(query)]
 
 
-def change(connection: Connection, listing: Listing, **columns: Any) -> Listing:
+def change(connection: Connection, listing: StoredListing, **columns: Any) -> StoredListing:
     """Change columns of a listing, and return it as it is now."""
     connection.execute(update(LISTINGS).where(LISTINGS.c.number == listing.number).values(**columns))
     return numbered(connection, listing.number)
 
 
-def describe(connection: Connection, listing: Listing, described: ColumnDescription) -> Listing:
+def describe(connection: Connection, listing: StoredListing, described: ColumnDescription) -> StoredListing:
     """Say what a listing holds."""
     return change(connection, listing, described=json.dumps(described.to_json()))
 
 
-def claim_path(connection: Connection, listing: Listing, described: ColumnDescription) -> str:
+def claim_path(connection: Connection, listing: StoredListing, described: ColumnDescription) -> str:
     """Return the name under which a path is sold, or refuse one that is sold elsewhere.
 
     Two listings of one path would draw their levels independently of each other, and together they would tell more
@@ -274,14 +274,14 @@ def claim_path(connection: Connection, listing: Listing, described: ColumnDescri
     return path
 
 
-def anything_sold(connection: Connection, listing: Listing) -> bool:
+def anything_sold(connection: Connection, listing: StoredListing) -> bool:
     """Tell whether anything of a release was ever sold, refunded or not: a purchase, or a level drawn for one."""
     bought = select(PURCHASES.c.number).where(PURCHASES.c.listing == listing.number)
     drawn = select(LEVELS.c.threshold).where(LEVELS.c.listing == listing.number, ~LEVELS.c.delivered)
     return any(connection.execute(query.limit(1)).first() is not None for query in (bought, drawn))
 
 
-def levels_of(connection: Connection, listing: Listing) -> dict[Level, KeptFile]:
+def levels_of(connection: Connection, listing: StoredListing) -> dict[Level, KeptFile]:
     """Return all levels of a release that are out, ascending."""
     query = select(LEVELS).where(LEVELS.c.listing == listing.number).order_by(LEVELS.c.threshold)
     rows = connection.execute(query).all()
@@ -289,20 +289,20 @@ def levels_of(connection: Connection, listing: Listing) -> dict[Level, KeptFile]
     return {level: KeptFile(level, between, row.digest) for (level, between), row in found}
 
 
-def authorised(connection: Connection, listing: Listing) -> Level | None:
+def authorised(connection: Connection, listing: StoredListing) -> Level | None:
     """Return the largest level of a release that was delivered; None before the first delivery."""
     query = select(LEVELS).where(LEVELS.c.listing == listing.number, LEVELS.c.delivered)
     row = connection.execute(query.order_by(LEVELS.c.threshold.desc()).limit(1)).first()
     return None if row is None else listing.level(row)
 
 
-def keep_level(connection: Connection, listing: Listing, kept: KeptFile) -> None:
+def keep_level(connection: Connection, listing: StoredListing, kept: KeptFile) -> None:
     """Keep a level, once and for good."""
     connection.execute(insert(LEVELS).values(listing=listing.number, **kept.columns(), digest=kept.digest))
 
 
-def _listing(row: Row[Any]) -> Listing:
-    return Listing(
+def _listing(row: Row[Any]) -> StoredListing:
+    return StoredListing(
         number=row.number,
         id=row.id,
         kind=row.kind,

@@ -21,16 +21,16 @@ from relaxdp.errors import (
     on_error,
 )
 from relaxdp.market import accounts, deliveries, listings, pools, purchases, sales
-from relaxdp.market.accounts import OPERATOR, Account, Role, time_text
+from relaxdp.market.accounts import OPERATOR, MarketAccount, Role, time_text
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.details import NOTHING_SAID, Details
 from relaxdp.market.goods import level_file
 from relaxdp.market.journal import Journal
 from relaxdp.market.levels import level_on, of_pool, stated
-from relaxdp.market.listings import Listing
+from relaxdp.market.listings import StoredListing
 from relaxdp.market.prices import PriceCurve
-from relaxdp.market.purchases import Purchase, receipt_of
-from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, verify
+from relaxdp.market.purchases import StoredPurchase, receipt_of
+from relaxdp.market.receipts import Receipt, Signer, VerifiableReceipt, verify
 from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
 from relaxdp.sampling.keyed_stream import PathId
@@ -43,7 +43,7 @@ from relaxdp.theory.epsilon import Epsilon, as_epsilon
 
 _ATTEMPTS = 4
 _HOLD = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxmkt')})"
-NOBODY = Account(-2, "nobody", "buyer", 0)
+NOBODY = MarketAccount(-2, "nobody", "buyer", 0)
 
 
 class Market:
@@ -119,14 +119,14 @@ class Market:
             return accounts.renew_token(connection, accounts.named(connection, name))
 
     @on_error("Nothing was issued.")
-    def issue(self, name: str, amount: int, reason: str) -> Account:
+    def issue(self, name: str, amount: int, reason: str) -> MarketAccount:
         """Give an account new credits."""
         with self.writing() as connection:
             account = accounts.named(connection, name)
             accounts.issue(connection, account.number, amount, reason=reason, issued=self._now())
             return accounts.named(connection, name)
 
-    def account(self, name: str) -> Account:
+    def account(self, name: str) -> MarketAccount:
         """Return an account."""
         with self.reading() as connection:
             return accounts.named(connection, name)
@@ -144,7 +144,7 @@ class Market:
         listing_id: str | None = None,
         budget: Epsilon | None = None,
         details: Details = NOTHING_SAID,
-    ) -> Listing:
+    ) -> StoredListing:
         """Make a listing, which is a draft until its first delivery; where no levels are stated, that brings them."""
         limit = None if budget is None else as_epsilon(budget)
         terms: Any = {"prices": prices, "grid": () if levels is None else stated(levels, prices), "details": details}
@@ -156,7 +156,7 @@ class Market:
             return listings.find(connection, made)
 
     @on_error("Nothing was delivered.")
-    def deliver(self, seller: str, listing_id: str, path: Path, column: str | None = None) -> Listing:
+    def deliver(self, seller: str, listing_id: str, path: Path, column: str | None = None) -> StoredListing:
         """Take a released file as the next level of a listing: above every level that was delivered before."""
         goods = read_delivery(path, column)
         file = level_file(goods)
@@ -165,14 +165,16 @@ class Market:
             return deliveries.deliver(connection, listing, goods, file)
 
     @on_error("Nothing was changed.")
-    def change_listing(self, seller: str, listing_id: str, step: Callable[[Connection, Listing], Listing]) -> Listing:
+    def change_listing(
+        self, seller: str, listing_id: str, step: Callable[[Connection, StoredListing], StoredListing]
+    ) -> StoredListing:
         """Extend prices, raise the budget or close: a step of `deliveries` on one's own listing."""
         with self.writing() as connection:
             return step(connection, deliveries.own(connection, listing_id, self._seller(connection, seller)))
 
     def extend_prices(
         self, seller: str, listing_id: str, prices: PriceCurve, levels: Iterable[Epsilon] | None = None
-    ) -> Listing:
+    ) -> StoredListing:
         """Let prices reach further up, and state more levels there; what is on sale stays as it is."""
         return self.change_listing(
             seller,
@@ -181,14 +183,14 @@ class Market:
         )
 
     @on_error("Nothing was changed.")
-    def raise_budget(self, seller: str, listing_id: str, budget: Epsilon) -> Listing:
+    def raise_budget(self, seller: str, listing_id: str, budget: Epsilon) -> StoredListing:
         """Raise the largest epsilon that may ever be delivered."""
         limit = as_epsilon(budget)
         return self.change_listing(
             seller, listing_id, lambda connection, listing: deliveries.raise_budget(connection, listing, limit)
         )
 
-    def close_listing(self, seller: str, listing_id: str) -> Listing:
+    def close_listing(self, seller: str, listing_id: str) -> StoredListing:
         """Sell no more of a listing."""
         return self.change_listing(seller, listing_id, self._close)
 
@@ -204,7 +206,7 @@ class Market:
         details: Details = NOTHING_SAID,
         question: str | None = None,
         suggested: Epsilon | None = None,
-    ) -> Listing:
+    ) -> StoredListing:
         """Make a pool, in which single sellers offer one report each; prices are for each of them."""
         made = campaign_encoding(encoding)
         if made.domain == "words":
@@ -223,7 +225,7 @@ class Market:
             return listings.change(connection, listing, path=listings.claim_path(connection, listing, named))
 
     @on_error("Nothing was changed.")
-    def close_any(self, listing_id: str) -> Listing:
+    def close_any(self, listing_id: str) -> StoredListing:
         """Sell no more from a pool, or of whichever seller's release: the operator closes what should not be there."""
         with self.writing() as connection:
             return self._close(connection, listings.find(connection, listing_id))
@@ -231,7 +233,7 @@ class Market:
     @on_error("Nothing was delivered.")
     def join_pool(
         self, seller: str, listing_id: str, level: WireLevel, report: str | int | float, minimum: int
-    ) -> Listing:
+    ) -> StoredListing:
         """Take one report of a single seller, with the least price for it."""
         with self.writing() as connection:
             listing = listings.find(connection, listing_id)
@@ -258,7 +260,7 @@ class Market:
     @on_error("Nothing was sold.")
     def buy(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None, upgrade: bool = False
-    ) -> tuple[Purchase, bool]:
+    ) -> tuple[StoredPurchase, bool]:
         """Sell a level, and say whether that is new: a level that is owned already is not charged again."""
         order = sales.Order(buyer, listing_id, epsilon, upgrade, most)
         for is_last in (*[False] * (_ATTEMPTS - 1), True):
@@ -273,12 +275,12 @@ class Market:
 
     def upgrade(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None
-    ) -> tuple[Purchase, bool]:
+    ) -> tuple[StoredPurchase, bool]:
         """Sell a higher level of what is owned, for the difference."""
         return self.buy(buyer, listing_id, epsilon, most=most, upgrade=True)
 
     @on_error("Nothing was refunded.")
-    def refund(self, who: Account, number: int, reason: str) -> Purchase:
+    def refund(self, who: MarketAccount, number: int, reason: str) -> StoredPurchase:
         """Give back what was paid for a purchase and what it upgraded. The privacy does not come back."""
         with self.writing() as connection:
             purchase = purchases.find(connection, number)
@@ -294,22 +296,22 @@ class Market:
                 purchases.set_state(connection, each.number, purchases.REFUNDED)
             return purchases.find(connection, number)
 
-    def purchase_of(self, connection: Connection, buyer: Account, number: int) -> Purchase:
+    def purchase_of(self, connection: Connection, buyer: MarketAccount, number: int) -> StoredPurchase:
         """Return a purchase of one's own."""
         purchase = purchases.find(connection, number)
         if purchase.buyer != buyer.number:
             raise purchases.unknown()
         return purchase
 
-    def receipt(self, buyer: Account, number: int) -> SignedReceipt:
+    def receipt(self, buyer: MarketAccount, number: int) -> VerifiableReceipt:
         """Return the receipt of a purchase, as it was signed."""
         with self.reading() as connection:
             purchase = self.purchase_of(connection, buyer, number)
             self.write_down(connection, purchase.listing)
             receipt = receipt_of(purchase, buyer, self.signer.fingerprint)
-        return SignedReceipt(receipt, purchase.signature, self.signer.public_key.hex())
+        return VerifiableReceipt(receipt, purchase.signature, self.signer.public_key.hex())
 
-    def verified(self, signed: SignedReceipt) -> tuple[Receipt, Purchase]:
+    def verified(self, signed: VerifiableReceipt) -> tuple[Receipt, StoredPurchase]:
         """Return a receipt that this market signed, and what became of its purchase; refuse any other."""
         receipt = verify(signed, self.signer.public_key)
         with self.reading() as connection:
@@ -323,26 +325,26 @@ class Market:
 
     # What several of them need.
 
-    def write_down(self, connection: Connection, listing: Listing) -> None:
+    def write_down(self, connection: Connection, listing: StoredListing) -> None:
         """Write what was sold of a listing into the journal: nothing of it leaves before."""
         if self.journal is not None:
             self.journal.keep(connection, listing)
 
-    def _check_journal(self, connection: Connection, listing: Listing) -> None:
+    def _check_journal(self, connection: Connection, listing: StoredListing) -> None:
         if self.journal is not None:
             self.journal.check(connection, listing)
 
-    def _close(self, connection: Connection, listing: Listing) -> Listing:
+    def _close(self, connection: Connection, listing: StoredListing) -> StoredListing:
         return deliveries.close(connection, listing, sold=self.journal is not None and self.journal.knows(listing))
 
-    def visible(self, connection: Connection, listing_id: str, who: Account | None) -> Listing:
+    def visible(self, connection: Connection, listing_id: str, who: MarketAccount | None) -> StoredListing:
         """Return a listing; a draft is there for its seller only."""
         listing = listings.find(connection, listing_id)
         if listing.state == "draft" and (who is None or who.number != listing.seller) and who is not OPERATOR:
             raise UnknownListingError("there is no listing with this id.")
         return listing
 
-    def _sold(self, order: sales.Order, *, is_last: bool) -> tuple[Purchase, bool] | None:
+    def _sold(self, order: sales.Order, *, is_last: bool) -> tuple[StoredPurchase, bool] | None:
         """Try to sell; None where somebody else was faster.
 
         A level is drawn before the market is held. If another one was kept meanwhile that is nearer, the draw is thrown
@@ -359,7 +361,7 @@ class Market:
                     wanted = sales.prepare(connection, sales.agree(connection, order, listing, buyer))
             drawn = sales.draw(wanted, self._key)
             with self.writing() as connection:
-                sold: tuple[Purchase, bool] | None
+                sold: tuple[StoredPurchase, bool] | None
                 listing, buyer = self._parties(connection, order)
                 if is_pool:
                     sold = self._sold_from_pool(connection, order, listing, buyer)
@@ -372,8 +374,8 @@ class Market:
         return sold
 
     def _sold_from_pool(
-        self, connection: Connection, order: sales.Order, listing: Listing, buyer: Account
-    ) -> tuple[Purchase, bool]:
+        self, connection: Connection, order: sales.Order, listing: StoredListing, buyer: MarketAccount
+    ) -> tuple[StoredPurchase, bool]:
         deal, shares, willing = pools.pool_deal(connection, listing, buyer, order.epsilon)
         check(deal, buyer, upgrade=order.upgrade, most=order.most)
         if deal.is_owned and deal.owned is not None:
@@ -381,13 +383,13 @@ class Market:
         options: Any = {"key": self._key, "signer": self.signer, "now": self._clock()}
         return pools.sell(connection, deal, shares, willing, buyer, **options), True
 
-    def _parties(self, connection: Connection, order: sales.Order) -> tuple[Listing, Account]:
+    def _parties(self, connection: Connection, order: sales.Order) -> tuple[StoredListing, MarketAccount]:
         """Look up what is sold and who buys it, which a transaction does once."""
         buyer = accounts.named(connection, order.buyer)
         buyer.check("buyer")
         return self.visible(connection, order.listing, None), buyer
 
-    def _seller(self, connection: Connection, name: str) -> Account:
+    def _seller(self, connection: Connection, name: str) -> MarketAccount:
         account = accounts.named(connection, name)
         account.check("seller")
         return account

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from relaxdp import errors
 from relaxdp.market import accounts, views, wire
-from relaxdp.market.accounts import Account
+from relaxdp.market.accounts import MarketAccount
 from relaxdp.market.context import Room, answer
 from relaxdp.market.details import NOTHING_SAID
 from relaxdp.market.prices import prices_of
@@ -21,7 +21,7 @@ from relaxdp.service.wire import EncodingRequest, resolved
 _ACCOUNT, _CREDIT, _POOL = decoder_of(wire.AccountRequest), decoder_of(wire.CreditRequest), decoder_of(wire.PoolRequest)
 
 
-class OperatorRoutes:
+class MarketOperatorRoutes:
     """What the operator asks for, with the service's own token."""
 
     def __init__(self, room: Room) -> None:
@@ -143,6 +143,6 @@ class OperatorRoutes:
         ]  # fmt: skip
 
 
-def account_view(account: Account) -> wire.Account:
+def account_view(account: MarketAccount) -> wire.Account:
     """Return what is shown of an account."""
     return wire.Account(account.name, account.role, account.balance)

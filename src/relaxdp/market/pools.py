@@ -12,13 +12,13 @@ from sqlalchemy import Connection, Subquery, func, insert, select, update
 
 from relaxdp.errors import DeliveryError, ListingStateError, MarketError, NotAuthorisedError, ReportOutsideEncodingError
 from relaxdp.market import purchases
-from relaxdp.market.accounts import MOST_CREDITS, Account
+from relaxdp.market.accounts import MOST_CREDITS, MarketAccount
 from relaxdp.market.goods import Goods, draw_level, keep_file, level_file
 from relaxdp.market.levels import Neighbours, check_delivery, level_on, neighbours
-from relaxdp.market.listings import KeptLevel, Listing, change, origins
-from relaxdp.market.purchases import Purchase
+from relaxdp.market.listings import KeptLevel, StoredListing, change, origins
+from relaxdp.market.purchases import StoredPurchase
 from relaxdp.market.receipts import Signer
-from relaxdp.market.sales import Deal, Offer, level_of, pay, record
+from relaxdp.market.sales import Deal, LevelOffer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
 from relaxdp.sampling.canonical_encoding import prefix_length
 from relaxdp.sampling.keys import Key
@@ -54,7 +54,7 @@ class Member:
         return max(kept.level for kept in self.levels.values() if kept.delivered)
 
 
-def members_of(connection: Connection, listing: Listing, account: int | None = None) -> list[Member]:
+def members_of(connection: Connection, listing: StoredListing, account: int | None = None) -> list[Member]:
     """Return all members of a pool in the order of their pseudonyms, or one of them."""
     people = select(MEMBERS).where(MEMBERS.c.listing == listing.number).order_by(MEMBERS.c.pseudonym)
     kept = select(MEMBER_LEVELS).where(MEMBER_LEVELS.c.listing == listing.number)
@@ -85,7 +85,7 @@ class Standing:
         return sum(count for limit, minimum, count in self.members if limit >= level and minimum <= price)
 
 
-def standing_of(connection: Connection, listing: Listing) -> Standing:
+def standing_of(connection: Connection, listing: StoredListing) -> Standing:
     """Return where the members of a pool stand, counted by the database: a pool may have many."""
     limits = _limits(listing)
     same = limits.c.epsilon, limits.c.threshold, limits.c.minimum
@@ -93,7 +93,7 @@ def standing_of(connection: Connection, listing: Listing) -> Standing:
     return Standing(tuple(sorted((listing.level(row), int(row.minimum), int(row.members)) for row in rows)))
 
 
-def _willing(connection: Connection, listing: Listing, level: Level, price: int) -> set[int]:
+def _willing(connection: Connection, listing: StoredListing, level: Level, price: int) -> set[int]:
     """Return who would be in a sale."""
     limits = _limits(listing)
     return {
@@ -103,7 +103,7 @@ def _willing(connection: Connection, listing: Listing, level: Level, price: int)
     }
 
 
-def _limits(listing: Listing) -> Subquery:
+def _limits(listing: StoredListing) -> Subquery:
     """Return a query of the largest level that each member delivered, and of their least price."""
     levels, people = MEMBER_LEVELS.c, MEMBERS.c
     top = (
@@ -128,16 +128,16 @@ def pools_of(connection: Connection, account: int) -> list[int]:
     return list(connection.execute(query).scalars())
 
 
-def pseudonym_of(key: Key, listing: Listing, seller: Account) -> str:
+def pseudonym_of(key: Key, listing: StoredListing, seller: MarketAccount) -> str:
     """Return under which name a member stands in files: it tells nothing, and is the same after a restored backup."""
     parts = ("market member", listing.id, seller.name)
     return key.derive(b"".join(prefix_length(part.encode()) for part in parts))[:16].hex()
 
 
 def join(
-    connection: Connection, listing: Listing, seller: Account, level: WireLevel, report: str | int | float,
+    connection: Connection, listing: StoredListing, seller: MarketAccount, level: WireLevel, report: str | int | float,
     minimum: int, key: Key,
-) -> Listing:  # fmt: skip
+) -> StoredListing:  # fmt: skip
     """Take the report of a single seller: the first one, or one at a higher level. The market is held."""
     if listing.kind != "pool" or listing.state != "open":
         raise ListingStateError("this listing takes no single reports.")
@@ -178,18 +178,18 @@ def _check_same_path(member: Member, level: Level, kept: bytes, codec: Codec) ->
         check_delivery(level, (each.level for each in member.levels.values() if each.delivered))
 
 
-def _offer(listing: Listing, epsilon: Epsilon, most: Level | None) -> tuple[Level, int]:
+def _offer(listing: StoredListing, epsilon: Epsilon, most: Level | None) -> tuple[Level, int]:
     """Return the level that an epsilon means, and what one object of it costs."""
     level = level_of(listing, epsilon, most)
     return level, listing.price(level)
 
 
-def pool_quote(connection: Connection, listing: Listing, buyer: Account, epsilon: Epsilon) -> Deal:
+def pool_quote(connection: Connection, listing: StoredListing, buyer: MarketAccount, epsilon: Epsilon) -> Deal:
     """Return what a level of a pool means to a buyer, without looking at a report: anybody may ask, and often."""
     standing = standing_of(connection, listing)
     level, each = _offer(listing, epsilon, standing.authorised)
     objects = standing.willing(level, each)
-    offer = Offer(listing, level, each * objects, objects, each)
+    offer = LevelOffer(listing, level, each * objects, objects, each)
     owned = purchases.owned(connection, listing, buyer.number)
     paid = _paid_before(connection, owned)
     willing = _willing(connection, listing, level, each) if paid else set()
@@ -197,7 +197,7 @@ def pool_quote(connection: Connection, listing: Listing, buyer: Account, epsilon
 
 
 def pool_deal(
-    connection: Connection, listing: Listing, buyer: Account, epsilon: Epsilon
+    connection: Connection, listing: StoredListing, buyer: MarketAccount, epsilon: Epsilon
 ) -> tuple[Deal, dict[int, int], list[Member]]:
     """Return what a level of a pool means to a buyer, and what each member would earn.
 
@@ -207,14 +207,14 @@ def pool_deal(
     members = members_of(connection, listing)
     level, each = _offer(listing, epsilon, max((member.limit for member in members), default=None))
     willing = [member for member in members if member.limit >= level and member.minimum <= each]
-    offer = Offer(listing, level, each * len(willing), len(willing), each)
+    offer = LevelOffer(listing, level, each * len(willing), len(willing), each)
     owned = purchases.owned(connection, listing, buyer.number)
     paid = _paid_before(connection, owned)
     shares = {member.account: each - paid.get(member.account, 0) for member in willing}
     return Deal(offer, sum(shares.values()), owned), shares, willing
 
 
-def _paid_before(connection: Connection, owned: Purchase | None) -> dict[int, int]:
+def _paid_before(connection: Connection, owned: StoredPurchase | None) -> dict[int, int]:
     """Return what a buyer paid for each member in what is owned and in what that upgraded."""
     paid: dict[int, int] = {}
     for earlier in [] if owned is None else reversed(purchases.chain(connection, owned)):
@@ -223,9 +223,9 @@ def _paid_before(connection: Connection, owned: Purchase | None) -> dict[int, in
 
 
 def sell(
-    connection: Connection, deal: Deal, shares: dict[int, int], willing: list[Member], buyer: Account,
+    connection: Connection, deal: Deal, shares: dict[int, int], willing: list[Member], buyer: MarketAccount,
     *, key: Key, signer: Signer, now: float,
-) -> Purchase:  # fmt: skip
+) -> StoredPurchase:  # fmt: skip
     """Draw what is missing, keep it, take and give the credits, and sign. The market is held throughout."""
     offer, listing = deal.offer, deal.offer.listing
     if not willing:
@@ -245,7 +245,7 @@ def sell(
 
 
 def _reports(
-    connection: Connection, listing: Listing, offer: Offer, willing: list[Member], key: Key
+    connection: Connection, listing: StoredListing, offer: LevelOffer, willing: list[Member], key: Key
 ) -> dict[int, bytes]:
     """Return everybody's report at a level: the one that is out, or a new one between each person's own neighbours."""
     found: dict[int, bytes] = {}
@@ -267,7 +267,9 @@ def _reports(
     return found
 
 
-def _drawn(listing: Listing, offer: Offer, group: list[Member], between: Neighbours, key: Key) -> list[bytes]:
+def _drawn(
+    listing: StoredListing, offer: LevelOffer, group: list[Member], between: Neighbours, key: Key
+) -> list[bytes]:
     codec = Codec(listing.encoding)
     ids = pa.array([member.pseudonym for member in group], pa.string())
 
@@ -279,7 +281,7 @@ def _drawn(listing: Listing, offer: Offer, group: list[Member], between: Neighbo
     return codec.kept(goods.reports)
 
 
-def _goods(listing: Listing, level: Level, ids: Any, column: Any) -> Goods:
+def _goods(listing: StoredListing, level: Level, ids: Any, column: Any) -> Goods:
     assert listing.described is not None  # noqa: S101
     return Goods(MEMBER, listing.described, listing.encoding, level, ids, column)
 
@@ -291,7 +293,7 @@ def _kept(codec: Codec, report: str | int | float) -> bytes:
         raise ReportOutsideEncodingError("this is no report of the pool's encoding.") from None
 
 
-def _keep(connection: Connection, listing: Listing, new: Mapping[int, KeptReport]) -> None:
+def _keep(connection: Connection, listing: StoredListing, new: Mapping[int, KeptReport]) -> None:
     """Keep one new report of each account, once and for good."""
     rows = [
         {"listing": listing.number, "account": account, **kept.columns(), "report": kept.report}

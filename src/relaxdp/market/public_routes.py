@@ -11,7 +11,7 @@ from relaxdp import errors
 from relaxdp.errors import StorageUnavailableError
 from relaxdp.market import listings, views, wire
 from relaxdp.market.context import Room, answer
-from relaxdp.market.listings import Listing
+from relaxdp.market.listings import StoredListing
 from relaxdp.market.receipts import signed_of
 from relaxdp.market.schema import LISTINGS
 from relaxdp.service.limits import decode, decoder_of, read_body
@@ -24,7 +24,7 @@ EPSILON = (
 _RECEIPT = decoder_of(wire.SignedReceipt)
 
 
-class PublicRoutes:
+class MarketPublicRoutes:
     """What everybody may ask; with a token, a quote is the buyer's own."""
 
     def __init__(self, room: Room) -> None:
@@ -96,7 +96,7 @@ class PublicRoutes:
         ]  # fmt: skip
 
 
-def _view(connection: Connection, listing: Listing) -> wire.Listing | None:
+def _view(connection: Connection, listing: StoredListing) -> wire.Listing | None:
     """Return a listing as everybody sees it; one that cannot be shown, which is our mistake, hides no other."""
     try:
         return views.listing_view(connection, listing)

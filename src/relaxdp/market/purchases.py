@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from relaxdp.errors import UnknownPurchaseError
 from relaxdp.market import listings
-from relaxdp.market.accounts import Account
-from relaxdp.market.listings import Listing, level_columns
+from relaxdp.market.accounts import MarketAccount
+from relaxdp.market.listings import StoredListing, level_columns
 from relaxdp.market.receipts import Receipt
 from relaxdp.market.schema import PURCHASE_MEMBERS, PURCHASES
 from relaxdp.theory.level import Level
@@ -20,11 +20,11 @@ OWNED, UPGRADED, REFUNDED = "owned", "upgraded", "refunded"
 
 
 @dataclass(frozen=True, slots=True)
-class Purchase:
+class StoredPurchase:
     """What a buyer got: a level of a listing, as a file. `price` is that of the level, `paid` what was due for it."""
 
     number: int
-    listing: Listing
+    listing: StoredListing
     buyer: int
     level: Level
     price: int
@@ -39,7 +39,7 @@ class Purchase:
     history: str
 
 
-def receipt_of(purchase: Purchase, buyer: Account, market: str) -> Receipt:
+def receipt_of(purchase: StoredPurchase, buyer: MarketAccount, market: str) -> Receipt:
     """Return what is signed."""
     return Receipt(
         version=1,
@@ -58,7 +58,7 @@ def receipt_of(purchase: Purchase, buyer: Account, market: str) -> Receipt:
     )
 
 
-def keep(connection: Connection, purchase: Purchase) -> None:
+def keep(connection: Connection, purchase: StoredPurchase) -> None:
     """Write a purchase down; the one that it upgrades is owned no more."""
     row = {field.name: getattr(purchase, field.name) for field in fields(purchase) if field.name != "level"}
     row |= {"listing": purchase.listing.number, **level_columns(purchase.level)}
@@ -72,7 +72,7 @@ def set_state(connection: Connection, number: int, state: str) -> None:
     connection.execute(update(PURCHASES).where(PURCHASES.c.number == number).values(state=state))
 
 
-def find(connection: Connection, number: int) -> Purchase:
+def find(connection: Connection, number: int) -> StoredPurchase:
     """Return a purchase by its number."""
     row = connection.execute(select(PURCHASES).where(PURCHASES.c.number == number)).first()
     if row is None:
@@ -85,7 +85,7 @@ def unknown() -> UnknownPurchaseError:
     return UnknownPurchaseError("there is no purchase with this number for you.")
 
 
-def owned(connection: Connection, listing: Listing, buyer: int) -> Purchase | None:
+def owned(connection: Connection, listing: StoredListing, buyer: int) -> StoredPurchase | None:
     """Return what a buyer owns of a listing now."""
     table = PURCHASES.c
     row = connection.execute(
@@ -94,20 +94,20 @@ def owned(connection: Connection, listing: Listing, buyer: int) -> Purchase | No
     return None if row is None else _purchase(row, listing)
 
 
-def newest(connection: Connection, listing: Listing) -> Purchase | None:
+def newest(connection: Connection, listing: StoredListing) -> StoredPurchase | None:
     """Return the last purchase of a listing."""
     query = select(PURCHASES).where(PURCHASES.c.listing == listing.number).order_by(PURCHASES.c.place.desc()).limit(1)
     row = connection.execute(query).first()
     return None if row is None else _purchase(row, listing)
 
 
-def history_of(listing: Listing, before: Purchase | None, level: Level, digest: str) -> str:
+def history_of(listing: StoredListing, before: StoredPurchase | None, level: Level, digest: str) -> str:
     """Return what stands for all sales of a listing up to one: which levels, with which files, in which order."""
     begin = listing.id if before is None else before.history
     return sha256(f"{begin} {level.threshold} {digest}".encode()).hexdigest()
 
 
-def of_buyer(connection: Connection, buyer: int) -> list[Purchase]:
+def of_buyer(connection: Connection, buyer: int) -> list[StoredPurchase]:
     """Return everything that somebody bought, the newest first; each listing is looked up once."""
     query = select(PURCHASES).where(PURCHASES.c.buyer == buyer).order_by(PURCHASES.c.number.desc())
     rows = connection.execute(query).all()
@@ -115,13 +115,13 @@ def of_buyer(connection: Connection, buyer: int) -> list[Purchase]:
     return [_purchase(row, known[row.listing]) for row in rows]
 
 
-def of_listing(connection: Connection, listing: Listing) -> list[Purchase]:
+def of_listing(connection: Connection, listing: StoredListing) -> list[StoredPurchase]:
     """Return everything that was sold of a listing, in order."""
     query = select(PURCHASES).where(PURCHASES.c.listing == listing.number).order_by(PURCHASES.c.number)
     return [_purchase(row, listing) for row in connection.execute(query)]
 
 
-def chain(connection: Connection, purchase: Purchase) -> list[Purchase]:
+def chain(connection: Connection, purchase: StoredPurchase) -> list[StoredPurchase]:
     """Return a purchase and all that it upgraded, the newest first."""
     found = [purchase]
     while found[-1].previous is not None:
@@ -145,7 +145,7 @@ def members_of(connection: Connection, number: int) -> dict[int, int]:
     }
 
 
-def with_member(connection: Connection, listing: Listing, account: int) -> list[Purchase]:
+def with_member(connection: Connection, listing: StoredListing, account: int) -> list[StoredPurchase]:
     """Return the purchases from a pool that contain somebody's report."""
     query = (
         select(PURCHASES)
@@ -156,8 +156,8 @@ def with_member(connection: Connection, listing: Listing, account: int) -> list[
     return [_purchase(row, listing) for row in connection.execute(query)]
 
 
-def _purchase(row: Row[Any], listing: Listing) -> Purchase:
-    return Purchase(
+def _purchase(row: Row[Any], listing: StoredListing) -> StoredPurchase:
+    return StoredPurchase(
         number=row.number,
         listing=listing,
         buyer=row.buyer,

@@ -81,7 +81,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class SignedReceipt:
+class VerifiableReceipt:
     """A receipt as it is handed out. Nothing in it is proven before `verify`."""
 
     receipt: Receipt
@@ -110,12 +110,12 @@ class Signer:
         self.public_key = self.__private.public_key().public_bytes_raw()
         self.fingerprint = fingerprint_of(self.public_key)
 
-    def sign(self, receipt: Receipt) -> SignedReceipt:
+    def sign(self, receipt: Receipt) -> VerifiableReceipt:
         """Return the signed receipt: the same bytes whenever the same receipt is signed again."""
         if receipt.market != self.fingerprint:
             raise MarketError("this receipt names another market.")
         signature = base64.b64encode(self.__private.sign(receipt.to_bytes())).decode("ascii")
-        return SignedReceipt(receipt, signature, self.public_key.hex())
+        return VerifiableReceipt(receipt, signature, self.public_key.hex())
 
     def __repr__(self) -> str:
         return f"<relaxdp market signer {self.fingerprint}>"
@@ -129,7 +129,7 @@ def fingerprint_of(public_key: bytes) -> str:
     return hashlib.sha256(public_key).hexdigest()[:16]
 
 
-def verify(signed: SignedReceipt, public_key: bytes) -> Receipt:
+def verify(signed: VerifiableReceipt, public_key: bytes) -> Receipt:
     """Return the receipt if the market with this public key has signed exactly it, and refuse it otherwise.
 
     The key has to come from the market itself, never from the receipt: everybody can sign with a key of their own.
@@ -157,13 +157,13 @@ def check_data(receipt: Receipt, path: str | os.PathLike[str]) -> None:
         raise ReceiptForgedError("this is not the file that the receipt names.")
 
 
-def read_signed(text: str | bytes) -> SignedReceipt:
+def read_signed(text: str | bytes) -> VerifiableReceipt:
     """Return the signed receipt that a text holds, not yet verified; whatever else it holds is never shown."""
     content = _parsed(text) if len(text) <= MOST_LETTERS else None
     return signed_of(content)
 
 
-def signed_of(content: object) -> SignedReceipt:
+def signed_of(content: object) -> VerifiableReceipt:
     """Return the signed receipt that parsed JSON holds, not yet verified. The public key may be left out."""
     if not isinstance(content, dict) or not {"receipt", "signature"} <= set(content) <= _SIGNED_FIELDS:
         raise ReceiptForgedError(_NO_RECEIPT)
@@ -171,7 +171,7 @@ def signed_of(content: object) -> SignedReceipt:
     names_key = "public_key" in content
     if type(signature) is not str or (names_key and not _is_hexadecimal(content["public_key"], 2 * PUBLIC_KEY_BYTES)):
         raise ReceiptForgedError(_NO_RECEIPT)
-    return SignedReceipt(receipt_of(content["receipt"]), signature, content.get("public_key"))
+    return VerifiableReceipt(receipt_of(content["receipt"]), signature, content.get("public_key"))
 
 
 def receipt_of(content: object) -> Receipt:
@@ -249,7 +249,7 @@ def _is_time(value: object) -> bool:
 
 
 _FIELDS = {field.name for field in fields(Receipt)}
-_SIGNED_FIELDS = {field.name for field in fields(SignedReceipt)}
+_SIGNED_FIELDS = {field.name for field in fields(VerifiableReceipt)}
 _RULES: dict[str, Callable[[Any], bool]] = {
     "version": lambda value: type(value) is int and value == VERSION,
     "number": lambda value: _is_whole(value, 1),

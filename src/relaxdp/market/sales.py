@@ -16,11 +16,11 @@ from relaxdp.errors import (
     PriceChangedError,
 )
 from relaxdp.market import accounts, listings, purchases
-from relaxdp.market.accounts import Account, next_number, time_text
+from relaxdp.market.accounts import MarketAccount, next_number, time_text
 from relaxdp.market.goods import Goods, draw_level, keep_file, level_file, read_file, read_level
 from relaxdp.market.levels import Neighbours, level_on, neighbours
-from relaxdp.market.listings import KeptFile, Listing
-from relaxdp.market.purchases import OWNED, Purchase, receipt_of
+from relaxdp.market.listings import KeptFile, StoredListing
+from relaxdp.market.purchases import OWNED, StoredPurchase, receipt_of
 from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
 from relaxdp.sampling.keys import Key
@@ -29,10 +29,10 @@ from relaxdp.theory.level import Level
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class LevelOffer:
     """A level of a listing as it could be sold now: how many objects, and what all of them cost together."""
 
-    listing: Listing
+    listing: StoredListing
     level: Level
     price: int
     objects: int
@@ -49,9 +49,9 @@ class Offer:
 class Deal:
     """An offer to one buyer, who may own a lower level already."""
 
-    offer: Offer
+    offer: LevelOffer
     due: int
-    owned: Purchase | None
+    owned: StoredPurchase | None
 
     @property
     def is_owned(self) -> bool:
@@ -59,7 +59,7 @@ class Deal:
         return self.owned is not None and self.owned.level == self.offer.level
 
 
-def level_of(listing: Listing, epsilon: Epsilon, authorised: Level | None) -> Level:
+def level_of(listing: StoredListing, epsilon: Epsilon, authorised: Level | None) -> Level:
     """Return the level on sale that an epsilon means, or refuse what is not on sale."""
     if listing.state != "open":
         raise ListingStateError("this listing is {state} and sells nothing now.", state=listing.state)
@@ -68,13 +68,13 @@ def level_of(listing: Listing, epsilon: Epsilon, authorised: Level | None) -> Le
     return level_on(listing.grid, as_epsilon(epsilon), listing.encoding, authorised)
 
 
-def release_offer(listing: Listing, epsilon: Epsilon, authorised: Level | None) -> Offer:
+def release_offer(listing: StoredListing, epsilon: Epsilon, authorised: Level | None) -> LevelOffer:
     """Return the offer of a release: all of its objects, for one price."""
     level = level_of(listing, epsilon, authorised)
-    return Offer(listing, level, listing.price(level), listing.objects)
+    return LevelOffer(listing, level, listing.price(level), listing.objects)
 
 
-def check(deal: Deal, buyer: Account, *, upgrade: bool, most: int | None) -> None:
+def check(deal: Deal, buyer: MarketAccount, *, upgrade: bool, most: int | None) -> None:
     """Refuse a deal that cannot be made; what is owned already is no deal, and is not refused."""
     owned, offer = deal.owned, deal.offer
     if upgrade and owned is None:
@@ -147,7 +147,7 @@ class Sale:
 class Wanted:
     """A level that is to be drawn: between which levels, and the files of those."""
 
-    offer: Offer
+    offer: LevelOffer
     between: Neighbours
     files: Mapping[Level, bytes]
 
@@ -161,7 +161,7 @@ class Drawn:
 
 
 def release_deal(
-    connection: Connection, listing: Listing, buyer: Account, epsilon: Epsilon, authorised: Level | None
+    connection: Connection, listing: StoredListing, buyer: MarketAccount, epsilon: Epsilon, authorised: Level | None
 ) -> Deal:
     """Return what a level of a release means to a buyer: an upgrade costs the difference."""
     offer = release_offer(listing, epsilon, authorised)
@@ -169,7 +169,7 @@ def release_deal(
     return Deal(offer, offer.price - (0 if owned is None else owned.price), owned)
 
 
-def agree(connection: Connection, order: Order, listing: Listing, buyer: Account) -> Sale:
+def agree(connection: Connection, order: Order, listing: StoredListing, buyer: MarketAccount) -> Sale:
     """Return the sale that an order asks for, or refuse what cannot be made."""
     levels = listings.levels_of(connection, listing)
     most = max((kept.level for kept in levels.values() if kept.delivered), default=None)
@@ -208,8 +208,8 @@ def draw(wanted: Wanted | None, key: Key) -> Drawn | None:
 
 
 def sell(
-    connection: Connection, sale: Sale, buyer: Account, drawn: Drawn | None, signer: Signer, now: float
-) -> tuple[Purchase, bool] | None:
+    connection: Connection, sale: Sale, buyer: MarketAccount, drawn: Drawn | None, signer: Signer, now: float
+) -> tuple[StoredPurchase, bool] | None:
     """Keep the level, take and give the credits, and sign: all of it or nothing. The market is held.
 
     Also say whether the purchase is new: what is owned already is not charged again. None says that another level was
@@ -232,11 +232,13 @@ def sell(
     return purchase, True
 
 
-def record(connection: Connection, deal: Deal, buyer: Account, digest: str, signer: Signer, now: float) -> Purchase:
+def record(
+    connection: Connection, deal: Deal, buyer: MarketAccount, digest: str, signer: Signer, now: float
+) -> StoredPurchase:
     """Write a purchase down, with the signature of its receipt."""
     offer, owned = deal.offer, deal.owned
     before = purchases.newest(connection, offer.listing)
-    unsigned = Purchase(
+    unsigned = StoredPurchase(
         number=next_number(connection, PURCHASES),
         listing=offer.listing,
         buyer=buyer.number,
@@ -258,7 +260,7 @@ def record(connection: Connection, deal: Deal, buyer: Account, digest: str, sign
     return purchase
 
 
-def pay(connection: Connection, purchase: Purchase, shares: Mapping[int, int]) -> None:
+def pay(connection: Connection, purchase: StoredPurchase, shares: Mapping[int, int]) -> None:
     """Move what was paid from the buyer to whoever earned it."""
     what = "bought" if purchase.previous is None else "upgraded"
     accounts.post(

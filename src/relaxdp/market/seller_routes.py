@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from relaxdp import errors
 from relaxdp.market import listings, pools, views, wire
-from relaxdp.market.accounts import Account
+from relaxdp.market.accounts import MarketAccount
 from relaxdp.market.context import PARQUET, Room, answer
 from relaxdp.market.details import NOTHING_SAID
-from relaxdp.market.listings import Listing
+from relaxdp.market.listings import StoredListing
 from relaxdp.market.prices import prices_of
 from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, Query, read_queries
@@ -38,7 +38,7 @@ class SellerRoutes:
         asked = await self._body(request, _LISTING)
         prices = prices_of(asked.prices.points, asked.prices.formula)
 
-        def work() -> Listing:
+        def work() -> StoredListing:
             return self._room.market.list_release(
                 seller.name,
                 asked.title,
@@ -60,7 +60,7 @@ class SellerRoutes:
             whole = path.rename(path.with_suffix(".parquet"))  # the ending says what it is
             return await self._changed(seller, lambda: self._delivered(seller, request, whole, options.column))
 
-    def _delivered(self, seller: Account, request: Request, path: Path, column: str | None) -> Listing:
+    def _delivered(self, seller: MarketAccount, request: Request, path: Path, column: str | None) -> StoredListing:
         return self._room.market.deliver(seller.name, request.path_params["id"], path, column)
 
     async def extend_prices(self, request: Request) -> Response:
@@ -110,7 +110,7 @@ class SellerRoutes:
     async def _body(self, request: Request, decoder: Any) -> Any:
         return decode(await read_body(request, self._room.resources.limits), decoder)
 
-    async def _changed(self, seller: Account, work: Callable[[], Listing], status: int = 200) -> Response:
+    async def _changed(self, seller: MarketAccount, work: Callable[[], StoredListing], status: int = 200) -> Response:
         """Do something, and show what came of it as the seller sees it."""
 
         def run() -> wire.SellerListing:

@@ -11,7 +11,7 @@ from relaxdp.errors import MarketError
 from relaxdp.estimation.counts import Counts
 from relaxdp.market import wire
 from relaxdp.market.goods import read_file
-from relaxdp.market.purchases import Purchase
+from relaxdp.market.purchases import StoredPurchase
 from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.metadata import encode_json_value
 from relaxdp.tables.table_columns import remove_hidden_values
@@ -21,7 +21,7 @@ MOST_READ = 5_000_000
 MOST_SHOWN = 20
 
 
-def told_by(connection: Connection, purchase: Purchase) -> wire.Told:
+def told_by(connection: Connection, purchase: StoredPurchase) -> wire.Told:
     """Return what a purchase tells about its own objects, with 95 % intervals: of many values the largest.
 
     Claim: the numbers are those of `relaxdp estimate` from the file that was bought; tests/unit/market/test_told.py.

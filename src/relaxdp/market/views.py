@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 
 from relaxdp.market import accounts, listings, pools, purchases, wire
 from relaxdp.market.levels import better_than
-from relaxdp.market.listings import KeptLevel, Listing
+from relaxdp.market.listings import KeptLevel, StoredListing
 from relaxdp.market.pools import Standing
-from relaxdp.market.purchases import Purchase
+from relaxdp.market.purchases import StoredPurchase
 from relaxdp.market.sales import Deal
 from relaxdp.tables.metadata import ColumnDescription, encode_json_value
 from relaxdp.theory.epsilon import format_epsilon
@@ -31,7 +31,7 @@ def encoding_view(described: ColumnDescription) -> wire.Encoding:
     return wire.Encoding(described.encoding, dict(described.options), values, ends)
 
 
-def listing_view(connection: Connection, listing: Listing) -> wire.Listing:
+def listing_view(connection: Connection, listing: StoredListing) -> wire.Listing:
     """Return a listing with its levels: what each would cost and tell. A draft does not know what it would tell."""
     standing = pools.standing_of(connection, listing) if listing.kind == "pool" else None
     most = _authorised(connection, listing, standing)
@@ -53,7 +53,7 @@ def listing_view(connection: Connection, listing: Listing) -> wire.Listing:
     )
 
 
-def _authorised(connection: Connection, listing: Listing, standing: Standing | None) -> Level | None:
+def _authorised(connection: Connection, listing: StoredListing, standing: Standing | None) -> Level | None:
     return listings.authorised(connection, listing) if standing is None else standing.authorised
 
 
@@ -61,7 +61,7 @@ def _authorised(connection: Connection, listing: Listing, standing: Standing | N
 class _Offered:
     """What the offer of all levels depends on. Two are equal where their offers are: so an offer is computed once."""
 
-    listing: Listing
+    listing: StoredListing
     most: Level | None
     standing: Standing | None
 
@@ -112,24 +112,24 @@ def quote_view(deal: Deal) -> wire.Quote:
     )
 
 
-def purchase_views(connection: Connection, found: Sequence[Purchase]) -> list[wire.Purchase]:
+def purchase_views(connection: Connection, found: Sequence[StoredPurchase]) -> list[wire.Purchase]:
     """Return what a buyer got; the levels of each listing are looked at once."""
     own = {purchase.listing.number: purchase.listing for purchase in found}
     most = {number: _most(connection, listing) for number, listing in own.items()}
     return [_purchase_view(each, most[each.listing.number]) for each in found]
 
 
-def purchase_view(connection: Connection, purchase: Purchase, *, new: bool = False) -> wire.Purchase:
+def purchase_view(connection: Connection, purchase: StoredPurchase, *, new: bool = False) -> wire.Purchase:
     """Return what a buyer got, and how far an upgrade may go now."""
     return _purchase_view(purchase, _most(connection, purchase.listing), new=new)
 
 
-def _most(connection: Connection, listing: Listing) -> Level | None:
+def _most(connection: Connection, listing: StoredListing) -> Level | None:
     standing = pools.standing_of(connection, listing) if listing.kind == "pool" else None
     return _authorised(connection, listing, standing)
 
 
-def _purchase_view(purchase: Purchase, most: Level | None, *, new: bool = False) -> wire.Purchase:
+def _purchase_view(purchase: StoredPurchase, most: Level | None, *, new: bool = False) -> wire.Purchase:
     return wire.Purchase(
         number=purchase.number,
         listing=purchase.listing.id,
@@ -149,7 +149,7 @@ def _purchase_view(purchase: Purchase, most: Level | None, *, new: bool = False)
     )
 
 
-def seller_view(connection: Connection, listing: Listing, account: int) -> wire.SellerListing:
+def seller_view(connection: Connection, listing: StoredListing, account: int) -> wire.SellerListing:
     """Return a listing as its seller, or one member of a pool, sees it: income against privacy loss.
 
     Against buyers the loss is the largest epsilon that was sold, refunded or not; against the platform, which holds
@@ -181,7 +181,7 @@ def seller_view(connection: Connection, listing: Listing, account: int) -> wire.
 
 
 def _sold(
-    sold: Sequence[Purchase], levels: Mapping[Level, KeptLevel], earned: Mapping[int, int]
+    sold: Sequence[StoredPurchase], levels: Mapping[Level, KeptLevel], earned: Mapping[int, int]
 ) -> list[wire.SoldLevel]:
     found = []
     for level in sorted({purchase.level for purchase in sold}):

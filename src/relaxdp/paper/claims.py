@@ -21,7 +21,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ClaimCheck:
     """One thing that was tested, and how often a correct program would fail it by chance."""
 
     name: str
@@ -48,12 +48,12 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ClaimOutcome:
     """What was measured, by which test, and what there is to show for it."""
 
     measured: str
     test: str
-    checks: Sequence[Check]
+    checks: Sequence[ClaimCheck]
     data: dict[str, Data] = field(default_factory=dict)
     pictures: dict[str, Picture] = field(default_factory=dict)
 
@@ -66,7 +66,7 @@ class Claim:
     title: str
     place: str
     statement: str
-    check: Callable[[Lab], Outcome]
+    check: Callable[[Lab], ClaimOutcome]
     correction: str | None = None
     """What must read differently for the claim to hold; None where it holds as printed."""
     unchecked: str | None = None
@@ -78,7 +78,7 @@ class Judged:
     """A claim and what came of it."""
 
     claim: Claim
-    outcome: Outcome
+    outcome: ClaimOutcome
 
     @property
     def verdict(self) -> Verdict:

@@ -9,7 +9,7 @@ from itertools import product
 
 from relaxdp.audit.attacks import compute_minimum_error_rate, compute_retentions
 from relaxdp.paper import figures, judge
-from relaxdp.paper.claims import Claim, Data, Outcome, Picture
+from relaxdp.paper.claims import Claim, ClaimOutcome, Data, Picture
 from relaxdp.paper.lab import Lab
 from relaxdp.theory.epsilon import compute_threshold
 from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
@@ -36,14 +36,14 @@ def guarantees(first: Decimal, second: Decimal, values: int) -> tuple[float, flo
     )
 
 
-def one_step(lab: Lab) -> Outcome:
+def one_step(lab: Lab) -> ClaimOutcome:
     """Check the guarantee of one step and of basic composition, at ε 1 and 2."""
     found = {values: guarantees(*LEVELS, values) for values in range(2, 11)}
     right = all(abs(alone - 3) < 1e-12 and abs(added - 4) < 1e-12 for alone, added, _ in found.values())
     alone, added, together = found[2]
     seconds = [Decimal(step) / 20 for step in range(21, 61)]
     curve = [(float(second), *guarantees(LEVELS[0], second, 2)) for second in seconds]
-    return Outcome(
+    return ClaimOutcome(
         f"ε_Δ = {alone:.6f}, so e^ε_Δ = {2.718281828459045**alone:.4f} and not 3; basic composition says {added:.6f}; "
         f"both outputs together have {together:.6f}. The same for m from 2 to 10.",
         "Greatest likelihood ratios in fractions.",
@@ -63,7 +63,7 @@ def one_step(lab: Lab) -> Outcome:
     )
 
 
-def collusion(lab: Lab) -> Outcome:
+def collusion(lab: Lab) -> ClaimOutcome:
     """Check that the posterior given all outputs is the posterior given the last one, for every transcript."""
     levels = tuple(map(Decimal, ("0.1", "0.5", "1", "2")))
     compared = different = 0
@@ -77,7 +77,7 @@ def collusion(lab: Lab) -> Outcome:
             for prior in priors:
                 compared += 1
                 different += _posterior(all_outputs, prior) != _posterior(last, prior)
-    return Outcome(
+    return ClaimOutcome(
         f"{compared:,} posteriors (all transcripts of four levels, m = 2, 3, 4, {sum(map(len, PRIORS.values()))} "
         f"priors): {different} differ.",
         "Posteriors in fractions, compared exactly.",
@@ -85,10 +85,10 @@ def collusion(lab: Lab) -> Outcome:
     )
 
 
-def collusion_proof_2009(lab: Lab) -> Outcome:
+def collusion_proof_2009(lab: Lab) -> ClaimOutcome:
     """Check what can be checked of the comparison: the retentions that the paper quotes."""
     first, second = (float(compute_retention(compute_threshold(level, 3))) for level in LEVELS)
-    return Outcome(
+    return ClaimOutcome(
         f"The quoted 0.36 and 0.68 are the retentions of ε 1 and 2 for m = 3 ({first:.4f}, {second:.4f}). If that work "
         "is collusion-proof with the same marginals, its law must be this one: the law is unique (see the linear "
         "program).",
@@ -97,7 +97,7 @@ def collusion_proof_2009(lab: Lab) -> Outcome:
     )
 
 
-def least_error(lab: Lab) -> Outcome:
+def least_error(lab: Lab) -> ClaimOutcome:
     """Check the theorem on error rates: the error of the best guess, summed over all outputs."""
     worst, rows = 0.0, []
     for values in range(2, 11):
@@ -110,7 +110,7 @@ def least_error(lab: Lab) -> Outcome:
             error, formula = float(1 - best), compute_minimum_error_rate(values, level)
             rows.append([values, level, error, formula])
             worst = max(worst, abs(error - formula))
-    return Outcome(
+    return ClaimOutcome(
         f"The Bayes error equals 1 - e^ε / (e^ε + m - 1) to {worst:.1e}, for m from 2 to 10 and five levels.",
         "Errors of the likeliest guess summed over all outputs, in fractions.",
         [judge.exact("least error rate", worst < 1e-12, f"largest difference {worst:.1e}")],

@@ -14,10 +14,10 @@ from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import relax_once
 from relaxdp.paper import figures, judge
 from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
-from relaxdp.paper.claims import Claim, Data, Outcome, Picture
+from relaxdp.paper.claims import Claim, ClaimOutcome, Data, Picture
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.repeated import (
-    Measured,
+    AttackedRuns,
     Population,
     attack_data,
     attack_outcome,
@@ -40,18 +40,18 @@ class Sampled:
     estimates: Floats
 
 
-def all_measured(lab: Lab) -> dict[str, Measured]:
+def all_measured(lab: Lab) -> dict[str, AttackedRuns]:
     """Return what every sampler gave."""
     return {sampler.name: measure(lab, sampler, POPULATION) for sampler in lab.samplers}
 
 
-def frequency(lab: Lab) -> Outcome:
+def frequency(lab: Lab) -> ClaimOutcome:
     """Check the mean and the variance of the estimated share of ones, after every round."""
     found = all_measured(lab)
     last = {name: each.estimates[-1, 1] for name, each in found.items()}
     said = "; ".join(f"{name} {runs.mean():.4f} ± {2 * runs.std():.4f}" for name, runs in last.items())
     theory = np.sqrt(POPULATION.variances()[-1, 1])
-    return Outcome(
+    return ClaimOutcome(
         f"After ten rounds, mean ± two standard deviations of {lab.settings.runs:,} runs: {said}; theory 0.6000 ± "
         f"{2 * theory:.4f}.",
         "Means against the true share (normal), variances against theory (chi-square), and how many reports are the "
@@ -68,7 +68,7 @@ def frequency(lab: Lab) -> Outcome:
     )
 
 
-def variance(lab: Lab) -> Outcome:
+def variance(lab: Lab) -> ClaimOutcome:
     """Compare the variance of relaxation with that of noisy sampling at the same guarantee."""
     found, sampled = all_measured(lab), noisy_samples(lab)
     rounds = range(1, ROUNDS + 1)
@@ -99,7 +99,7 @@ def variance(lab: Lab) -> Outcome:
         + [each[name][k - 1] for name in measured for each in (measured, shown)]
         for k in rounds
     ]
-    return Outcome(
+    return ClaimOutcome(
         f"Variance x objects after ten rounds: {said}; theory {1000 * ours[-1]:.3f} for relaxation and "
         f"{1000 * theirs[-1]:.3f} for noisy sampling, {ratio:.2f} times as much. After one round both are "
         "the same response, with equal variances.",
@@ -116,11 +116,11 @@ def variance(lab: Lab) -> Outcome:
     )
 
 
-def compute_error_rates(lab: Lab) -> Outcome:
+def compute_error_rates(lab: Lab) -> ClaimOutcome:
     """Check that no attack has fewer errors than the theoretical minimum."""
     found = all_measured(lab)
     outcome = attack_outcome(found, POPULATION)
-    return Outcome(
+    return ClaimOutcome(
         *outcome,
         {"experiment-1-errors": attack_data(found, POPULATION, lab.settings.shown)},
         {

@@ -8,10 +8,10 @@ import numpy as np
 
 from relaxdp.estimation.schedules import Linear
 from relaxdp.paper import figures
-from relaxdp.paper.claims import Claim, Outcome, Picture
+from relaxdp.paper.claims import Claim, ClaimOutcome, Picture
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.repeated import (
-    Measured,
+    AttackedRuns,
     Population,
     attack_data,
     attack_outcome,
@@ -23,12 +23,12 @@ from relaxdp.paper.repeated import (
 POPULATION = Population("experiment 2", (100, 200, 300, 400, 500), tuple(Linear("0.1", 1, steps=10)))
 
 
-def all_measured(lab: Lab) -> dict[str, Measured]:
+def all_measured(lab: Lab) -> dict[str, AttackedRuns]:
     """Return what every sampler gave."""
     return {sampler.name: measure(lab, sampler, POPULATION) for sampler in lab.samplers}
 
 
-def frequency(lab: Lab) -> Outcome:
+def frequency(lab: Lab) -> ClaimOutcome:
     """Check the means and the variances of the five estimated shares, at every level."""
     found = all_measured(lab)
     said = []
@@ -36,7 +36,7 @@ def frequency(lab: Lab) -> Outcome:
         runs = each.estimates[-1]
         said.append(f"{name} " + ", ".join(f"{value:.4f}" for value in runs.mean(axis=-1)))
     deviations = ", ".join(f"{value:.4f}" for value in np.sqrt(POPULATION.variances()[-1]))
-    return Outcome(
+    return ClaimOutcome(
         f"At ε = 1, mean shares of {lab.settings.runs:,} runs: {'; '.join(said)}; truth "
         f"{', '.join(f'{share:.4f}' for share in POPULATION.shares)}, with theoretical standard deviations of one run "
         f"{deviations}.",
@@ -54,10 +54,10 @@ def frequency(lab: Lab) -> Outcome:
     )
 
 
-def error_rates(lab: Lab) -> Outcome:
+def error_rates(lab: Lab) -> ClaimOutcome:
     """Check that no attack has fewer errors than the theoretical minimum."""
     found = all_measured(lab)
-    return Outcome(
+    return ClaimOutcome(
         *attack_outcome(found, POPULATION),
         {"experiment-2-errors": attack_data(found, POPULATION, lab.settings.shown)},
         {

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack
 
 from relaxdp.paper import judge
-from relaxdp.paper.claims import Claim, Data, Outcome
+from relaxdp.paper.claims import Claim, ClaimOutcome, Data
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.laws import GRID
 from relaxdp.theory.randomized_response import relaxation_law
@@ -96,7 +96,7 @@ def _diagonal(blocks: list[Floats]) -> Any:
     return block_diag([csr_array(block) for block in blocks], format="csr")
 
 
-def linear_program(lab: Lab) -> Outcome:
+def linear_program(lab: Lab) -> ClaimOutcome:
     """Solve all cases, and compare both ends of every variable with each other and with the closed form."""
     grid = [float(level) for level in GRID]
     cases = [(old, new) for old in grid for new in grid if old <= new]
@@ -120,7 +120,7 @@ def linear_program(lab: Lab) -> Outcome:
         violation = min(violation, float(least_violation(values, others).min()))
     columns = ["m", "epsilon_1", "epsilon_2", "lp_p_aa", "lp_p_ba", "lp_p_bb", "p_aa", "p_ba", "p_bb"]
     loosest = max(slack.values())
-    return Outcome(
+    return ClaimOutcome(
         f"{len(rows):,} cases with ε_1 ≤ ε_2: least and greatest value of each variable differ by at most "
         f"{width:.0e}, and from the closed form by {difference:.0e}; the three supports are tight to {loosest:.0e}. "
         f"{8 * len(others):,} cases with ε_1 > ε_2 have no solution (least violation {violation:.3f}).",

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.paper.repeated import SHORT, Measured, Population
+from relaxdp.paper.repeated import SHORT, AttackedRuns, Population
 from relaxdp.paper.style import HEIGHT, LOOKS, MARKS, SHADES, WIDTH, figure, look, plain
 
 Floats = NDArray[np.float64]
 
 
-def estimates_of_one(found: dict[str, Measured], population: Population, shown: int) -> Any:
+def estimates_of_one(found: dict[str, AttackedRuns], population: Population, shown: int) -> Any:
     """Draw the share of ones over the rounds."""
     drawn, axes = figure(height=HEIGHT + 0.3)
     rounds = np.arange(1, len(population.levels) + 1)
@@ -29,7 +29,7 @@ def estimates_of_one(found: dict[str, Measured], population: Population, shown: 
     return drawn
 
 
-def estimates_of_all(found: dict[str, Measured], population: Population, shown: int) -> Any:
+def estimates_of_all(found: dict[str, AttackedRuns], population: Population, shown: int) -> Any:
     """Draw the share of every value over the levels, one panel each, on one scale."""
     drawn, axes = figure(2, 3, width=2 * WIDTH - 1.6, height=2 * HEIGHT - 1.2, sharey=True)
     levels = np.array([float(level) for level in population.levels])
@@ -60,7 +60,7 @@ def variances(measured: dict[str, Floats], ours: Floats, theirs: Floats) -> Any:
     return drawn
 
 
-def attacks(found: dict[str, Measured], population: Population, shown: int) -> Any:
+def attacks(found: dict[str, AttackedRuns], population: Population, shown: int) -> Any:
     """Draw the error rates of the attacks with the deviation between runs."""
     drawn, axes = figure()
     places = np.arange(len(SHORT))
@@ -77,7 +77,7 @@ def attacks(found: dict[str, Measured], population: Population, shown: int) -> A
 
 
 def _estimates(
-    axes: Any, x: NDArray[Any], found: dict[str, Measured], population: Population, value: int, shown: int
+    axes: Any, x: NDArray[Any], found: dict[str, AttackedRuns], population: Population, value: int, shown: int
 ) -> None:
     """Draw the first sampler as a hatched band, others as error bars, and theory as broken lines."""
     share, deviation = population.shares[value], np.sqrt(population.variances()[:, value])

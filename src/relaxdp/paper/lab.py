@@ -67,7 +67,7 @@ class AlgorithmOne(Sampler):
         return np.stack(reports)
 
 
-class KeyedPath(Sampler):
+class KeyedPathSampler(Sampler):
     """The path: every report a pure function of key, object, truth and level. Levels are read from the top down.
 
     The order does not matter on a path; reading it against the order of relaxation is the harder case.
@@ -101,7 +101,7 @@ MeanFormula = Callable[[Any, float, float], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LabSettings:
     """How much is run. The paper's own 100 runs are what the figures show; the tests use all runs."""
 
     seed: int = 1
@@ -116,15 +116,17 @@ class Lab:
 
     def __init__(
         self,
-        settings: Settings | None = None,
+        settings: LabSettings | None = None,
         *,
         samplers: Sequence[Sampler] | None = None,
         mean: MeanFormula | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.settings = settings or Settings()
+        self.settings = settings or LabSettings()
         seed = self.settings.seed
-        self.samplers: Sequence[Sampler] = (KeyedPath(seed), AlgorithmOne(seed)) if samplers is None else samplers
+        self.samplers: Sequence[Sampler] = (
+            (KeyedPathSampler(seed), AlgorithmOne(seed)) if samplers is None else samplers
+        )
         self.mean = mean
         self.say = say
         self._known: dict[str, Any] = {}

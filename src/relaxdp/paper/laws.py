@@ -12,7 +12,7 @@ import numpy as np
 
 from relaxdp.audit.attacks import compute_retentions
 from relaxdp.paper import judge
-from relaxdp.paper.claims import Check, Claim, Data, Outcome
+from relaxdp.paper.claims import Claim, ClaimCheck, ClaimOutcome, Data
 from relaxdp.paper.lab import Lab, Levels
 from relaxdp.theory.level import compute_odds
 from relaxdp.theory.privacy_loss import compute_transcript_probability
@@ -36,7 +36,7 @@ def binary_solution(old: float, new: float) -> tuple[float, float]:
     return (exp(new) - exp(-old)) / (exp(new) - exp(-new)), (exp(old + new) - 1) / (exp(2 * new) - 1)
 
 
-def closed_forms(lab: Lab) -> Outcome:
+def closed_forms(lab: Lab) -> ClaimOutcome:
     """Compare the printed closed forms with the law that is drawn, for m from 2 to 10 and all pairs of a grid."""
     pairs = [(old, new) for new in GRID for old in GRID if old <= new]
     worst = worst_binary = 0.0
@@ -48,7 +48,7 @@ def closed_forms(lab: Lab) -> Outcome:
             if m == 2:
                 p_a, p_b = binary_solution(float(old), float(new))
                 worst_binary = max(worst_binary, abs(p_a - drawn[0]), abs(p_b - drawn[2]))
-    return Outcome(
+    return ClaimOutcome(
         f"Largest difference from the law of this package: {worst:.1e} over {9 * len(pairs):,} cases, and "
         f"{worst_binary:.1e} for the binary formulas.",
         "Numbers agree to 12 digits.",
@@ -59,7 +59,7 @@ def closed_forms(lab: Lab) -> Outcome:
     )
 
 
-def marginals(lab: Lab) -> Outcome:
+def marginals(lab: Lab) -> ClaimOutcome:
     """Check that every output is a randomized response of its level: exactly, and by counting reports."""
     checks = []
     for values in VALUES:
@@ -81,16 +81,16 @@ def marginals(lab: Lab) -> Outcome:
             for level, row, expected in zip(COUNTED, counts, law_at, strict=True):
                 name = f"{sampler.name}, m = {values}: reports at ε = {level}"
                 checks.append(judge.histogram(name, row, [float(chance) for chance in expected]))
-    return Outcome(
+    return ClaimOutcome(
         f"Exact for m = 2, 3, 4 and four levels; {lab.settings.objects:,} objects per sampler and m agree.",
         "Sums over all transcripts in fractions; counts of reports at 0.5, 1 and 2 against the law (chi-square).",
         checks,
     )
 
 
-def composition(lab: Lab) -> Outcome:
+def composition(lab: Lab) -> ClaimOutcome:
     """Check that all outputs together have the last guarantee, and that both samplers draw that joint law."""
-    checks: list[Check] = []
+    checks: list[ClaimCheck] = []
     rows = []
     for values in VALUES:
         keeps = compute_retentions(LEVELS, values)
@@ -108,7 +108,7 @@ def composition(lab: Lab) -> Outcome:
             law = [float(chance) for _, chance in _transcripts(values, compute_retentions(COUNTED, values))]
             name = f"{sampler.name}, m = {values}: whole transcripts at 0.5, 1 and 2"
             checks.append(judge.histogram(name, np.bincount(cells, minlength=len(law)), law))
-    return Outcome(
+    return ClaimOutcome(
         "The greatest ratio of a transcript's probability under two truths is e^ε of the last level, never more: "
         f"{len(rows)} cases. Both samplers draw the joint law of three levels ({lab.settings.objects:,} objects each).",
         "All transcripts of up to four levels in fractions; counts of whole transcripts (chi-square).",
@@ -143,7 +143,7 @@ def _drawn(lab: Lab, name: str, values: int) -> np.ndarray[tuple[int, ...], np.d
     return drawn
 
 
-def response(lab: Lab) -> Outcome:
+def response(lab: Lab) -> ClaimOutcome:
     """Compare the printed probability with the law of a report."""
     printed, worst = [], 0.0
     for m in range(2, 11):
@@ -152,7 +152,7 @@ def response(lab: Lab) -> Outcome:
             printed.append((e + m - 1) / exp(float(level) + m - 1))
             law = compute_report_distribution(m, compute_retentions([level], m)[0], truth=0)
             worst = max(worst, abs(float(law[0]) - e / (e + m - 1)), abs(float(law[1]) - 1 / (e + m - 1)))
-    return Outcome(
+    return ClaimOutcome(
         f"With e^ε + m - 1 below, the probabilities are those of a report (to {worst:.0e}) and sum to 1. As printed "
         f"they sum to {min(printed):.2g} to {max(printed):.2g}.",
         "Probabilities for m from 2 to 10 and ε from 0.1 to 2.",

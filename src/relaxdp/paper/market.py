@@ -19,7 +19,7 @@ from relaxdp.audit.attacks import (
 )
 from relaxdp.hazmat import bridge_once
 from relaxdp.paper import figures, judge
-from relaxdp.paper.claims import Check, Claim, Data, Outcome, Picture
+from relaxdp.paper.claims import Claim, ClaimCheck, ClaimOutcome, Data, Picture
 from relaxdp.paper.lab import Lab
 from relaxdp.theory.level import compute_odds
 from relaxdp.theory.privacy_loss import compute_transcript_probability
@@ -62,7 +62,7 @@ def sold_in_any_order(lab: Lab, top: Codes, purpose: str) -> Codes:
     return np.stack([reports[level] for level in range(len(LEVELS))])
 
 
-def market(lab: Lab) -> Outcome:
+def market(lab: Lab) -> ClaimOutcome:
     """Check the joint law of what is sold, the pooled privacy loss, and what coalitions can guess."""
     objects = lab.settings.objects // _SHARE
     truth = (np.arange(objects) % VALUES).astype(np.uint8)
@@ -89,7 +89,7 @@ def market(lab: Lab) -> Outcome:
         for last, lowest, rate in zip(POOLED[-len(curve) :], least[-len(curve) :], curve, strict=True)
     ]
     best = min(rates[shown][attack][-1] for attack in ATTACKS)
-    return Outcome(
+    return ClaimOutcome(
         f"91 levels of {objects:,} objects, relaxed step by step, and bridged in random order from the report at 1.0: "
         f"one law. No transcript's likelihood ratio exceeds e^1.0 (adding up all sales would say {sum(steps):.2f}). "
         f"Whoever pools all 91 guesses wrong at best at a rate of {best:.4f}; the minimum is {least[-1]:.4f}.",
@@ -107,7 +107,7 @@ def market(lab: Lab) -> Outcome:
     )
 
 
-def _checks(lab: Lab, name: str, reports: Codes, truth: NDArray[np.uint8]) -> list[Check]:
+def _checks(lab: Lab, name: str, reports: Codes, truth: NDArray[np.uint8]) -> list[ClaimCheck]:
     # Values are interchangeable, so reports are counted relative to the truth.
     relative = ((reports[list(COUNTED)].astype(np.int64) - truth) % VALUES).astype(np.int64)
     cells = np.ravel_multi_index(tuple(relative), (VALUES,) * len(COUNTED))

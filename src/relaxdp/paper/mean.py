@@ -14,7 +14,7 @@ from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.report_variance import compute_categorical_support
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.paper import figures, judge
-from relaxdp.paper.claims import Claim, Data, Outcome, Picture
+from relaxdp.paper.claims import Claim, ClaimOutcome, Data, Picture
 from relaxdp.paper.lab import Lab
 from relaxdp.theory.randomized_response import SupportProbabilities
 
@@ -44,7 +44,7 @@ def as_printed(upper: Any, low: float, high: float) -> Any:
     return low + high * upper
 
 
-def mean_estimates(lab: Lab) -> Outcome:
+def mean_estimates(lab: Lab) -> ClaimOutcome:
     """Check that the corrected formula is unbiased at every level, and that the printed one is not."""
     formula = lab.mean or corrected
     truth, ends = numbers(), Numeric(LOW, HIGH)
@@ -83,7 +83,7 @@ def mean_estimates(lab: Lab) -> Outcome:
         for name, (means, printed) in curves.items()
     )
     columns = ["sampler", "epsilon", "true_mean", "corrected", "printed", "deviation", "theoretical_deviation"]
-    return Outcome(
+    return ClaimOutcome(
         f"True mean {expected:.3f} of numbers in [{LOW:g}, {HIGH:g}]. Mean of {lab.settings.runs:,} estimates at "
         f"ε = 4: {said}.",
         "Means against the truth (normal), variances with the kept rounding included (chi-square).",
@@ -99,7 +99,7 @@ def mean_estimates(lab: Lab) -> Outcome:
     )
 
 
-def mean_of_square(lab: Lab) -> Outcome:
+def mean_of_square(lab: Lab) -> ClaimOutcome:
     """Check that the mean of x² is estimated by f(x) = x², in fractions over all outputs and by the package."""
     formula = lab.mean or corrected
     uppers = [expected_upper(keep) for keep in SQUARE_KEEPS]
@@ -120,7 +120,7 @@ def mean_of_square(lab: Lab) -> Outcome:
         name = f"{sampler.name}: upper ends reported, at every level"
         # Each number is rounded on its own, so their sum varies less than a binomial: the test is on the safe side.
         checks.append(judge.rates(name, bits.sum(axis=1, dtype=np.int64), len(numbers), chances))
-    return Outcome(
+    return ClaimOutcome(
         f"Of {len(SQUARED)} numbers with squares in [{SQUARE_RANGE[0]}, {SQUARE_RANGE[1]}], the expected estimate "
         f"is {wanted} = {float(wanted):.3f}, the mean of their squares; as printed {float(printed[0]):.3f}.",
         "Expectations over rounding and response in fractions; counts of reported upper ends (binomial).",

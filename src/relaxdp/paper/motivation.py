@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from relaxdp.estimation.report_variance import compute_categorical_support
 from relaxdp.paper import figures, judge
 from relaxdp.paper.baselines import relaxation_variance, split_budget, split_budget_estimate, split_budget_variance
-from relaxdp.paper.claims import Claim, Data, Outcome, Picture
+from relaxdp.paper.claims import Claim, ClaimOutcome, Data, Picture
 from relaxdp.paper.lab import Lab, Sampler
 
 LEVELS = tuple(map(Decimal, ("0.1", "0.5", "1", "2")))
@@ -46,7 +46,7 @@ def simulate(lab: Lab, sampler: Sampler, values: int) -> tuple[Floats, Floats]:
     return np.array(relaxed), np.array(split)
 
 
-def split(lab: Lab) -> Outcome:
+def split(lab: Lab) -> ClaimOutcome:
     """Compare relaxation with fresh responses at the differences of levels, at the same guarantee."""
     checks, rows, said = [], [], []
     for values in VALUES:
@@ -70,7 +70,7 @@ def split(lab: Lab) -> Outcome:
             rows.append([values, level, *(OBJECTS * each[place] for each in theory.values()), *measured])
     columns = ["m", "epsilon", "theory_relaxation", "theory_split_budget"]
     columns += [f"{sampler.name}, {what}" for sampler in lab.samplers for what in ("relaxation", "split budget")]
-    return Outcome(
+    return ClaimOutcome(
         f"After releases at 0.1, 0.5, 1 and 2 the split budget has {', '.join(said)} the variance of relaxation, for a "
         "value that half of the objects have.",
         "Variances after every release against theory (chi-square), and the ratio after the last (F).",

@@ -8,7 +8,7 @@ from math import exp
 
 from relaxdp.audit.attacks import compute_retentions
 from relaxdp.paper import judge
-from relaxdp.paper.claims import Claim, Outcome
+from relaxdp.paper.claims import Claim, ClaimOutcome
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.laws import GRID, solution
 from relaxdp.theory.level import compute_odds
@@ -21,7 +21,7 @@ def pairs(m: int) -> list[tuple[Fraction, Fraction]]:
     return list(combinations(compute_retentions(GRID, m), 2))
 
 
-def binary_proof(lab: Lab) -> Outcome:
+def binary_proof(lab: Lab) -> ClaimOutcome:
     """Check the last case of the binary proof: its two comparisons as printed, and turned round."""
     equal = greater = above = final = True
     ratios = []
@@ -33,7 +33,7 @@ def binary_proof(lab: Lab) -> Outcome:
         above &= low > 1
         final &= p_b <= high * p_a
         ratios.append(float(p_a / p_b))
-    return Outcome(
+    return ClaimOutcome(
         f"p_a = e^(ε_2 - ε_1) p_b exactly, so p_a is {min(ratios):.2f} to {max(ratios):.2f} times p_b and not at most "
         "p_b, and e^ε_1 is more than 1. Turned round, they give p_b ≤ p_a ≤ e^ε_2 p_a, which was to be shown.",
         f"Fractions, for {len(ratios)} pairs ε_1 < ε_2 from 0.1 to 2.",
@@ -46,7 +46,7 @@ def binary_proof(lab: Lab) -> Outcome:
     )
 
 
-def feasibility_step(lab: Lab) -> Outcome:
+def feasibility_step(lab: Lab) -> ClaimOutcome:
     """Compare the printed form of inequality (ab_ba) at the solution with its value."""
     worst, printed = 0.0, float("inf")
     for m in range(3, 11):
@@ -56,7 +56,7 @@ def feasibility_step(lab: Lab) -> Outcome:
             difference = a * (1 - p_aa) / (m - 1) - b * p_ba
             worst = max(worst, abs((a - b) * (b + 1) / (b + m - 1) / difference - 1))
             printed = min(printed, abs((a - b) * exp(new + 1) / (b + m - 1) / difference - 1))
-    return Outcome(
+    return ClaimOutcome(
         f"With e^ε_2 + 1 the expression is the difference of both sides (to {worst:.0e}); with e^(ε_2 + 1) it is off "
         f"by at least {printed:.0%}. Both are negative, so the inequality holds.",
         "The expressions evaluated for m from 3 to 10 and all ε_1 < ε_2 of the appendix's grid.",
@@ -67,7 +67,7 @@ def feasibility_step(lab: Lab) -> Outcome:
     )
 
 
-def feasibility_last_step(lab: Lab) -> Outcome:
+def feasibility_last_step(lab: Lab) -> ClaimOutcome:
     """Compare both sides of (cb_ca), from whole transcripts, with what is printed once (ca_cb) is put into it."""
     left_side = right_side = holds = True
     cases = [(m, old, new) for m in range(3, 11) for old, new in pairs(m)]
@@ -80,7 +80,7 @@ def feasibility_last_step(lab: Lab) -> Outcome:
         left_side &= left == p_ba / high
         right_side &= high * right == high * p_ba != high**2 * p_ba
         holds &= left <= high * right
-    return Outcome(
+    return ClaimOutcome(
         "(ca_cb) is an equation at the solution, so (cb_ca) is e^(-ε_2) p_ba ≤ e^ε_2 p_ba, which holds. As printed its "
         "right side is e^ε_2 times too large.",
         "Both sides from probabilities of transcripts, in fractions, for m from 3 to 10 and ε_1 < ε_2 from 0.1 to 2.",

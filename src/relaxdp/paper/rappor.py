@@ -14,7 +14,7 @@ from scipy.stats import binom
 from relaxdp.estimation.schedules import Linear, noisy_sampling_epsilon
 from relaxdp.paper import figures, judge
 from relaxdp.paper.baselines import noisy_sampling_variance, relaxation_variance
-from relaxdp.paper.claims import Claim, Data, Outcome, Picture
+from relaxdp.paper.claims import Claim, ClaimOutcome, Data, Picture
 from relaxdp.paper.lab import Lab
 
 ALPHA = Decimal(1)
@@ -38,7 +38,7 @@ def enumerated(beta: Decimal, rounds: int) -> tuple[float, float]:
     return float(ratio.min()), float(ratio.max())
 
 
-def figure_a(lab: Lab) -> Outcome:
+def figure_a(lab: Lab) -> ClaimOutcome:
     """Compare ε_ns(K) with an enumeration, and look at where it goes."""
     curves = {beta: [guarantee(beta, rounds) for rounds in ROUNDS] for beta in BETAS}
     worst = lopsided = 0.0
@@ -51,7 +51,7 @@ def figure_a(lab: Lab) -> Outcome:
     rising = all(old < new < ALPHA for curve in exact for old, new in pairwise(curve))
     limit = max(float(ALPHA) - guarantee(beta, 1000) for beta in BETAS)
     rows = [[rounds, *(curves[beta][rounds - 1] for beta in BETAS)] for rounds in ROUNDS]
-    return Outcome(
+    return ClaimOutcome(
         f"Formula and enumeration differ by at most {worst:.1e}. The guarantee rises with K, stays below ε_α = 1 and "
         f"reaches it to 12 digits at K = 1,000. The least ratio is the reciprocal of the greatest (to "
         f"{lopsided:.0e}). ε_ns(10) = {curves[BETAS[4]][9]:.5f} at ε_β = 0.5.",
@@ -73,7 +73,7 @@ def figure_a(lab: Lab) -> Outcome:
     )
 
 
-def figure_b(lab: Lab) -> Outcome:
+def figure_b(lab: Lab) -> ClaimOutcome:
     """Compare the variances of relaxation and noisy sampling at equal guarantees."""
     sampling, relaxation = {}, {}
     for beta in BETAS:
@@ -89,7 +89,7 @@ def figure_b(lab: Lab) -> Outcome:
         for beta in BETAS
         for rounds in ROUNDS
     ]
-    return Outcome(
+    return ClaimOutcome(
         f"At K = 1 both are equal; from K = 2 on noisy sampling has {later:.2f} to {most:.1f} times the variance. At "
         f"ε_β = 0.5 and K = 10: {sampling[half][9]:.3f} against {relaxation[half][9]:.3f} (N = 1).",
         "Formulas, compared at ten ε_β and K up to 50; both are checked by simulation in experiment 1.",
@@ -112,7 +112,7 @@ def figure_b(lab: Lab) -> Outcome:
     )
 
 
-def figure_c(lab: Lab) -> Outcome:
+def figure_c(lab: Lab) -> ClaimOutcome:
     """Look at linear relaxation from 0.1 to 1.0 in different numbers of rounds."""
     curves = {}
     for rounds in LINEAR:
@@ -124,7 +124,7 @@ def figure_c(lab: Lab) -> Outcome:
         abs(variance * (exp(level) - 1) ** 2 / exp(level) - 1) for curve in curves.values() for level, variance in curve
     )
     rows = [[rounds, place, *point] for rounds, curve in curves.items() for place, point in enumerate(curve, 1)]
-    return Outcome(
+    return ClaimOutcome(
         f"For {', '.join(map(str, LINEAR))} rounds the variance falls at every step from {max(starts):.1f} to "
         f"{max(ends):.3f} (N = 1), the same start and end however many rounds there are.",
         "Variances of the realised levels against e^ε / (1 - e^ε)².",
@@ -143,7 +143,7 @@ def figure_c(lab: Lab) -> Outcome:
     )
 
 
-def sampling_variance(lab: Lab) -> Outcome:
+def sampling_variance(lab: Lab) -> ClaimOutcome:
     """Compare the formula of noisy sampling's variance with an enumeration of everything that can happen."""
     worst, printed = 0.0, []
     for beta in BETAS:
@@ -157,7 +157,7 @@ def sampling_variance(lab: Lab) -> Outcome:
             spread = right * (1 - right) / rounds / (1 - right) ** 2 + keep * (1 - keep)  # as printed on the way
             worst = max(worst, abs(formula / by_hand - 1))
             printed.append(abs(spread / (2 * keep - 1) ** 2 / by_hand - 1))
-    return Outcome(
+    return ClaimOutcome(
         f"The final formula equals the enumerated variance to {worst:.0e}; with the expression printed on the "
         f"way it would be off by {min(printed):.0%} to {max(printed):.0%}.",
         "The variance of the decoder, enumerated over the permanent bit and all numbers of ones.",
@@ -170,7 +170,7 @@ def sampling_variance(lab: Lab) -> Outcome:
     )
 
 
-def binary_variance(lab: Lab) -> Outcome:
+def binary_variance(lab: Lab) -> ClaimOutcome:
     """Compare the three expressions of the variance of a binary estimate."""
     worst, printed = 0.0, []
     first, *others = map(float, Linear("0.1", 1, steps=10))
@@ -180,7 +180,7 @@ def binary_variance(lab: Lab) -> Outcome:
         as_printed, corrected = (scale * exp(level) / (exp(level) + 1) ** 2 for level in (first, last))
         worst = max(worst, abs(corrected / final - 1))
         printed.append(as_printed / final - 1)
-    return Outcome(
+    return ClaimOutcome(
         f"With ε_i throughout, the middle expression is the final one (to {worst:.0e}); with ε_1 = 0.1, as printed, "
         f"it is too large by {min(printed):.2%} at ε_i = 0.2 and by {max(printed):.0%} at ε_i = 1.",
         "The expressions evaluated at nine steps of linear relaxation.",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relaxdp.audit.attacks import ATTACKS, RelaxedDistribution, compute_error_probabilities, compute_minimum_error_rate
 from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
 from relaxdp.paper import judge
-from relaxdp.paper.claims import Check, Data
+from relaxdp.paper.claims import ClaimCheck, Data
 from relaxdp.paper.lab import Lab, Sampler
 
 Floats = NDArray[np.float64]
@@ -81,7 +81,7 @@ class Population:
 
 
 @dataclass(frozen=True)
-class Measured:
+class AttackedRuns:
     """What one sampler gave, run by run."""
 
     estimates: Floats
@@ -99,27 +99,27 @@ class Measured:
         return int(self.estimates.shape[-1])
 
 
-def measure(lab: Lab, sampler: Sampler, population: Population) -> Measured:
+def measure(lab: Lab, sampler: Sampler, population: Population) -> AttackedRuns:
     """Return what one sampler gives for all runs; measured once, however many claims ask."""
 
-    def run() -> Measured:
+    def run() -> AttackedRuns:
         parts = []
         for start in range(0, lab.settings.runs, _BATCH):
             runs = min(_BATCH, lab.settings.runs - start)
             lab.say(f"{population.name}, {sampler.name}: {start} of {lab.settings.runs} runs")
             parts.append(_batch(sampler, population, runs, f"{population.name} from run {start}"))
-        return Measured(
+        return AttackedRuns(
             np.concatenate([part.estimates for part in parts], axis=-1),
             np.sum([part.hits for part in parts], axis=0),
             {name: np.concatenate([part.error_rates[name] for part in parts]) for name in ATTACKS},
             all(part.same_guesses for part in parts),
         )
 
-    result: Measured = lab.once(f"{population.name} {sampler.name}", run)
+    result: AttackedRuns = lab.once(f"{population.name} {sampler.name}", run)
     return result
 
 
-def _batch(sampler: Sampler, population: Population, runs: int, purpose: str) -> Measured:
+def _batch(sampler: Sampler, population: Population, runs: int, purpose: str) -> AttackedRuns:
     values, levels, truth = population.values, population.levels, np.tile(population.truth, runs)
     reports = sampler.transcripts(values, levels, truth, purpose=purpose)
     by_run = reports.reshape(len(levels), runs, population.objects)
@@ -130,7 +130,7 @@ def _batch(sampler: Sampler, population: Population, runs: int, purpose: str) ->
     attacked = by_run[:, :, population.attacked].reshape(len(levels), -1).T
     same, rates = _attack(attacked, np.tile(population.truth[population.attacked], runs), population, runs)
     hits = (reports == truth).sum(axis=1)
-    return Measured(np.stack(debiased), hits, rates, same)
+    return AttackedRuns(np.stack(debiased), hits, rates, same)
 
 
 def _attack(
@@ -146,7 +146,7 @@ def _attack(
     return np.array_equal(candidates["last output"], candidates["maximum likelihood"]), rates
 
 
-def estimate_checks(name: str, measured: Measured, population: Population) -> list[Check]:
+def estimate_checks(name: str, measured: AttackedRuns, population: Population) -> list[ClaimCheck]:
     """Return the checks that estimates and reports are those of randomized responses at every level."""
     shares = np.broadcast_to(population.shares, measured.estimates.shape[:-1])
     variances = population.variances()
@@ -162,7 +162,7 @@ def estimate_checks(name: str, measured: Measured, population: Population) -> li
     ]
 
 
-def estimate_data(found: dict[str, Measured], population: Population, shown: int) -> Data:
+def estimate_data(found: dict[str, AttackedRuns], population: Population, shown: int) -> Data:
     """Return mean and standard deviation of the shown runs, beside theory, for every level and value."""
     variances = population.variances()
     rows = []
@@ -178,7 +178,7 @@ def estimate_data(found: dict[str, Measured], population: Population, shown: int
     return Data(columns, rows)
 
 
-def attack_outcome(found: dict[str, Measured], population: Population) -> tuple[str, str, list[Check]]:
+def attack_outcome(found: dict[str, AttackedRuns], population: Population) -> tuple[str, str, list[ClaimCheck]]:
     """Return what was measured of the attacks, by which test, and the checks."""
     least = population.least_error_rate
     checks, said = [], []
@@ -203,7 +203,7 @@ def attack_outcome(found: dict[str, Measured], population: Population) -> tuple[
     )
 
 
-def attack_data(found: dict[str, Measured], population: Population, shown: int) -> Data:
+def attack_data(found: dict[str, AttackedRuns], population: Population, shown: int) -> Data:
     """Return the error rates of every attack: those shown, and those of all runs."""
     columns = ["attack", "theoretical_minimum"]
     columns += [f"{name}, {what}" for name in found for what in (f"mean of {shown}", f"deviation of {shown}", "mean")]

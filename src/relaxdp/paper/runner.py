@@ -26,7 +26,7 @@ from relaxdp.paper import (
     utility,
 )
 from relaxdp.paper.claims import Claim, Data, Judged, Verdict
-from relaxdp.paper.lab import Lab, Settings
+from relaxdp.paper.lab import Lab, LabSettings
 from relaxdp.paper.style import render
 
 CLAIMS: list[Claim] = [
@@ -49,7 +49,7 @@ CLAIMS: list[Claim] = [
 class Run:
     """All verdicts of one run."""
 
-    settings: Settings
+    settings: LabSettings
     judged: Sequence[Judged]
 
     @property

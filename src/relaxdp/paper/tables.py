@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 
 from relaxdp.paper import judge
-from relaxdp.paper.claims import Claim, Data, Outcome
+from relaxdp.paper.claims import Claim, ClaimOutcome, Data
 from relaxdp.paper.lab import Lab
 from relaxdp.theory.randomized_response import relaxation_law
 
@@ -62,7 +62,7 @@ _MEANING = {
 }
 
 
-def table(field: str, lab: Lab) -> Outcome:
+def table(field: str, lab: Lab) -> ClaimOutcome:
     """Compare one table to all of its printed digits."""
     computed, wrong = [], 0
     for m, digits in rows(TABLES[field]).items():
@@ -70,7 +70,7 @@ def table(field: str, lab: Lab) -> Outcome:
             probability = float(getattr(relaxation_law(m=m, old_epsilon=old, new_epsilon=new), field))
             computed.append([m, old, new, printed, probability])
             wrong += f"{probability:.3f}" != printed
-    return Outcome(
+    return ClaimOutcome(
         f"{len(computed) - wrong} of {len(computed)} printed numbers are right to all digits.",
         "Rounded to three digits, the exact law of this package is what is printed.",
         [judge.exact(f"all numbers of {field}", wrong == 0, f"{wrong} differ")],

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 
 from relaxdp.paper import judge
-from relaxdp.paper.claims import Claim, Outcome
+from relaxdp.paper.claims import Claim, ClaimOutcome
 from relaxdp.paper.lab import Lab
 from relaxdp.theory.privacy_loss import compute_transcript_probability
 from relaxdp.theory.randomized_response import SupportProbabilities, compute_report_distribution
@@ -29,7 +29,7 @@ def variance(support: SupportProbabilities, share: Fraction) -> Fraction:
     return chance * (1 - chance) / support.gain**2
 
 
-def optimal_utility(lab: Lab) -> Outcome:
+def optimal_utility(lab: Lab) -> ClaimOutcome:
     """Check the step from one response to a relaxation, and that a response is not the best for many values."""
     outputs = list(product(range(2), repeat=len(KEEPS)))
     everything = [[compute_transcript_probability(2, KEEPS, each, truth=truth) for each in outputs] for truth in (0, 1)]
@@ -41,7 +41,7 @@ def optimal_utility(lab: Lab) -> Outcome:
     noise = 1 / (ODDS + 1)
     bits = SupportProbabilities(noise=noise, gain=Fraction(1, 2) - noise)
     ratio = variance(response, Fraction(1, MANY)) / variance(bits, Fraction(1, MANY))
-    return Outcome(
+    return ClaimOutcome(
         "For bits, all outputs together say as much about the share as the last one, and the estimate from it has the "
         "least variance that an unbiased estimate from these outputs can have: relaxing loses nothing. Whether another "
         f"{MANY}-valued mechanism does better is another question, and there one does: at e^ε = {ODDS} a response has "

@@ -91,14 +91,14 @@ def unfit(connection: Connection) -> Literal["fsync", "encoding"] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class SqlStatement:
     """One statement in the words of both databases."""
 
     sqlite: str
     postgres: str
 
     @classmethod
-    def shared(cls, text: str) -> Statement:
+    def shared(cls, text: str) -> SqlStatement:
         """Return a statement that both understand, but for the mark of a parameter.
 
         >>> Statement.shared("SELECT ?").postgres

@@ -26,7 +26,7 @@ from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_col
 from relaxdp.device import Device
 from relaxdp.device.client import Client
 from relaxdp.device.offer import encoding_of
-from relaxdp.device.state import State
+from relaxdp.device.state import DeviceState
 from relaxdp.errors import BudgetExceededError, RelaxdpError
 from relaxdp.theory.epsilon import ONE
 from relaxdp.theory.level import compute_realised_epsilon
@@ -280,6 +280,6 @@ def test_the_suite_would_notice_a_device_that_overspends(
     assert spent_by_what_arrived(server) <= device.limit
     with pytest.raises(BudgetExceededError):
         device.campaigns[1].report()
-    monkeypatch.setattr(State, "spent", Decimal(0))
+    monkeypatch.setattr(DeviceState, "spent", Decimal(0))
     device.campaigns[1].report()
     assert spent_by_what_arrived(server) > 1

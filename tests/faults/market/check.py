@@ -21,7 +21,7 @@ from tests.faults.market.told import check_told
 from tests.faults.market.world import LISTING, MARKET_KEY, OBJECTS
 from tests.servers.ledgers import Place
 
-from relaxdp.market.receipts import Receipt, SignedReceipt, Signer, fingerprint_of, verify
+from relaxdp.market.receipts import Receipt, Signer, VerifiableReceipt, fingerprint_of, verify
 
 ONE = 1 << 64
 
@@ -102,7 +102,7 @@ def _check_receipt(rows: Rows, purchase: Purchase) -> None:
         threshold=str(threshold), retention=str(Fraction(threshold, ONE)), market=fingerprint_of(rows.public_key),
         **fields,
     )  # fmt: skip
-    assert verify(SignedReceipt(receipt, purchase.signature), rows.public_key) == receipt
+    assert verify(VerifiableReceipt(receipt, purchase.signature), rows.public_key) == receipt
 
 
 def check_journal(rows: Rows, folder: Path) -> None:

@@ -40,7 +40,7 @@ from relaxdp.errors import RelaxdpError
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import OPERATOR
 from relaxdp.market.market import Market
-from relaxdp.market.purchases import Purchase
+from relaxdp.market.purchases import StoredPurchase
 from relaxdp.theory.epsilon import format_epsilon
 
 Task = dict[str, Any]
@@ -112,7 +112,7 @@ class Worker:
         count = sum(level.delivered for level in levels)
         return DELIVERIES[max(0, count - 1) : count + 1]
 
-    def _owned(self, buyer: str, listing: str) -> Purchase | None:
+    def _owned(self, buyer: str, listing: str) -> StoredPurchase | None:
         with self.market.reading() as connection:
             account = accounts.named(connection, buyer)
             return purchases.owned(connection, listings.find(connection, listing), account.number)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from relaxdp.paper.claims import Verdict
-from relaxdp.paper.lab import Lab, Settings
+from relaxdp.paper.lab import Lab, LabSettings
 from relaxdp.paper.runner import CLAIMS, judge_all
 
 SEEDS = range(1, 11)
@@ -19,7 +19,7 @@ SEEDS = range(1, 11)
 
 def verdicts(seed: int) -> tuple[dict[str, Verdict], float]:
     """Return the verdict of every claim, and the false-alarm rate of the whole run."""
-    run = judge_all(CLAIMS, Lab(Settings(seed=seed)))
+    run = judge_all(CLAIMS, Lab(LabSettings(seed=seed)))
     return {each.claim.name: each.verdict for each in run.judged}, run.false_alarm
 
 

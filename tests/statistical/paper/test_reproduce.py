@@ -18,15 +18,15 @@ from tests.docs.gallery_page import FIGURES, PAGE, gallery_page
 from relaxdp.audit.attacks import compute_retentions
 from relaxdp.hazmat import relax_once
 from relaxdp.paper import feasibility, judge, proofs, tables, utility
-from relaxdp.paper.claims import Check, Verdict
-from relaxdp.paper.lab import AlgorithmOne, Codes, Lab, Levels, Sampler, Settings, seeded
+from relaxdp.paper.claims import ClaimCheck, Verdict
+from relaxdp.paper.lab import AlgorithmOne, Codes, Lab, LabSettings, Levels, Sampler, seeded
 from relaxdp.paper.mean import as_printed
 from relaxdp.paper.runner import CLAIMS, Run, chosen, data_files, judge_all
 from relaxdp.theory.randomized_response import NOISE, compute_report_distribution
 
 pytestmark = pytest.mark.long
 
-SETTINGS = Settings(seed=2, runs=400, objects=200_000)
+SETTINGS = LabSettings(seed=2, runs=400, objects=200_000)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_every_checkable_claim_holds(run: Run) -> None:
 def test_a_claim_alone_gives_the_same_numbers(run: Run) -> None:
     alone = judge_all(chosen(["experiment-1-variance"]), Lab(SETTINGS))
     assert dict(data_files(alone)).items() <= dict(data_files(run)).items()
-    other = judge_all(chosen(["experiment-1-variance"]), Lab(Settings(seed=3, runs=400)))
+    other = judge_all(chosen(["experiment-1-variance"]), Lab(LabSettings(seed=3, runs=400)))
     assert dict(data_files(other)) != dict(data_files(alone))
 
 
@@ -163,7 +163,7 @@ def test_a_program_without_a_support_has_more_solutions(dropped: str, monkeypatc
     assert (greatest - least).max(axis=1).min() > 1e-3
 
 
-CALIBRATED: dict[str, Callable[[np.random.Generator], Check]] = {
+CALIBRATED: dict[str, Callable[[np.random.Generator], ClaimCheck]] = {
     "means": lambda random: judge.means("", random.normal(3, 2, (4, 50)), np.full(4, 3), np.full(4, 4)),
     "variances": lambda random: judge.variances("", random.normal(3, 2, (4, 50)), np.full(4, 3), np.full(4, 4)),
     "rates": lambda random: judge.rates("", random.binomial(2000, [0.2, 0.5]), 2000, [0.2, 0.5]),

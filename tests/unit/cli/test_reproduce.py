@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from relaxdp.cli.main import app
 from relaxdp.errors import ArgumentError, OutputFolderError
 from relaxdp.paper import runner
-from relaxdp.paper.claims import Check, Claim, Outcome
+from relaxdp.paper.claims import Claim, ClaimCheck, ClaimOutcome
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.report import MANIFEST, write_folder
 
@@ -92,8 +92,8 @@ def test_json_is_alone_on_the_output(tmp_path: Path) -> None:
 
 
 def test_a_failed_claim_is_exit_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def check(lab: Lab) -> Outcome:
-        return Outcome("1 < 2", "Comparison.", [Check("one is more than two", False, "it is <less>")])
+    def check(lab: Lab) -> ClaimOutcome:
+        return ClaimOutcome("1 < 2", "Comparison.", [ClaimCheck("one is more than two", False, "it is <less>")])
 
     monkeypatch.setattr(runner, "CLAIMS", [Claim("wrong", "A <wrong> claim", "Nowhere", "1 > 2", check)])
     result = reproduce(tmp_path / "out")

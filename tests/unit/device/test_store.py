@@ -16,7 +16,7 @@ from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
 from relaxdp.device import Device
-from relaxdp.device.state import Record, Sent, State
+from relaxdp.device.state import DeviceState, Record, Sent
 from relaxdp.errors import (
     AnswerChangedError,
     BudgetError,
@@ -68,9 +68,9 @@ def test_a_link_leads_to_the_same_device(tmp_path: Path) -> None:
 
 def test_a_file_that_says_too_much_was_spent_is_not_followed() -> None:
     record = Record("a", "q", "categorical", "00", "0" * 32, "0" * 64, "2", "now", sent=(Sent("2", "1", "x", "now"),))
-    state = State(Decimal(1), {"a": record})
-    assert State.loads(state.dumps()) is None
-    assert State.loads(State(Decimal(2), {"a": record}).dumps()) is not None
+    state = DeviceState(Decimal(1), {"a": record})
+    assert DeviceState.loads(state.dumps()) is None
+    assert DeviceState.loads(DeviceState(Decimal(2), {"a": record}).dumps()) is not None
 
 
 def test_secrets_are_not_shown(collector: FakeCollector, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from relaxdp.errors import DeliveryError, MetadataError
 from relaxdp.market import goods as goods_module
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, parts_of, read_level
-from relaxdp.market.listings import KeptLevel, Listing, find, levels_of
+from relaxdp.market.listings import KeptLevel, StoredListing, find, levels_of
 from relaxdp.market.schema import FILES
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
@@ -271,9 +271,9 @@ def test_two_listings_share_no_noise(trader: Here, tmp_path: Path) -> None:
     assert 150 < same < 250  # shared noise would make all 400 equal
 
 
-def _listing(goods: Goods) -> Listing:
+def _listing(goods: Goods) -> StoredListing:
     terms = ("{}", "[]", json.dumps(goods.described.to_json()))
-    return Listing(0, "one", "release", 0, "?", "open", None, None, goods.id_column, len(goods.ids), terms)
+    return StoredListing(0, "one", "release", 0, "?", "open", None, None, goods.id_column, len(goods.ids), terms)
 
 
 def test_a_draw_is_a_pure_function(tmp_path: Path) -> None:

@@ -183,5 +183,5 @@ def test_levels_are_computed_once(trader: Here, tmp_path: Path, monkeypatch: pyt
 
     with trader.database.reading() as connection:
         first = shown(connection)
-        monkeypatch.setattr(listings.Listing, "half_width", None)
+        monkeypatch.setattr(listings.StoredListing, "half_width", None)
         assert shown(connection) == first

@@ -20,8 +20,8 @@ from relaxdp.errors import MarketError, ReceiptForgedError
 from relaxdp.market.receipts import (
     MOST_LETTERS,
     Receipt,
-    SignedReceipt,
     Signer,
+    VerifiableReceipt,
     check_data,
     fingerprint_of,
     read_signed,
@@ -77,7 +77,7 @@ MESSAGE = (
 )
 
 
-def text_of(signed: SignedReceipt) -> str:
+def text_of(signed: VerifiableReceipt) -> str:
     return json.dumps(signed.to_json())
 
 
@@ -215,7 +215,7 @@ def test_every_flipped_bit_of_the_public_key() -> None:
         changed = replace(RECEIPT, market=fingerprint_of(bytes(other)))
         for receipt in (RECEIPT, changed):
             with pytest.raises(ReceiptForgedError):
-                verify(SignedReceipt(receipt, SIGNED.signature), bytes(other))
+                verify(VerifiableReceipt(receipt, SIGNED.signature), bytes(other))
 
 
 def test_a_second_spelling_of_the_number_in_the_signature() -> None:
@@ -262,7 +262,7 @@ def test_another_market() -> None:
     forged = base64.b64encode(private.sign(MESSAGE)).decode()
     for key, sentence in ((None, "not signed"), (PUBLIC_KEY, "not signed"), (OTHER.public_key.hex(), "another market")):
         with pytest.raises(ReceiptForgedError, match=sentence):
-            verify(SignedReceipt(RECEIPT, forged, key), SIGNER.public_key)
+            verify(VerifiableReceipt(RECEIPT, forged, key), SIGNER.public_key)
     # A good signature beside a key that is not the market's: somebody would go on with the wrong key.
     with pytest.raises(ReceiptForgedError, match="another market"):
         verify(replace(SIGNED, public_key=OTHER.public_key.hex()), SIGNER.public_key)
@@ -274,7 +274,7 @@ def test_swapped_signatures() -> None:
     other = SIGNER.sign(replace(RECEIPT, number=8))
     for receipt, signature in ((RECEIPT, other.signature), (other.receipt, SIGNED.signature)):
         with pytest.raises(ReceiptForgedError, match="not signed"):
-            verify(SignedReceipt(receipt, signature, PUBLIC_KEY), SIGNER.public_key)
+            verify(VerifiableReceipt(receipt, signature, PUBLIC_KEY), SIGNER.public_key)
 
 
 def test_the_header_and_the_form_are_signed_too() -> None:
@@ -287,7 +287,8 @@ def test_the_header_and_the_form_are_signed_too() -> None:
         assert message != MESSAGE
         with pytest.raises(ReceiptForgedError, match="not signed"):
             verify(
-                SignedReceipt(RECEIPT, base64.b64encode(private.sign(message)).decode(), PUBLIC_KEY), SIGNER.public_key
+                VerifiableReceipt(RECEIPT, base64.b64encode(private.sign(message)).decode(), PUBLIC_KEY),
+                SIGNER.public_key,
             )
 
 
@@ -301,7 +302,7 @@ def test_a_key_that_is_no_point_of_the_curve() -> None:
     no_point = bytes([2]) + bytes(31)
     receipt = replace(RECEIPT, market=fingerprint_of(no_point))
     with pytest.raises(ReceiptForgedError, match="not signed"):
-        verify(SignedReceipt(receipt, SIGNED.signature), no_point)
+        verify(VerifiableReceipt(receipt, SIGNED.signature), no_point)
 
 
 GOOD = text_of(SIGNED)

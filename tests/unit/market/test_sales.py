@@ -20,11 +20,11 @@ from relaxdp.errors import (
     PriceChangedError,
     UnknownLevelError,
 )
-from relaxdp.market.accounts import Account
-from relaxdp.market.listings import Listing
+from relaxdp.market.accounts import MarketAccount
+from relaxdp.market.listings import StoredListing
 from relaxdp.market.prices import prices_of
-from relaxdp.market.purchases import Purchase
-from relaxdp.market.sales import Deal, Offer, check, level_of, release_offer
+from relaxdp.market.purchases import StoredPurchase
+from relaxdp.market.sales import Deal, LevelOffer, check, level_of, release_offer
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.metadata import ColumnDescription
 
@@ -35,17 +35,17 @@ DESCRIBED = ColumnDescription(
     PathId("survey", "diagnosis"), "categorical", Decimal(1), LEVEL["1"].threshold, "int", "00", VALUES
 )
 PRICES = prices_of(None, "100*epsilon + 1000*precision")
-LISTING = Listing(
+LISTING = StoredListing(
     number=1, id="one", kind="release", seller=1, title="Diagnoses", state="open", budget=None, path=None,
     id_column="id", objects=2000,
     terms=(json.dumps(PRICES.to_json()), '["0.5", "1", "2"]', json.dumps(DESCRIBED.to_json())),
 )  # fmt: skip
-BUYER = Account(2, "institute", "buyer", 100)
-OFFER = Offer(LISTING, LEVEL["1"], 100, 2000)
+BUYER = MarketAccount(2, "institute", "buyer", 100)
+OFFER = LevelOffer(LISTING, LEVEL["1"], 100, 2000)
 
 
-def owned(level: str) -> Purchase:
-    return Purchase(
+def owned(level: str) -> StoredPurchase:
+    return StoredPurchase(
         number=7, listing=LISTING, buyer=2, level=LEVEL[level], price=40, paid=40,
         objects=2000, digest="", state="owned", previous=None, issued="", signature="", place=0, history="",
     )  # fmt: skip
@@ -91,7 +91,7 @@ def test_the_offer_of_a_release(level: str) -> None:
     """All of its objects, at the price of the precision that is realised, rounded up."""
     offer = release_offer(LISTING, Decimal(level), LEVEL["1"])
     exact = 100 * Fraction(level) + 1000 * LEVEL[level].retention ** 2
-    assert offer == Offer(LISTING, LEVEL[level], ceil(exact), 2000, each=0)
+    assert offer == LevelOffer(LISTING, LEVEL[level], ceil(exact), 2000, each=0)
     assert offer.half_width == LISTING.half_width(LEVEL[level], 2000)
 
 
