@@ -17,8 +17,8 @@ EXCEPTIONS = {
     ("mechanisms/base.py", "estimate"): {"estimation"},
 }
 """Imports from a lower layer, by the file and the function that may have them."""
-SHARED_CLASS_NAMES = {"Account", "Counts", "Integrity", "MadeUp", "Reach", "_Chance"}
-"""Names of two classes each. Apart from the last, one of the two names a schema in the description of the service."""
+SHARED_CLASS_NAMES = {"Account", "Counts", "_Chance"}
+"""Names of two classes each. Account and Counts also name schemas in the description of the service."""
 SOURCE = Path(__file__).parents[2] / "src" / "relaxdp"
 
 

@@ -87,7 +87,7 @@ def count_labels_in_both(mechanism: Mechanism, older: Packed, newer: Packed) -> 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairCounts:
+class ReportPairCounts:
     """The counts of all pairs of reports at two levels."""
 
     older: Level
@@ -162,15 +162,15 @@ class ReportPairs:
         return sum(table.n for table in self.newest_tables)
 
     @property
-    def tables(self) -> list[PairCounts]:
+    def tables(self) -> list[ReportPairCounts]:
         """The counts of all pairs, by the levels of both reports, ascending."""
-        return [PairCounts(*levels, self._tables[levels]) for levels in sorted(self._tables)]
+        return [ReportPairCounts(*levels, self._tables[levels]) for levels in sorted(self._tables)]
 
     @property
-    def newest_tables(self) -> list[PairCounts]:
+    def newest_tables(self) -> list[ReportPairCounts]:
         """For each individual only the pair with its newest report."""
         return [
-            PairCounts(*levels, self._tables[levels] - self._superseded.get(levels, np.int64(0)))
+            ReportPairCounts(*levels, self._tables[levels] - self._superseded.get(levels, np.int64(0)))
             for levels in sorted(self._tables)
         ]
 
@@ -294,7 +294,7 @@ KINDS = (REPEATED, CHANGED, OLDER)
 """A suspicious value is repeated too often, or too seldom, or reported too often before another one."""
 
 
-def compute_p_value(tables: Sequence[PairCounts], mechanism: Mechanism) -> float:
+def compute_p_value(tables: Sequence[ReportPairCounts], mechanism: Mechanism) -> float:
     """Return the p-value for a single planned look. If all are honest and reports are many, it is uniform."""
     tables = [table for table in tables if table.n]
     if not tables:
@@ -310,7 +310,7 @@ def compute_p_value(tables: Sequence[PairCounts], mechanism: Mechanism) -> float
     return min(1.0, len(tables) * least)
 
 
-def _compute_chi_squared_terms(table: PairCounts, mechanism: Mechanism) -> list[tuple[float, int]]:
+def _compute_chi_squared_terms(table: ReportPairCounts, mechanism: Mechanism) -> list[tuple[float, int]]:
     """Return squared distances and their degrees of freedom; each is independent of the next one, given that one."""
     stay, leave = compute_blur_probabilities(table, mechanism)
     first = _compute_binomial_term(table.newer_counts, table.both_counts, stay)
@@ -360,7 +360,7 @@ def _compute_arrival_term(left: NDArray[np.int64], arrived: NDArray[np.int64]) -
     return float(away @ (away / diagonal) + reach @ np.linalg.solve(inner, reach)), len(away)
 
 
-def _compute_smallest_p_value(table: PairCounts, mechanism: Mechanism) -> float:
+def _compute_smallest_p_value(table: ReportPairCounts, mechanism: Mechanism) -> float:
     """Return the smallest p-value of equal reports and of all values, by exact binomial distributions."""
     stay, leave = compute_blur_probabilities(table, mechanism)
     over_all = _compute_binomial_p_values(
@@ -381,7 +381,7 @@ def _compute_binomial_p_values(trials: NDArray[np.int64], hits: NDArray[np.int64
     return np.where(trials > 0, np.minimum(1.0, 2 * np.minimum(lower, upper)), 1.0)
 
 
-def compute_blur_probabilities(table: PairCounts, mechanism: Mechanism) -> tuple[float, float]:
+def compute_blur_probabilities(table: ReportPairCounts, mechanism: Mechanism) -> tuple[float, float]:
     """Return the probabilities that an older symbol is the newer one, and that it is one certain other one.
 
     If levels are too close for a float, the second is still not 0: unlikely reports must not count as impossible.
@@ -406,7 +406,7 @@ class BettingEvidence:
 
 
 def compute_betting_evidence(
-    tables: Sequence[PairCounts], mechanism: Mechanism, levels: Sequence[Level] = ()
+    tables: Sequence[ReportPairCounts], mechanism: Mechanism, levels: Sequence[Level] = ()
 ) -> BettingEvidence:
     """Return the capital of bets against honesty. Of the `levels` of a schedule, pairs of neighbours have most stakes.
 
