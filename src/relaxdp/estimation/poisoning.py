@@ -24,7 +24,7 @@ from relaxdp.estimation.report_pairs import (
     OLDER,
     REPEATED,
     BettingEvidence,
-    PairCounts,
+    ReportPairCounts,
     ReportPairs,
     compute_betting_evidence,
     compute_blur_probabilities,
@@ -98,7 +98,7 @@ class PoisoningTest:
     """The result of a test of pairs of reports. It prints the verdict, suspicious values and limitations."""
 
     mechanism: Mechanism
-    newest_tables: Sequence[PairCounts]
+    newest_tables: Sequence[ReportPairCounts]
     """For each individual only the pair with its newest report."""
     evidence: BettingEvidence
     p_value: float
@@ -415,7 +415,7 @@ class HonestCounts:
 
     @classmethod
     def from_pairs(
-        cls, table: PairCounts, mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
+        cls, table: ReportPairCounts, mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
     ) -> HonestCounts:
         """Leave out the reports that repeat or change these values too often."""
         stay, _ = compute_blur_probabilities(table, mechanism)
@@ -534,7 +534,7 @@ class CleanedEstimate(Result):
 
 
 def estimate_without_fabricated(
-    tables: Sequence[PairCounts], mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
+    tables: Sequence[ReportPairCounts], mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
 ) -> Result | None:
     """Estimate without the fabricated reports of these values; None if no individual would be left."""
     parts: dict[Level, HonestCounts] = {}
@@ -546,7 +546,9 @@ def estimate_without_fabricated(
     return CleanedEstimate(mechanism.labels, left, mechanism.joint, mechanism.measure) if left else None
 
 
-def estimate_from_subset(tables: Sequence[PairCounts], mechanism: Mechanism, *, use_unchanged: bool) -> Result | None:
+def estimate_from_subset(
+    tables: Sequence[ReportPairCounts], mechanism: Mechanism, *, use_unchanged: bool
+) -> Result | None:
     """Estimate from the individuals whose report stayed, or changed, which does not depend on an honest true value.
 
     This is for fabricated hashes, which support many values, and for attacks without a suspicious value.

@@ -19,7 +19,7 @@ from tests.exact.enumeration import compute_chain_distribution, path_law
 from relaxdp.audit.exact_check import _compute_symbol_distribution
 from relaxdp.estimation.report_pairs import (
     MAX_TRACKED_LABELS,
-    PairCounts,
+    ReportPairCounts,
     ReportPairs,
     _compute_arrival_term,
     _compute_log_capital,
@@ -148,7 +148,7 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism
                 sum((chance * int(n) for chance, n in zip(law, column, strict=True)), F(0))
                 for column in zip(*each, strict=True)
             ]
-            table = PairCounts(older, newer, each[0])
+            table = ReportPairCounts(older, newer, each[0])
             stay, leave = compute_blur_probabilities(table, encoding)
             assert float(mean[1]) == pytest.approx(encoding.symbols * stay, rel=1e-12)
             news = [int(n) for n in each[0][2 : 2 + labels]]
