@@ -15,7 +15,7 @@ from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 from relaxdp.mechanisms.report_arrays import histogram
 from relaxdp.sampling.kernel.c_library import SETTING
-from relaxdp.sampling.keyed_path import ArrayPath
+from relaxdp.sampling.keyed_path import NumpyPathSampler
 from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, RowCipher, Words
 from relaxdp.theory.epsilon import compute_threshold
 
@@ -65,10 +65,10 @@ class Counting(RowCipher):
 
 def block_contender(values: int, epsilon: str, objects: int) -> Contender:
     """Return as many AES blocks as the paths of so many objects need, encrypted by the library as fast as it can."""
-    path = ArrayPath(bytes(32), values, compute_threshold(epsilon, values))
+    path = NumpyPathSampler(bytes(32), values, compute_threshold(epsilon, values))
     counting = path.cipher = Counting(bytes(32))
     ids = Messages(Ids.from_integers(np.arange(CHUNK)))
-    path.draw_objects(np.zeros((CHUNK, 1), np.uint8), ids, np.zeros(CHUNK, np.uint64))
+    path.draw_reports(np.zeros((CHUNK, 1), np.uint8), ids, np.zeros(CHUNK, np.uint64))
     path.finish()
     return encryptions(counting.blocks * objects // CHUNK, objects)
 

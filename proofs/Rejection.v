@@ -1,6 +1,6 @@
 (* Rejected words: the law of a path in Path.v is what strings of words come to.
 
-   `sample` is `accepted_draws` of src/relaxdp/sampling/keyed_path.py: it reads pairs of words, one after the other, and draws the
+   `sample` is `iterate_draws` of src/relaxdp/sampling/keyed_path.py: it reads pairs of words, one after the other, and draws the
    next pair where one is rejected. Averaged over all strings of L pairs, it falls short of the law of Path.v by what
    strings that are too short leave open, and that is at most 2^bound (7/8)^L. *)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, LevelError, RapporError
 from relaxdp.mechanisms.bloom import BloomShape, bloom_threshold
-from relaxdp.sampling.bridge import fresh_bridges
+from relaxdp.sampling.bridge import draw_fresh_bridges
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.level import compute_retention
@@ -59,7 +59,7 @@ class Fleet:
             )
         level = compute_retention(bloom_threshold(self.shape, exact))
         flat = None if self._last is None else self._last.reshape(-1)
-        drawn = fresh_bridges(
+        drawn = draw_fresh_bridges(
             2, self._level, level, TRUTH,
             lower_reports=flat, upper_reports=self._truth.reshape(-1), entropy=self._entropy,
         )  # fmt: skip

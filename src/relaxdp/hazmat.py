@@ -13,7 +13,7 @@ from hashlib import sha512
 
 import numpy as np
 
-from relaxdp.sampling.bridge import Codes, fresh_bridges
+from relaxdp.sampling.bridge import Codes, draw_fresh_bridges
 from relaxdp.sampling.entropy import Entropy, Keystream, SystemEntropy
 from relaxdp.theory.randomized_response import NOISE, TRUTH
 
@@ -24,14 +24,14 @@ class SeededEntropy:
     def __init__(self, seed: int) -> None:
         self._stream = Keystream(sha512(f"relaxdp seeded {seed}".encode()).digest())
 
-    def words(self) -> Iterator[int]:
+    def generate_words(self) -> Iterator[int]:
         """Return an endless iterator of words."""
         word = np.empty(1, dtype=np.uint64)
         while True:
             self._stream.fill(word.view(np.uint8))
             yield int(word[0])
 
-    def keystream(self) -> Keystream:
+    def make_keystream(self) -> Keystream:
         """Return the one keystream, which goes on from call to call."""
         return self._stream
 
@@ -72,7 +72,7 @@ def bridge_once(
             raise ValueError("codes must be arrays of one unsigned type and one length")
         if np.iinfo(codes.dtype).max < values - 1:
             raise ValueError("the alphabet does not fit into the type of the codes")
-    return fresh_bridges(
+    return draw_fresh_bridges(
         values,
         lower_level,
         middle,

@@ -17,7 +17,7 @@ from tests.exact.enumeration import Law, compute_chain_distribution, path_law
 
 from relaxdp.audit.exact_check import _compute_symbol_distribution
 from relaxdp.mechanisms.square_wave import SquareWave
-from relaxdp.sampling.keyed_path import accept
+from relaxdp.sampling.keyed_path import reduce_words
 from relaxdp.theory.randomized_response import compute_bridge_distribution
 
 Row = list[int]
@@ -61,7 +61,7 @@ def test_the_model_accepts_the_words_that_the_code_accepts() -> None:
     said = {tuple(row[:5]): tuple(row[5:]) for row in ACCEPTS}
     for one, values in {(row[0], row[1]) for row in ACCEPTS}:
         for bound, u, v in product(range(1, one + 1), range(one), range(one)):
-            assert said.pop((one, values, bound, u, v), None) == accept(u, v, bound, values, one=one)
+            assert said.pop((one, values, bound, u, v), None) == reduce_words(u, v, bound, values, one=one)
     assert not said
 
 

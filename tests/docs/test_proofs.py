@@ -70,7 +70,7 @@ def test_names_that_do_not_exist_would_be_seen() -> None:
     assert not wrong_links(f"{here}, {said}, [chain](chain.md#proof)", FOLDER)
     for wrong in (here.replace("unary", "trinary"), said.replace("stale", "fresh"), "[chain](chains.md)"):
         assert len(wrong_links(wrong, FOLDER)) == 1
-    row = ("sampling/keyed_path.py", "report_at", "if draw.position < threshold:", "if draw.position <= threshold:")
+    row = ("sampling/keyed_path.py", "find_report", "if draw.position < threshold:", "if draw.position <= threshold:")
     assert row in planted("sampling/keyed_path.py")
     assert (*row[:3], "if draw.position == threshold:") not in planted("sampling/keyed_path.py")
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache
 
 from relaxdp.audit.exact_check import compute_chain_distribution
-from relaxdp.sampling.keyed_path import Draw, accept, report_at
+from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, reduce_words
 
 __all__ = ["Accept", "Law", "Step", "Transcript", "compute_chain_distribution", "level_lists", "path_law"]
 
@@ -19,7 +19,7 @@ Step = Callable[..., list[Fraction]]
 Accept = Callable[..., "tuple[int, int] | None"]
 
 
-def path_law(values: int, thresholds: Sequence[int], truth: int, *, one: int, rule: Accept = accept) -> Law:
+def path_law(values: int, thresholds: Sequence[int], truth: int, *, one: int, rule: Accept = reduce_words) -> Law:
     """The law of all reports read from a path whose words run over [0, one): every word is fed to `rule`."""
 
     @cache
@@ -40,8 +40,8 @@ def path_law(values: int, thresholds: Sequence[int], truth: int, *, one: int, ru
         for reports, probability in standing[bound].items():
             for (position, value), chance in draws_below(bound).items():
                 assert position < bound, "a path goes down, and this one does not"
-                draw = (Draw(0, position, value), Draw(1, 0, 0))
-                after = tuple(report_at(draw, T, truth=report) for T, report in zip(thresholds, reports, strict=True))
+                draw = (AcceptedDraw(0, position, value), AcceptedDraw(1, 0, 0))
+                after = tuple(find_report(draw, T, truth=report) for T, report in zip(thresholds, reports, strict=True))
                 standing[position][after] += probability * chance
     return dict(standing[0])
 

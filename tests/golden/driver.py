@@ -36,7 +36,7 @@ from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.ledger.account import Account
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.sampling.kernel.c_library import kernel
+from relaxdp.sampling.kernel.c_library import get_kernel
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.vault_folder import VaultFolder
 
@@ -157,7 +157,7 @@ def draw_bloom(
 
 def has_kernel() -> bool:
     """Return whether the compiled kernel can be used here."""
-    return kernel() is not None
+    return get_kernel() is not None
 
 
 @contextmanager
@@ -583,12 +583,12 @@ class Source:
     def __init__(self, read: Callable[[int], int]) -> None:
         self._read = read
 
-    def words(self) -> Iterator[int]:
+    def generate_words(self) -> Iterator[int]:
         """Return single words."""
         while True:
             yield self._read(8)
 
-    def keystream(self) -> Source:
+    def make_keystream(self) -> Source:
         """Return itself, for arrays."""
         return self
 

@@ -37,8 +37,8 @@ from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.relaxation import Relaxation
 from relaxdp.mechanisms.report_arrays import Codes
-from relaxdp.sampling.keyed_path import ArrayPath
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, PathId, path_key
+from relaxdp.sampling.keyed_path import NumpyPathSampler
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, PathId, derive_path_key
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon
@@ -271,12 +271,15 @@ class ChangedValueSource(TranscriptSource):
         transcripts = np.empty((2, len(true_values)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):
             name = self._mechanism.path_name(PathId(f"audit {place + 1}" if self._new_name else "audit", "truth"))
-            path = ArrayPath(path_key(derive_batch_key(seed, batch), name), 2, self._mechanism.level(epsilon).threshold)
+            path = NumpyPathSampler(
+                derive_path_key(derive_batch_key(seed, batch), name), 2, self._mechanism.level(epsilon).threshold
+            )
             for start in range(0, len(true_values), CHUNK):
                 part = slice(start, min(start + CHUNK, len(true_values)))
                 truth = history[part, place]
                 ((_, blocks),) = Ids.from_integers(np.arange(part.start, part.stop)).groups()
                 index = np.zeros_like(truth) if self._ignores_true_value else truth
-                path.draw(transcripts[place, part], slice(None), path.cipher.absorb(blocks), truth, index)
+                state = path.cipher.compute_chaining_state(blocks)
+                path.draw(transcripts[place, part], slice(None), state, truth, index)
             path.finish()
         return transcripts.T

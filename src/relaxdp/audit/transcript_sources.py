@@ -22,7 +22,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bridged_columns import FreshPermanent
 from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
 from relaxdp.mechanisms.report_arrays import Codes
-from relaxdp.sampling.bridge import fresh_bridges
+from relaxdp.sampling.bridge import draw_fresh_bridges
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
@@ -113,7 +113,7 @@ class RelaxationSource(MechanismSource):
         self, true_codes: Codes, last: Codes | None, old: Fraction, new: Fraction, entropy: SeededEntropy
     ) -> Codes:
         """Return the next report of every symbol."""
-        return fresh_bridges(
+        return draw_fresh_bridges(
             self.mechanism.alphabet, old, new, TRUTH, lower_reports=last, upper_reports=true_codes, entropy=entropy
         )
 

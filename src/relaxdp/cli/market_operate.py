@@ -33,7 +33,7 @@ from relaxdp.cli.market_options import (
 from relaxdp.cli.market_tables import accounts_table, credits_text, heading, levels_text, statement_table
 from relaxdp.cli.options import CaFile, JsonOption, parse_encoding
 from relaxdp.errors import ArgumentError, ServerAnswerError, TokenError, on_error
-from relaxdp.sampling.private_file import PrivateFileError, write_private
+from relaxdp.sampling.private_file import PrivateFileError, write_private_file
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why: it is recorded.", show_default=False)]
 AccountName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.", show_default=False)]
@@ -222,7 +222,7 @@ def _books(found: dict[str, Any]) -> str:
 
 def _write_token(file: Path, content: str, *, replace: bool) -> None:
     try:
-        write_private(file, content.encode(), replace=replace)
+        write_private_file(file, content.encode(), replace=replace)
     except FileExistsError:
         raise TokenError("{path!r} exists already.", path=str(file)) from None
     except PrivateFileError as problem:

@@ -36,7 +36,7 @@ from relaxdp.market.client import Content, MarketClient, understood
 from relaxdp.market.client_files import sendable
 from relaxdp.market.client_pool import Pool, remember
 from relaxdp.market.prices import prices_from_json
-from relaxdp.sampling.private_file import PrivateFileError, read_private
+from relaxdp.sampling.private_file import PrivateFileError, read_private_file
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 
@@ -210,7 +210,7 @@ def join(
 @on_error("Nothing was sent.")
 def _read(file: Path) -> str:
     try:
-        content = read_private(file, _LONGEST_ANSWER)
+        content = read_private_file(file, _LONGEST_ANSWER)
     except PrivateFileError as problem:
         raise ArgumentError("the answer file {path!r} {why}.", path=str(file), why=problem) from None
     if content is None:

@@ -17,7 +17,7 @@ from relaxdp.device.state import DeviceState, Joined, Record, Sent
 from relaxdp.device.store import DeviceFile, DeviceStore
 from relaxdp.device.survey import Division, Survey, SurveyOffer, ask_survey, check_some, divided
 from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, on_error
-from relaxdp.ledger.events import as_budget
+from relaxdp.ledger.events import parse_budget
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 _INVITATION = 200
@@ -58,7 +58,7 @@ class Device:
 
         `client` sets timeouts, retries and certificates.
         """
-        wanted = None if limit is None else as_budget(limit)
+        wanted = None if limit is None else parse_budget(limit)
         file = DeviceFile(DeviceStore(path))
         kept = file.begin(wanted)
         if wanted is not None and wanted != kept.limit:
@@ -88,7 +88,7 @@ class Device:
     @_unless_changed
     def change_limit(self, limit: Epsilon) -> None:
         """Set another limit, never below what was spent. Whether and how must not depend on an answer."""
-        wanted = as_budget(limit)
+        wanted = parse_budget(limit)
 
         def change(state: DeviceState) -> DeviceState:
             if wanted < state.spent:

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from relaxdp.device.address import Server, check_campaign_id
 from relaxdp.device.client import Client
 from relaxdp.errors import ServerAnswerError, TableFileError, TokenError, on_error
-from relaxdp.sampling.private_file import PrivateFileError, read_private
+from relaxdp.sampling.private_file import PrivateFileError, read_private_file
 from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 
 VARIABLE = "RELAXDP_TOKEN"
@@ -161,7 +161,7 @@ def operator_token(file: Path | None, environment: Mapping[str, str]) -> str:
             raise TokenError("a token is needed: set {variable}, or name the file that holds it.", variable=VARIABLE)
     else:
         try:
-            content = read_private(file, _LONGEST_TOKEN + 1)
+            content = read_private_file(file, _LONGEST_TOKEN + 1)
         except PrivateFileError as problem:
             raise TokenError("the token file {path!r} {why}.", path=str(file), why=problem) from None
         if content is None:

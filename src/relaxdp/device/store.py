@@ -12,7 +12,7 @@ from pathlib import Path
 
 from relaxdp.device.state import DeviceState
 from relaxdp.errors import BudgetMissingError, DeviceFileError
-from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private, write_private
+from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
 
 MOST_BYTES = 64 << 20
 _LEFT_OVER = re.compile(r"[a-z0-9_]{8}", re.ASCII)
@@ -43,14 +43,14 @@ class DeviceStore:
     def read(self) -> bytes | None:
         """Return what was written last, None where there is no file yet."""
         try:
-            return read_private(self.path, MOST_BYTES)
+            return read_private_file(self.path, MOST_BYTES)
         except PrivateFileError as problem:
             raise DeviceFileError("the device file {path!r} {why}.", path=str(self.path), why=problem) from None
 
     def write(self, content: bytes) -> None:
         """Replace the file in one step, and wait until it is on disk."""
         try:
-            write_private(self.path, content, replace=True)
+            write_private_file(self.path, content, replace=True)
         except PrivateFileError as problem:
             raise DeviceFileError("the device file {path!r} {why}.", path=str(self.path), why=problem) from None
 

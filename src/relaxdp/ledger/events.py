@@ -52,7 +52,7 @@ def parse_amount(text: str) -> Decimal:
     return Decimal(text)
 
 
-def as_budget(written: Epsilon) -> Decimal:
+def parse_budget(written: Epsilon) -> Decimal:
     """Return a budget as an exact, positive, finite number."""
     try:
         return as_epsilon(written)

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 from relaxdp.errors import LedgerBusyError, LedgerError, LedgerUncertainError, MissingDependencyError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Event, parse_event
-from relaxdp.sampling.canonical_encoding import prefix_length
+from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keys import Key
 
 StoredEvent = tuple[int, str, str]
@@ -120,7 +120,7 @@ class Ledger:
     def __init__(self, store: EventStore, key: Key, vault_id: str) -> None:
         # The key itself is kept as well: it cannot be pickled, and so neither can a ledger.
         self._store, self._key, self._vault = store, key, vault_id
-        self._secret = key.derive(prefix_length(b"ledger"))
+        self._secret = key.derive(add_length_prefix(b"ledger"))
         self._verified: _VerifiedChain | None = None
 
     @property

@@ -63,7 +63,7 @@ def compute_charges(account: Account, request: ChargeRequest) -> tuple[ColumnCha
     return charges
 
 
-def charge_release(account: Account, request: ChargeRequest, time: datetime) -> Released:
+def make_release_event(account: Account, request: ChargeRequest, time: datetime) -> Released:
     """Return the event that charges a release; reject it by the same rules as `compute_charges`."""
     return Released(
         account.number + 1,
@@ -80,7 +80,7 @@ def charge_release(account: Account, request: ChargeRequest, time: datetime) -> 
     )
 
 
-def raise_budget(account: Account, budget: Decimal, reason: str, time: datetime) -> BudgetRaised:
+def make_budget_event(account: Account, budget: Decimal, reason: str, time: datetime) -> BudgetRaised:
     """Return the event that raises the budget; reject a smaller or equal one."""
     check_reason(reason)
     if budget <= account.budget:
@@ -93,7 +93,7 @@ def raise_budget(account: Account, budget: Decimal, reason: str, time: datetime)
     return BudgetRaised(account.number + 1, time, account.budget, budget, reason)
 
 
-def retire_release(account: Account, name: str, reason: str, time: datetime) -> Retired:
+def make_retirement_event(account: Account, name: str, reason: str, time: datetime) -> Retired:
     """Return the event that retires a release; reject an unknown or retired one."""
     check_reason(reason)
     require_release(account, name)

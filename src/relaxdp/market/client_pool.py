@@ -27,10 +27,10 @@ from relaxdp.market.levels import MOST_LEVELS, level_on
 from relaxdp.market.marks import Marks
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
-from relaxdp.sampling.canonical_encoding import encode_canonical, prefix_length
+from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private, write_private
+from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
 from relaxdp.theory.epsilon import as_epsilon
 
 ATTRIBUTE = "answer"
@@ -109,7 +109,7 @@ def remember(pool: Pool, answer: Any, *, key: Key) -> None:
             # Before it: a crash in between leaves a mark that leads to nothing, and nothing was sent.
             if can_be_written and not marks.is_confirmed(str(place)):
                 marks.write(str(place), sure=False)
-            write_private(place, json.dumps({"version": _VERSION, "pools": known}).encode(), replace=True)
+            write_private_file(place, json.dumps({"version": _VERSION, "pools": known}).encode(), replace=True)
             if can_be_written and not marks.is_confirmed(str(place)):
                 marks.write(str(place), sure=True)
     except PrivateFileError as problem:
@@ -156,7 +156,7 @@ def _check(pool: Pool, before: Any, now: dict[str, str]) -> None:
 
 
 def _read(place: Path) -> dict[str, Any]:
-    content = read_private(place)
+    content = read_private_file(place)
     if content is None:
         return {}
     try:
@@ -173,7 +173,7 @@ def _read(place: Path) -> dict[str, Any]:
 
 
 def _tag(pool: Pool, answer: Any, key: Key) -> str:
-    info = prefix_length(b"market pool answer") + prefix_length(pool.id.encode()) + encode_canonical(answer)
+    info = add_length_prefix(b"market pool answer") + add_length_prefix(pool.id.encode()) + encode_canonical(answer)
     return key.derive(info)[:16].hex()
 
 

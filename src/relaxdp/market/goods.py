@@ -79,7 +79,7 @@ def draw_level(key: Key, listing: str, level: Level, *, lower: Goods | None, upp
     Nothing of this has left when it returns, and the same call gives the same reports: a sale that was interrupted
     before it was kept may be begun again.
 
-    Claim: every report is the scalar `keyed_bridge` of its neighbours; tests/unit/market/test_goods.py.
+    Claim: every report is the scalar `draw_keyed_bridge` of its neighbours; tests/unit/market/test_goods.py.
     """
     encoding = upper.encoding
     name = bridge_name(listing, upper.described, encoding)

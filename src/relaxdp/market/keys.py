@@ -10,7 +10,7 @@ from relaxdp.errors import MarketKeyError, on_error
 from relaxdp.market.market import Market
 from relaxdp.market.schema import SETUP
 from relaxdp.sampling.keys import Key
-from relaxdp.sampling.private_file import PrivateFileError, read_private, write_private
+from relaxdp.sampling.private_file import PrivateFileError, read_private_file, write_private_file
 from relaxdp.service.settings import Settings
 from relaxdp.storage.address import SqliteAddress
 from relaxdp.storage.database import Database
@@ -61,7 +61,7 @@ def begin_journal(folder: Path, key: Key) -> None:
     """Begin the journal of a market, with a mark that says whose it is."""
     try:
         folder.mkdir(0o700, exist_ok=True)
-        write_private(folder / _MARK, f"{key.fingerprint}\n".encode(), replace=True)
+        write_private_file(folder / _MARK, f"{key.fingerprint}\n".encode(), replace=True)
     except (OSError, PrivateFileError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else problem
         raise MarketKeyError(
@@ -74,7 +74,7 @@ def begin_journal(folder: Path, key: Key) -> None:
 def check_journal(folder: Path, key: Key) -> None:
     """Refuse a folder that is not this market's journal: without it nobody would notice that sales were forgotten."""
     try:
-        found = read_private(folder / _MARK)
+        found = read_private_file(folder / _MARK)
     except PrivateFileError as problem:
         raise MarketKeyError("{path!r} {why}.", path=str(folder / _MARK), why=problem) from None
     if found is None or found.decode("utf-8", "replace").strip() != key.fingerprint:

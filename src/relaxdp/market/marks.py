@@ -15,7 +15,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from relaxdp.errors import StateFolderWarning
-from relaxdp.sampling.private_file import PrivateFileError, get_state_folder, lock_folder, read_private, write_private
+from relaxdp.sampling.private_file import (
+    PrivateFileError,
+    get_state_folder,
+    lock_folder,
+    read_private_file,
+    write_private_file,
+)
 
 
 class Marks:
@@ -61,7 +67,7 @@ class Marks:
         """Mark, durably, that the key is about to spend here, or that it surely has; where that cannot be, say so."""
         content = json.dumps({"place": here, "sure": sure}).encode()
         try:
-            write_private(self.mark_of(here), content, replace=True)
+            write_private_file(self.mark_of(here), content, replace=True)
         except PrivateFileError as problem:
             self._warn(problem)
             return False
@@ -76,7 +82,7 @@ class Marks:
         with suppress(OSError, RuntimeError):
             for file in self.folder().glob("*.json"):
                 try:
-                    mark = json.loads(read_private(file) or b"")
+                    mark = json.loads(read_private_file(file) or b"")
                     found[str(mark["place"])] = mark["sure"] is True
                 except PrivateFileError as problem:
                     self._warn(problem)

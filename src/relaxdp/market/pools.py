@@ -20,7 +20,7 @@ from relaxdp.market.purchases import StoredPurchase
 from relaxdp.market.receipts import Signer
 from relaxdp.market.sales import Deal, LevelOffer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
-from relaxdp.sampling.canonical_encoding import prefix_length
+from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keys import Key
 from relaxdp.service.codecs import Codec
 from relaxdp.service.wire import WireLevel
@@ -131,7 +131,7 @@ def pools_of(connection: Connection, account: int) -> list[int]:
 def pseudonym_of(key: Key, listing: StoredListing, seller: MarketAccount) -> str:
     """Return under which name a member stands in files: it tells nothing, and is the same after a restored backup."""
     parts = ("market member", listing.id, seller.name)
-    return key.derive(b"".join(prefix_length(part.encode()) for part in parts))[:16].hex()
+    return key.derive(b"".join(add_length_prefix(part.encode()) for part in parts))[:16].hex()
 
 
 def join(

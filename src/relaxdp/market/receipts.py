@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from relaxdp.errors import EpsilonError, MarketError, ReceiptForgedError
-from relaxdp.sampling.canonical_encoding import prefix_length
+from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 from relaxdp.theory.level import compute_retention
@@ -106,7 +106,7 @@ class Signer:
     __slots__ = ("__private", "fingerprint", "public_key")
 
     def __init__(self, key: Key) -> None:
-        self.__private = Ed25519PrivateKey.from_private_bytes(key.derive(prefix_length(b"market receipt")))
+        self.__private = Ed25519PrivateKey.from_private_bytes(key.derive(add_length_prefix(b"market receipt")))
         self.public_key = self.__private.public_key().public_bytes_raw()
         self.fingerprint = fingerprint_of(self.public_key)
 

@@ -22,7 +22,7 @@ from relaxdp.mechanisms.base import Domain, Joint, Mechanism, Permanent, Truths
 from relaxdp.mechanisms.keyed_reports import KeptWords, KeyedPermanent, release_codes
 from relaxdp.mechanisms.report_arrays import Codes, Packed, pack_bits, packed_array
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
-from relaxdp.sampling.canonical_encoding import prefix_length
+from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathId, Words
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, compute_split_threshold
@@ -114,7 +114,7 @@ class BloomShape:
     def params(self, cohort: int = ALL_COHORTS) -> bytes:
         """Return the bytes that the stream binds into the key: another cohort or another hash is another path."""
         numbers = struct.pack("<IIII", self.bits, self.hashes, self.cohorts, cohort)
-        return numbers + prefix_length(self.hash_name.encode("ascii"))
+        return numbers + add_length_prefix(self.hash_name.encode("ascii"))
 
     def check_cohort(self, cohort: int) -> None:
         """Reject a cohort that does not exist."""

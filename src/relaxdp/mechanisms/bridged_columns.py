@@ -17,9 +17,9 @@ from relaxdp.errors import ColumnError, LevelError
 from relaxdp.mechanisms.base import BATCH, PUBLIC, Mechanism
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
-from relaxdp.sampling.bridge import ArrayBridges, fresh_bridges
+from relaxdp.sampling.bridge import KeyedBridgeSampler, draw_fresh_bridges
 from relaxdp.sampling.entropy import Entropy
-from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathName, Purpose, Words, bridge_key
+from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathName, Purpose, Words, derive_bridge_key
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.randomized_response import NOISE
 
@@ -36,7 +36,7 @@ class FreshPermanent:
         of = (purpose, b"" if purpose in PUBLIC else np.asarray(symbol, dtype=np.uint64).tobytes())
         if of not in self._drawn:
             words = np.empty(self._individuals, dtype=np.uint64)
-            self._entropy.keystream().fill(words.view(np.uint8))
+            self._entropy.make_keystream().fill(words.view(np.uint8))
             self._drawn[of] = words
         return self._drawn[of]
 
@@ -74,7 +74,7 @@ def fresh_column(
     for _, ends, seeds in _read_ends(mechanism, lower, upper):
         low, high = (None if codes is None else codes.reshape(-1) for codes in ends)
         assert high is not None  # noqa: S101
-        drawn = fresh_bridges(
+        drawn = draw_fresh_bridges(
             mechanism.alphabet,
             lower_level,
             middle,
@@ -110,8 +110,8 @@ def keyed_column(
             upper=len(upper),
             ids=len(array),
         )
-    derived = bridge_key(key, name, lower_level, middle, upper_level)
-    draw = ArrayBridges(derived, mechanism.alphabet, lower_level, middle, upper_level)
+    derived = derive_bridge_key(key, name, lower_level, middle, upper_level)
+    draw = KeyedBridgeSampler(derived, mechanism.alphabet, lower_level, middle, upper_level)
     parts = []
     for start, (low, high), seeds in _read_ends(mechanism, lower, upper, CHUNK):
         assert high is not None  # noqa: S101
@@ -119,7 +119,7 @@ def keyed_column(
         messages = Messages(read_ids(array[start : start + len(high)], start))
         for first in range(0, mechanism.symbols, CHUNK):
             part = slice(first, first + CHUNK)
-            codes[:, part] = draw.reports(messages, below[:, part], high[:, part], first=first)
+            codes[:, part] = draw.draw_reports(messages, below[:, part], high[:, part], first=first)
         parts.append(mechanism.column(codes, seeds))
     return _join_columns(mechanism, parts)
 

@@ -17,9 +17,19 @@ from relaxdp.mechanisms.base import BATCH, PUBLIC, Mechanism, Truths
 from relaxdp.mechanisms.report_arrays import Codes, code_dtype, match_container, match_packed_container
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, reject_duplicate_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical, get_value_kind
-from relaxdp.sampling.keyed_path import KeyedTags, accepted_draws, keyed_path, keyed_tags, report_at
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, PathId, PathName, Purpose, Words, path_key, words
-from relaxdp.sampling.keys import Key, as_key
+from relaxdp.sampling.keyed_path import CmacTags, find_report, iterate_draws, make_cmac_tags, make_path_sampler
+from relaxdp.sampling.keyed_stream import (
+    CHUNK,
+    Ids,
+    Messages,
+    PathId,
+    PathName,
+    Purpose,
+    Words,
+    derive_path_key,
+    generate_words,
+)
+from relaxdp.sampling.keys import Key, require_key
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 
@@ -32,7 +42,7 @@ Watch = Callable[[Messages, Truths], None]
 def release_column(mechanism: Mechanism, values: Any, ids: Any, *, key: Key, epsilon: Epsilon, path: PathId) -> Any:
     """Return the reports of a column, in the same kind of container as `values`."""
     array = ids_to_arrow(ids)
-    where: Any = {"key": as_key(key), "level": mechanism.level(epsilon), "path": path}
+    where: Any = {"key": require_key(key), "level": mechanism.level(epsilon), "path": path}
     if mechanism.report_width is None:
         released = match_container(values, mechanism.labels, release_codes(mechanism, values, array, **where)[:, 0])
     else:
@@ -99,7 +109,7 @@ class _Draws:
         self._mechanism, self._first_row, self._watch = mechanism, first_row, watch
         name, threshold = mechanism.path_name(path), mechanism.require_level(level).threshold
         self._kept = KeptWords(key, name)
-        self._path = keyed_path(path_key(key, name), mechanism.alphabet, threshold)
+        self._path = make_path_sampler(derive_path_key(key, name), mechanism.alphabet, threshold)
         self._kinds: set[str] = set()
 
     def batches(self, values: Any, ids: Any) -> Iterator[tuple[Codes, Words | None]]:
@@ -148,7 +158,7 @@ class _Draws:
             self._watch(messages, truths)
         permanent = KeyedPermanent(self._kept, Messages(ids), messages, truths.index)
         target[:] = self._mechanism.symbol_truths(truths, permanent)
-        self._path.draw_objects(target, messages, truths.index)
+        self._path.draw_reports(target, messages, truths.index)
         return permanent
 
 
@@ -157,12 +167,12 @@ class KeptWords:
 
     def __init__(self, key: Key, name: PathName) -> None:
         self._key, self._name = key, name
-        self._tags: dict[Purpose, KeyedTags] = {}
+        self._tags: dict[Purpose, CmacTags] = {}
 
-    def tags(self, purpose: Purpose) -> KeyedTags:
+    def tags(self, purpose: Purpose) -> CmacTags:
         """Return what makes the tags of one purpose."""
         if purpose not in self._tags:
-            self._tags[purpose] = keyed_tags(path_key(self._key, self._name, purpose))
+            self._tags[purpose] = make_cmac_tags(derive_path_key(self._key, self._name, purpose))
         return self._tags[purpose]
 
 
@@ -196,7 +206,7 @@ class RowTags:
     """
 
     def __init__(self, key: Key, mechanism: Mechanism, path: PathId) -> None:
-        self._tags = keyed_tags(path_key(key, mechanism.path_name(path), "fingerprint"))
+        self._tags = make_cmac_tags(derive_path_key(key, mechanism.path_name(path), "fingerprint"))
 
     def tag_ids(self, ids: Any) -> Words:
         """Return the tags of ids alone."""
@@ -227,17 +237,17 @@ class ReportPath:
     """
 
     def __init__(self, mechanism: Mechanism, truth: Any, *, key: Key, object_id: object, path: PathId) -> None:
-        key, truths = as_key(key), mechanism.truths([truth])
+        key, truths = require_key(key), mechanism.truths([truth])
         own = id_bytes(object_id)
         prefix = own + (b"" if truths.suffix is None else truths.suffix.tobytes())
         name = mechanism.path_name(path)
-        derived = path_key(key, name)
+        derived = derive_path_key(key, name)
         blocks = np.frombuffer(prefix, dtype="<u8").reshape(-1, 1, 2)
         ids, messages = (Messages(None, each) for each in (blocks[: len(own) // 16], blocks))
         permanent = KeyedPermanent(KeptWords(key, name), ids, messages, truths.index)
         self._mechanism = mechanism
         self._where = str(path)
-        self._words = partial(words, derived, prefix, index=int(truths.index[0]))
+        self._words = partial(generate_words, derived, prefix, index=int(truths.index[0]))
         self._truths: list[int] = mechanism.symbol_truths(truths, permanent)[0].tolist()
         self.seeds = mechanism.seeds(permanent)
         """The public seed of the individual, as an array of one; None where the mechanism has none."""
@@ -252,7 +262,7 @@ class ReportPath:
         threshold = self._mechanism.require_level(level).threshold
         # Every reading draws the words again, so that no interrupt or other thread can leave a state half done.
         return [
-            report_at(accepted_draws(self._words(symbol=symbol), self._mechanism.alphabet), threshold, truth=truth)
+            find_report(iterate_draws(self._words(symbol=symbol), self._mechanism.alphabet), threshold, truth=truth)
             for symbol, truth in enumerate(self._truths)
         ]
 

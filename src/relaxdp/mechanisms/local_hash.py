@@ -29,7 +29,7 @@ from relaxdp.errors import MechanismError, ValuesError
 from relaxdp.mechanisms.base import Joint, Permanent, Truths, check_option
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.report_arrays import Codes, code_dtype
-from relaxdp.sampling.canonical_encoding import prefix_length
+from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -108,7 +108,7 @@ class LocalHash(DeclaredMechanism):
     @property
     def params(self) -> bytes:
         """The number of buckets, the name of the hash, and the digest of the ordered values."""
-        return struct.pack("<Q", self.alphabet) + prefix_length(HASH_NAME.encode()) + self.digest
+        return struct.pack("<Q", self.alphabet) + add_length_prefix(HASH_NAME.encode()) + self.digest
 
     @property
     def options(self) -> dict[str, int]:

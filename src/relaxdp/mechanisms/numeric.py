@@ -17,7 +17,7 @@ from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, V
 from relaxdp.mechanisms.base import Domain, Joint, Measure, Mechanism, Permanent, Truths
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
-from relaxdp.sampling.canonical_encoding import NUMBER, prefix_length
+from relaxdp.sampling.canonical_encoding import NUMBER, add_length_prefix
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import ONE
 
@@ -58,7 +58,7 @@ class RangeMechanism(Mechanism):
     def params(self) -> bytes:
         """The range, and the stream's name for clipping or for leaving numbers as they are."""
         name = b"clip" if self.clip else b"identity"
-        return struct.pack("<dd", self.low, self.high) + prefix_length(name)
+        return struct.pack("<dd", self.low, self.high) + add_length_prefix(name)
 
     def truths(self, column: Any, first_row: int = 0) -> Truths:
         numbers = read_numbers(column)

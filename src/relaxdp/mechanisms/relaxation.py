@@ -30,9 +30,9 @@ from relaxdp.mechanisms.report_arrays import (
     unpack_bits,
 )
 from relaxdp.sampling.arrow_columns import to_arrow
-from relaxdp.sampling.bridge import fresh_bridges, fresh_step
+from relaxdp.sampling.bridge import draw_fresh_bridges, draw_fresh_relaxation
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
-from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private, write_private
+from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon, make_decimal_context
 from relaxdp.theory.level import Level, compute_retention
 from relaxdp.theory.randomized_response import TRUTH
@@ -194,10 +194,12 @@ class Relaxation:
             truths, last = (self._unpack(each[part]) for each in (state.symbols, state.reports))
             if self._is_one and truths.size == 1:  # randomness straight from the operating system
                 ends = {"truth": int(truths[0, 0]), "last": int(last[0, 0])}
-                step = fresh_step(self._mechanism.alphabet, old, level.retention, **ends, entropy=self._entropy)
+                step = draw_fresh_relaxation(
+                    self._mechanism.alphabet, old, level.retention, **ends, entropy=self._entropy
+                )
                 drawn = np.full(1, step)
             else:
-                drawn = fresh_bridges(
+                drawn = draw_fresh_bridges(
                     self._mechanism.alphabet,
                     old,
                     level.retention,
@@ -413,7 +415,7 @@ class FileStore:
     def read(self) -> State | None:
         """Return the last state; None where there is no file."""
         try:
-            content = read_private(self._path, -1)  # the whole file, however large
+            content = read_private_file(self._path, -1)  # the whole file, however large
         except PrivateFileError as problem:
             raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
         state = None if content is None else State.from_bytes(content)
@@ -427,7 +429,7 @@ class FileStore:
     def write(self, state: State) -> None:
         """Replace the file as a whole, and wait until it is on disk."""
         try:
-            write_private(self._path, state.to_bytes(), replace=True)
+            write_private_file(self._path, state.to_bytes(), replace=True)
         except PrivateFileError as problem:
             raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
 

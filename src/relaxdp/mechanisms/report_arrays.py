@@ -19,7 +19,7 @@ from relaxdp.errors import EstimationError
 from relaxdp.lazy_imports import pandas as pd
 from relaxdp.lazy_imports import polars as pl
 from relaxdp.sampling.arrow_columns import to_arrow
-from relaxdp.sampling.kernel.c_library import kernel
+from relaxdp.sampling.kernel.c_library import get_kernel
 from relaxdp.sampling.keyed_stream import Words
 
 _GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism that made it."
@@ -173,7 +173,7 @@ def histogram(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     """
     # A signed byte below 0 would pass as one from 128 on: those must be outside.
     if codes.flags.c_contiguous and (codes.dtype == np.uint8 or (codes.dtype == np.int8 and size <= 128)):
-        found = kernel()
+        found = get_kernel()
         if found is not None and size <= 256:
             counted = found.histogram(codes.view(np.uint8), size)
             if counted is None:

@@ -88,7 +88,7 @@ class KeyedPathSampler(Sampler):
         self, mechanism: Categorical | Numeric, levels: Levels, truth: NDArray[np.generic], name: str
     ) -> Codes:
         secret = np.empty(KEY_BYTES, dtype=np.uint8)
-        seeded(self.seed, "key").keystream().fill(secret)
+        seeded(self.seed, "key").make_keystream().fill(secret)
         key, ids = Key.from_bytes(secret.tobytes()), np.arange(len(truth))
         rows = [
             mechanism.release(truth, ids, key=key, epsilon=level, name="reproduce", column=name)

@@ -44,7 +44,7 @@ def sold_in_any_order(lab: Lab, top: Codes, purpose: str) -> Codes:
     """
     entropy = lab.entropy(f"market bridged from {purpose}")
     order = np.empty(len(LEVELS) - 1, np.uint64)
-    entropy.keystream().fill(order.view(np.uint8))
+    entropy.make_keystream().fill(order.view(np.uint8))
     keeps, sold, reports = compute_retentions(LEVELS, VALUES), [len(LEVELS) - 1], {len(LEVELS) - 1: top}
     for level in np.argsort(order).tolist():
         place = bisect(sold, level)

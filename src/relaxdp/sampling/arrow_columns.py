@@ -16,11 +16,11 @@ from relaxdp.sampling.canonical_encoding import (
     TEXT,
     UUID,
     get_value_kind,
-    has_utf8,
     is_missing,
-    warn_not_composed,
+    is_utf8_encodable,
+    warn_not_nfc,
 )
-from relaxdp.sampling.kernel.c_library import kernel
+from relaxdp.sampling.kernel.c_library import get_kernel
 from relaxdp.sampling.keyed_stream import NO_BYTES, NO_OFFSETS, Ids
 
 _NOT_ASCII = np.uint8(0x80)
@@ -39,20 +39,20 @@ def to_arrow(column: Any) -> pa.Array:
 
     Whatever is missing in a list (None, NaN, NaT) is null. No exception shows a value, nor does its context.
     """
-    return _convert(column, ColumnError)
+    return _convert_column(column, ColumnError)
 
 
 def ids_to_arrow(column: Any) -> pa.Array:
     """Return a column of ids as one Arrow array, without a dictionary."""
-    array = _convert(column, IdError)
+    array = _convert_column(column, IdError)
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def _convert(column: Any, error: type[RelaxdpError]) -> pa.Array:
+def _convert_column(column: Any, error: type[RelaxdpError]) -> pa.Array:
     if isinstance(column, pa.Array):
-        return _with_offsets(column)
+        return _replace_views(column)
     if isinstance(column, pa.ChunkedArray):
-        return _with_offsets(column.combine_chunks())
+        return _replace_views(column.combine_chunks())
     library = type(column).__module__.partition(".")[0]
     if library == "pandas" and not hasattr(column, "iloc") and hasattr(column, "to_series"):
         column = column.to_series()
@@ -69,42 +69,42 @@ def _convert(column: Any, error: type[RelaxdpError]) -> pa.Array:
             hint="Pass column.filled(...) or column.compressed().",
         )
     if isinstance(column, np.ndarray):
-        found = _from_numpy(column)
+        found = _convert_numpy(column)
     elif library == "polars":
         # The Arrow form of a polars column of Python objects is their addresses.
-        found = _from_objects(column.to_list()) if str(column.dtype) == "Object" else column.to_arrow()
+        found = _convert_objects(column.to_list()) if str(column.dtype) == "Object" else column.to_arrow()
     elif library == "pandas" and column.dtype != object:
-        found = _try_array(column, from_pandas=True)
+        found = _try_pyarrow(column, from_pandas=True)
     else:
-        found = _from_objects(list(column))
+        found = _convert_objects(list(column))
     if found is None:
-        raise _explain(column, error)
-    return _with_offsets(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
+        raise _make_conversion_error(column, error)
+    return _replace_views(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
 
 
-def _with_offsets(array: pa.Array) -> pa.Array:
+def _replace_views(array: pa.Array) -> pa.Array:
     """Return views as text and bytes with offsets."""
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
 
 
-def _from_numpy(column: NDArray[Any]) -> pa.Array | None:
+def _convert_numpy(column: NDArray[Any]) -> pa.Array | None:
     if not column.dtype.isnative:
         column = column.astype(column.dtype.newbyteorder("="))
     if column.dtype.kind in "US" and len(column):
-        letters = code_points(column)
-        if column.dtype.kind == "U" and (found := _ascii_array(letters)) is not None:
+        letters = get_code_points(column)
+        if column.dtype.kind == "U" and (found := _make_ascii_array(letters)) is not None:
             return found
         nul = letters == 0
         if (nul[:, :-1] & ~nul[:, 1:]).any():  # Arrow would cut the text at its first NUL
-            return _from_objects(column.tolist())
+            return _convert_objects(column.tolist())
     if column.dtype.kind in "OT":
-        return _from_objects(column.tolist())
-    return _try_array(column.astype(np.float64) if column.dtype == np.longdouble else column)
+        return _convert_objects(column.tolist())
+    return _try_pyarrow(column.astype(np.float64) if column.dtype == np.longdouble else column)
 
 
-def _from_objects(items: Sequence[Any]) -> pa.Array | None:
+def _convert_objects(items: Sequence[Any]) -> pa.Array | None:
     """Return Python objects of one kind; None for others."""
     examples = {type(item): item for item in items}
     if not {str, int, bytes}.issuperset(examples):
@@ -112,48 +112,48 @@ def _from_objects(items: Sequence[Any]) -> pa.Array | None:
         examples = {type(item): item for item in items if item is not None}
     kinds = {get_value_kind(example) for example in examples.values()}
     if kinds == {"integer"}:
-        return _from_integers(items)
+        return _convert_integers(items)
     if kinds == {"text"}:
-        if not all(has_utf8(item) for item in items if item):
+        if not all(is_utf8_encodable(item) for item in items if item):
             return None
-        return _from_payloads(pa.large_string(), items, [(item or "").encode() for item in items])
+        return _make_payload_array(pa.large_string(), items, [(item or "").encode() for item in items])
     if kinds == {"bytes"}:
-        return _from_payloads(pa.large_binary(), items, [item or b"" for item in items])
+        return _make_payload_array(pa.large_binary(), items, [item or b"" for item in items])
     if kinds == {"uuid"}:
         data = b"".join(bytes(16) if item is None else item.bytes for item in items)
-        return pa.ExtensionArray.from_storage(pa.uuid(), _from_buffers(pa.binary(16), items, data))
+        return pa.ExtensionArray.from_storage(pa.uuid(), _make_array_from_buffers(pa.binary(16), items, data))
     if kinds <= {"integer", "number"} and kinds:
         is_exact = all(abs(int(item)) <= 2**53 for item in items if isinstance(item, int | np.integer))
-        return _from_numbers(pa.float64(), items) if is_exact else None
-    return _try_array(items) if len(examples) <= 1 else None
+        return _make_number_array(pa.float64(), items) if is_exact else None
+    return _try_pyarrow(items) if len(examples) <= 1 else None
 
 
-def _from_integers(items: Sequence[Any]) -> pa.Array | None:
+def _convert_integers(items: Sequence[Any]) -> pa.Array | None:
     known = [int(item) for item in items if item is not None]
     low, high = min(known), max(known)
     if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):  # NumPy 1 would wrap them around
         return None
-    return _from_numbers(pa.uint64() if high >= 2**63 else pa.int64(), items)
+    return _make_number_array(pa.uint64() if high >= 2**63 else pa.int64(), items)
 
 
 # `pa.array` of Python objects, and `Array.to_numpy`, import pandas where it is installed, which takes 0.4 seconds.
 
 
-def _from_numbers(kind: pa.DataType, items: Sequence[Any]) -> pa.Array | None:
+def _make_number_array(kind: pa.DataType, items: Sequence[Any]) -> pa.Array | None:
     try:
         numbers = np.array([0 if item is None else item for item in items], kind.to_pandas_dtype())
     except (OverflowError, TypeError, ValueError):
         return None
-    return _from_buffers(kind, items, numbers)
+    return _make_array_from_buffers(kind, items, numbers)
 
 
-def _from_payloads(kind: pa.DataType, items: Sequence[Any], payloads: Sequence[bytes]) -> pa.Array:
+def _make_payload_array(kind: pa.DataType, items: Sequence[Any], payloads: Sequence[bytes]) -> pa.Array:
     offsets = np.zeros(len(items) + 1, np.int64)
     np.cumsum([len(each) for each in payloads], out=offsets[1:])
-    return _from_buffers(kind, items, offsets, b"".join(payloads))
+    return _make_array_from_buffers(kind, items, offsets, b"".join(payloads))
 
 
-def _from_buffers(kind: pa.DataType, items: Sequence[Any], *data: Any) -> pa.Array:
+def _make_array_from_buffers(kind: pa.DataType, items: Sequence[Any], *data: Any) -> pa.Array:
     present = np.array([item is not None for item in items])
     validity = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
     return pa.Array.from_buffers(kind, len(items), [validity, *map(pa.py_buffer, data)])
@@ -167,7 +167,7 @@ def to_numpy(array: pa.Array) -> NDArray[Any]:
     return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
 
 
-def _try_array(items: Any, kind: Any = None, *, from_pandas: bool = False) -> Any | None:
+def _try_pyarrow(items: Any, kind: Any = None, *, from_pandas: bool = False) -> Any | None:
     """Return an Arrow array, or None: an exception's context would carry a true value along."""
     try:
         return pa.array(items, kind, from_pandas=from_pandas)
@@ -175,7 +175,7 @@ def _try_array(items: Any, kind: Any = None, *, from_pandas: bool = False) -> An
         return None
 
 
-def _explain(column: Any, error: type[RelaxdpError]) -> RelaxdpError:
+def _make_conversion_error(column: Any, error: type[RelaxdpError]) -> RelaxdpError:
     """Return why a column has no Arrow form."""
     items = column.tolist() if hasattr(column, "tolist") else list(column)
     kinds = [get_value_kind(item) for item in items]
@@ -202,28 +202,28 @@ def _explain(column: Any, error: type[RelaxdpError]) -> RelaxdpError:
     )
 
 
-def code_points(column: NDArray[Any]) -> NDArray[Any]:
+def get_code_points(column: NDArray[Any]) -> NDArray[Any]:
     """Return the letters of NumPy's text, or the bytes of its bytes, one row for each; NULs end a row."""
     unit: type[np.unsignedinteger] = np.uint32 if column.dtype.kind == "U" else np.uint8
     return np.ascontiguousarray(column).view(unit).reshape(len(column), -1)
 
 
-def _ascii_array(letters: NDArray[Any]) -> pa.Array | None:
+def _make_ascii_array(letters: NDArray[Any]) -> pa.Array | None:
     """Return NumPy's text as an Arrow array, several times faster than Arrow itself; None where it is not ASCII.
 
     NumPy pads with NULs, so the letters of all texts are what is not a NUL.
     """
-    if (found := kernel()) is not None:
+    if (found := get_kernel()) is not None:
         narrow = found.letters(letters) if letters.size else None
     else:
-        narrow = _ascii_letters(letters)
+        narrow = _extract_ascii(letters)
     if narrow is None:
         return None
     offsets, data = narrow
     return pa.LargeStringArray.from_buffers(len(letters), pa.py_buffer(offsets), pa.py_buffer(data))
 
 
-def _ascii_letters(letters: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
+def _extract_ascii(letters: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
     """Return where each text begins and ends, and the letters of all; None unless they are ASCII without a NUL."""
     if not letters.size or letters.max() > 127:
         return None
@@ -267,11 +267,11 @@ def _read_payloads(array: pa.Array, kind: str, tag: int) -> Ids:
     first, last = int(offsets[0]), int(offsets[-1])
     data = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last] if last > first else NO_BYTES
     if tag == TEXT and np.bitwise_or.reduce(data) & _NOT_ASCII:
-        _check_text(array)
+        _check_utf8(array)
     return Ids(kind, tag, None, offsets - first, data)
 
 
-def _check_text(array: pa.Array) -> None:
+def _check_utf8(array: pa.Array) -> None:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -279,12 +279,12 @@ def _check_text(array: pa.Array) -> None:
             "An id is not valid UTF-8.", hint="Pass the ids as bytes, or write the column again as UTF-8."
         ) from None
     if not pc.utf8_normalize(array, "NFC").equals(array):
-        warn_not_composed()
+        warn_not_nfc()
 
 
 def reject_duplicate_ids(ids: pa.Array) -> None:
     """Raise an error where an id occurs twice. Ids in ascending order are checked without extra memory."""
-    row = _find_repeat(ids) if len(ids) > 1 else None
+    row = _find_duplicate_row(ids) if len(ids) > 1 else None
     if row is not None:
         raise IdError(
             "The id occurs in an earlier row. Two people with the same id would show whether their answers are equal.",
@@ -293,14 +293,14 @@ def reject_duplicate_ids(ids: pa.Array) -> None:
         )
 
 
-def _find_repeat(ids: pa.Array) -> int | None:
+def _find_duplicate_row(ids: pa.Array) -> int | None:
     if pa.types.is_integer(ids.type):
         numbers = to_numpy(ids)
-        return None if _are_ascending(numbers) else _find_repeated_number(numbers)
+        return None if _are_ascending(numbers) else _find_duplicate_number(numbers)
     ids = getattr(ids, "storage", ids)  # pyarrow compares the bytes of a UUID, not the UUID
     if pc.all(pc.less(ids[:-1], ids[1:])).as_py() or len(pc.unique(ids)) == len(ids):
         return None
-    return _find_repeated_number(pc.dictionary_encode(ids).indices.to_numpy())
+    return _find_duplicate_number(pc.dictionary_encode(ids).indices.to_numpy())
 
 
 def _are_ascending(numbers: NDArray[Any]) -> bool:
@@ -310,7 +310,7 @@ def _are_ascending(numbers: NDArray[Any]) -> bool:
     )
 
 
-def _find_repeated_number(numbers: NDArray[Any]) -> int | None:
+def _find_duplicate_number(numbers: NDArray[Any]) -> int | None:
     order = np.argsort(numbers, kind="stable")
     repeated = order[1:][numbers[order[1:]] == numbers[order[:-1]]]
     return int(repeated.min()) if repeated.size else None

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.entropy import Bytestream, Entropy, Keystream
-from relaxdp.sampling.kernel.c_library import CompiledStep, kernel
-from relaxdp.sampling.keyed_stream import Messages, PathName, RowCipher, Words, bridge_key, words
+from relaxdp.sampling.kernel.c_library import CompiledBridgeStep, get_kernel
+from relaxdp.sampling.keyed_stream import Messages, PathName, RowCipher, Words, derive_bridge_key, generate_words
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture, compute_bridge_mixture
@@ -54,14 +54,14 @@ def draw_mixture(
     one: int = ONE,
 ) -> int:
     """Return one exact draw from a bridge's distribution."""
-    cuts = (mixture.to_upper, mixture.to_upper + mixture.to_lower)
+    cuts = _compute_boundaries(mixture)
     part = find_interval(cuts, position_words, one=one)
     if part == 2:
         return draw_uniform(values, value_words, one=one)
     return (upper_report, lower_report)[part]
 
 
-def fresh_bridge(
+def draw_fresh_bridge(
     values: int,
     lower: Fraction,
     middle: Fraction,
@@ -73,7 +73,7 @@ def fresh_bridge(
 ) -> int:
     """Return a report at `middle` between two reports, with fresh randomness. It must be kept: once is once."""
     mixture = compute_bridge_mixture(values, lower, middle, upper, agree=lower_report == upper_report)
-    source = entropy.words()
+    source = entropy.generate_words()
     return draw_mixture(
         mixture,
         values,
@@ -84,15 +84,15 @@ def fresh_bridge(
     )
 
 
-def fresh_step(values: int, old: Fraction, new: Fraction, *, truth: int, last: int, entropy: Entropy) -> int:
+def draw_fresh_relaxation(values: int, old: Fraction, new: Fraction, *, truth: int, last: int, entropy: Entropy) -> int:
     """Return the next report of Algorithm 1: a bridge between the last report and the truth.
 
     Calling it twice for one level draws twice, which breaks the guarantee. `relaxdp.Relaxation` keeps the report.
     """
-    return fresh_bridge(values, old, new, TRUTH, lower_report=last, upper_report=truth, entropy=entropy)
+    return draw_fresh_bridge(values, old, new, TRUTH, lower_report=last, upper_report=truth, entropy=entropy)
 
 
-def keyed_bridge(
+def draw_keyed_bridge(
     key: Key,
     name: PathName,
     object_id: object,
@@ -110,9 +110,9 @@ def keyed_bridge(
     blocks (as many as it needs), the value from the first second word that is not rejected.
     """
     mixture = compute_bridge_mixture(name.alphabet, lower, middle, upper, agree=lower_report == upper_report)
-    derived = bridge_key(key, name, lower, middle, upper)
+    derived = derive_bridge_key(key, name, lower, middle, upper)
     prefix = encode_canonical(object_id) + upper_report.to_bytes(8, "little") + lower_report.to_bytes(8, "little")
-    first, second = tee(words(derived, prefix, symbol=symbol))
+    first, second = tee(generate_words(derived, prefix, symbol=symbol))
     return draw_mixture(
         mixture,
         name.alphabet,
@@ -131,7 +131,7 @@ Flags = NDArray[np.bool_]
 FRESH_CHUNK = 1 << 17
 
 
-def fresh_bridges(
+def draw_fresh_bridges(
     values: int,
     lower: Fraction,
     middle: Fraction,
@@ -158,47 +158,49 @@ def fresh_bridges(
         raise ValueError("Different reports at equal levels have no bridge.")
     agree = compute_bridge_mixture(values, lower, middle, upper, agree=True)
     differ = compute_bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
-    draw = _FreshBridge(values, agree, differ or agree, entropy.keystream())
+    draw = _FreshBridgeSampler(values, agree, differ or agree, entropy.make_keystream())
     result = np.empty_like(upper_reports)
     draw.draw_into(result, lower_reports, upper_reports)
     return result
 
 
-class _Chance:
+class _ProbabilityPair:
     """A probability for objects whose ends agree and one for others, as a first byte and an exact rest."""
 
     def __init__(self, agree: Fraction, differ: Fraction) -> None:
-        (top, rest), (other, other_rest) = _digit(agree, 256), _digit(differ, 256)
+        (top, rest), (other, other_rest) = _split_first_digit(agree, 256), _split_first_digit(differ, 256)
         self.top, self.more = np.uint8(top), np.uint8((other - top) % 256)
         self.rests = (rest, other_rest)
 
-    def kinds(self) -> list[tuple[int, int, Fraction]]:
+    def get_digits(self) -> list[tuple[int, int, Fraction]]:
         """Return first byte, next 64 binary digits and rest of both."""
         tops = int(self.top), (int(self.top) + int(self.more)) % 256
-        return [(top, _digit(rest, ONE)[0], rest) for top, rest in zip(tops, self.rests, strict=True)]
+        return [(top, _split_first_digit(rest, ONE)[0], rest) for top, rest in zip(tops, self.rests, strict=True)]
 
 
-class _FreshBridge:
+class _FreshBridgeSampler:
     """One random byte decides most objects; the one in 256 whose byte ties with the boundary reads further words."""
 
     def __init__(self, values: int, agree: BridgeMixture, differ: BridgeMixture, source: Bytestream) -> None:
         self._values = values
         self._source = source
         # With two values a redraw is a flip half of the time, so one comparison settles everything.
-        self._flip = _Chance(agree.redraw / 2, differ.to_lower + differ.redraw / 2)
-        self._redraw = _Chance(agree.redraw, differ.redraw)
+        self._flip = _ProbabilityPair(agree.redraw / 2, differ.to_lower + differ.redraw / 2)
+        self._redraw = _ProbabilityPair(agree.redraw, differ.redraw)
         ends = differ.to_upper + differ.to_lower
-        self._to_upper = _Chance(Fraction(0), differ.to_upper / ends if ends else Fraction(0))
-        self._compiled = self._compile(source) if isinstance(source, Keystream) else None
+        self._to_upper = _ProbabilityPair(Fraction(0), differ.to_upper / ends if ends else Fraction(0))
+        self._compiled = self._make_compiled_step(source) if isinstance(source, Keystream) else None
         # Buffers that are used again for every chunk: fresh ones would be mapped and cleared each time.
         self._random, self._top, self._differ = np.empty((3, FRESH_CHUNK), dtype=np.uint8)
 
-    def _compile(self, source: Keystream) -> CompiledStep | None:
-        found = kernel()
+    def _make_compiled_step(self, source: Keystream) -> CompiledBridgeStep | None:
+        found = get_kernel()
         first = self._flip if self._values == 2 else self._to_upper
         if found is None or self._values > 256:
             return None
-        return CompiledStep(found, source, self._values, first.kinds(), self._redraw.kinds(), FRESH_CHUNK)
+        return CompiledBridgeStep(
+            found, source, self._values, first.get_digits(), self._redraw.get_digits(), FRESH_CHUNK
+        )
 
     def draw_into(self, result: Codes, lower: Codes, upper: Codes) -> None:
         """Write the draws of all objects into `result`, chunk after chunk."""
@@ -219,17 +221,17 @@ class _FreshBridge:
         differ = self._differ[: len(result)]
         np.not_equal(lower, upper, out=differ.view(np.bool_))
         if self._values == 2:
-            np.bitwise_xor(upper, self._chance(self._flip, differ).view(np.uint8), out=result)
+            np.bitwise_xor(upper, self._draw_flags(self._flip, differ).view(np.uint8), out=result)
             return
-        _select(result, lower, upper, self._chance(self._to_upper, differ))
-        redraw = self._chance(self._redraw, differ)
+        _select_by_flags(result, lower, upper, self._draw_flags(self._to_upper, differ))
+        redraw = self._draw_flags(self._redraw, differ)
         if self._values <= 256:
-            _select(result, result, self._uniform_bytes(len(result)), redraw)
+            _select_by_flags(result, result, self._draw_uniform_bytes(len(result)), redraw)
         else:
             rows = np.flatnonzero(redraw)
-            result[rows] = self._uniform_words(len(rows)).astype(result.dtype)
+            result[rows] = self._draw_uniform_words(len(rows)).astype(result.dtype)
 
-    def _chance(self, chance: _Chance, differs: Bytes) -> Flags:
+    def _draw_flags(self, chance: _ProbabilityPair, differs: Bytes) -> Flags:
         """Return independent flags, set with the chance of each object's kind, exactly."""
         random, top = self._random[: len(differs)], self._top[: len(differs)]
         self._source.fill(random)
@@ -237,23 +239,23 @@ class _FreshBridge:
         np.add(top, chance.top, out=top)
         flags: Flags = random < top
         ties = np.flatnonzero(random == top)
-        flags[ties] = self._coins(chance.rests, differs.take(ties))
+        flags[ties] = self._draw_exact_flags(chance.rests, differs.take(ties))
         return flags
 
-    def _coins(self, chances: tuple[Fraction, Fraction], kinds: Bytes) -> Flags:
+    def _draw_exact_flags(self, chances: tuple[Fraction, Fraction], kinds: Bytes) -> Flags:
         """Return exact coins, each with the chance of its kind; a tie with a 64-bit digit (one in 2^64) reads on."""
         if all(chance in (0, 1) for chance in chances):
             return np.array([chance == 1 for chance in chances]).take(kinds)
-        (digit, rest), (other, other_rest) = (_digit(chance, ONE) for chance in chances)
+        (digit, rest), (other, other_rest) = (_split_first_digit(chance, ONE) for chance in chances)
         digits = np.array([digit, other], dtype=np.uint64).take(kinds)
-        words = self._words(len(kinds))
+        words = self._read_words(len(kinds))
         coins: Flags = words < digits
         ties = np.flatnonzero(words == digits)
         if ties.size:
-            coins[ties] = self._coins((rest, other_rest), kinds[ties])
+            coins[ties] = self._draw_exact_flags((rest, other_rest), kinds[ties])
         return coins
 
-    def _uniform_bytes(self, count: int) -> Bytes:
+    def _draw_uniform_bytes(self, count: int) -> Bytes:
         random = np.empty(count, dtype=np.uint8)
         self._source.fill(random)
         limit = 256 - 256 % self._values
@@ -270,36 +272,36 @@ class _FreshBridge:
         random -= random // divisor * divisor
         return random
 
-    def _uniform_words(self, count: int) -> Words:
-        words = self._words(count)
+    def _draw_uniform_words(self, count: int) -> Words:
+        words = self._read_words(count)
         limit = np.uint64(ONE - 1 - ONE % self._values)
         rejected = np.flatnonzero(words > limit)
         while rejected.size:
-            words[rejected] = self._words(len(rejected))
+            words[rejected] = self._read_words(len(rejected))
             rejected = rejected[words[rejected] > limit]
         return words % np.uint64(self._values)
 
-    def _words(self, count: int) -> Words:
+    def _read_words(self, count: int) -> Words:
         words = np.empty(count, dtype=np.uint64)
         self._source.fill(words.view(np.uint8))
         return words
 
 
-def _select(result: Codes, otherwise: Codes, chosen: Codes, flags: Flags) -> None:
+def _select_by_flags(result: Codes, otherwise: Codes, chosen: Codes, flags: Flags) -> None:
     """Write `chosen` where the flag is set; with bit masks, which on bytes is far faster than `np.where`."""
     mask = np.negative(flags.view(np.uint8).astype(result.dtype, copy=False))
     mask &= otherwise ^ chosen
     np.bitwise_xor(otherwise, mask, out=result)
 
 
-def _digit(chance: Fraction, base: int) -> tuple[int, Fraction]:
+def _split_first_digit(chance: Fraction, base: int) -> tuple[int, Fraction]:
     """Return the first digit of a chance's expansion and what is left of it; certainty is the last digit and 1."""
     digit = min(int(chance * base), base - 1)
     return digit, chance * base - digit
 
 
-class ArrayBridges:
-    """Keyed bridges of all symbols of many objects: the same reports as `keyed_bridge` one at a time."""
+class KeyedBridgeSampler:
+    """Keyed bridges of all symbols of many objects: the same reports as `draw_keyed_bridge` one at a time."""
 
     def __init__(self, derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> None:
         self.cipher = RowCipher(derived)
@@ -308,9 +310,11 @@ class ArrayBridges:
         differ = compute_bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
         self._one_level = differ is None
         self._mixtures = (agree, differ or agree)
-        self._cuts = tuple(_Cut(*cuts) for cuts in zip(*map(_cuts, self._mixtures), strict=True))
+        self._boundaries = tuple(
+            _BoundaryPair(*cuts) for cuts in zip(*map(_compute_boundaries, self._mixtures), strict=True)
+        )
 
-    def reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
+    def draw_reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
         """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
 
         Where the lower level is noise, pass zeros as its reports. `first` is the first symbol's number.
@@ -321,26 +325,30 @@ class ArrayBridges:
             raise ValueError("Different reports at equal levels have no bridge.")
         result = np.empty_like(upper_reports)
         for chosen, blocks in messages.groups():
-            result[chosen] = self._group(blocks, lower_reports[chosen], upper_reports[chosen], first)
+            result[chosen] = self._draw_group(blocks, lower_reports[chosen], upper_reports[chosen], first)
         return result
 
-    def _group(self, blocks: Words, lower_reports: Codes, upper_reports: Codes, first: int) -> Codes:
+    def _draw_group(self, blocks: Words, lower_reports: Codes, upper_reports: Codes, first: int) -> Codes:
         """Return the reports of objects whose messages have equally many blocks."""
-        rows = self._last_blocks(self.cipher.absorb(blocks).copy(), lower_reports, upper_reports, first)
+        rows = self._make_last_blocks(
+            self.cipher.compute_chaining_state(blocks).copy(), lower_reports, upper_reports, first
+        )
         words = self.cipher.encrypt(rows)
         lower, upper = lower_reports.reshape(-1), upper_reports.reshape(-1)
         differ = lower != upper
         position, value = np.ascontiguousarray(words.T)
         kinds, unclear = differ.view(np.uint8), value > np.uint64(ONE - 1 - ONE % self._values)
-        above, at_least = (cut.reached(position, kinds, unclear) for cut in self._cuts)
+        above, at_least = (cut.find_reached(position, kinds, unclear) for cut in self._boundaries)
         # From the first cut on it is the lower report, from the second on any value.
         report = np.where(above, lower, upper)
         np.copyto(report, (value % np.uint64(self._values)).astype(report.dtype), where=at_least)
         for row in np.flatnonzero(unclear):  # one in 2^64 or fewer: drawn alone, by the rule for one object
-            report[row] = self._draw_alone(self._mixtures[kinds[row]], rows[row], int(lower[row]), int(upper[row]))
+            report[row] = self._draw_single_report(
+                self._mixtures[kinds[row]], rows[row], int(lower[row]), int(upper[row])
+            )
         return report.reshape(upper_reports.shape)
 
-    def _last_blocks(self, state: Words, lower: Codes, upper: Codes, first: int) -> Words:
+    def _make_last_blocks(self, state: Words, lower: Codes, upper: Codes, first: int) -> Words:
         """Return the input of the last AES pass of every symbol of every object, in rows."""
         objects, symbols = upper.shape
         numbers = np.arange(first, first + symbols, dtype=np.uint64)
@@ -348,15 +356,15 @@ class ArrayBridges:
             ends = np.empty((objects * symbols, 2), dtype=np.uint64)
             ends[:, 0], ends[:, 1] = upper.reshape(-1), lower.reshape(-1)
             after = self.cipher.encrypt(np.bitwise_xor(ends, np.repeat(state, symbols, axis=0)))
-            return self.cipher.last_block(after, np.uint64(0), np.tile(numbers, objects))
+            return self.cipher.make_last_block(after, np.uint64(0), np.tile(numbers, objects))
         # A bit has four pairs of ends, so many bits of an object share four chaining states.
         pairs = [np.array([high, low], dtype=np.uint64) for high in (0, 1) for low in (0, 1)]
         after = np.stack([self.cipher.encrypt(np.bitwise_xor(state, pair)).copy() for pair in pairs], axis=1)
         which = (upper << np.uint8(1) | lower).astype(np.intp) + 4 * np.arange(objects)[:, None]
         chosen = after.reshape(-1, 2).take(which.reshape(-1), axis=0)
-        return self.cipher.last_block(chosen, np.uint64(0), np.tile(numbers, objects))
+        return self.cipher.make_last_block(chosen, np.uint64(0), np.tile(numbers, objects))
 
-    def _draw_alone(self, mixture: BridgeMixture, row: Words, lower: int, upper: int) -> int:
+    def _draw_single_report(self, mixture: BridgeMixture, row: Words, lower: int, upper: int) -> int:
         first, second = tee(self.cipher.iterate_words(row))
         return draw_mixture(
             mixture,
@@ -368,17 +376,17 @@ class ArrayBridges:
         )
 
 
-class _Cut:
+class _BoundaryPair:
     """A boundary for objects whose ends agree and one for others, as a first word and whether more follows."""
 
     def __init__(self, agree: Fraction, differ: Fraction) -> None:
-        cuts = [_digit(cut, ONE) for cut in (agree, differ)]
+        cuts = [_split_first_digit(cut, ONE) for cut in (agree, differ)]
         self.digits = np.array([digit for digit, _ in cuts], dtype=np.uint64)
         # A boundary of 1 is never reached; one whose digits end is reached by the word that equals it.
         self._never = np.array([rest == 1 for _, rest in cuts])
         self._open = np.array([0 < rest < 1 for _, rest in cuts])
 
-    def reached(self, position: Words, kinds: Bytes, unclear: Flags) -> Flags:
+    def find_reached(self, position: Words, kinds: Bytes, unclear: Flags) -> Flags:
         """Return which positions lie at or above the boundary of their kind; what a word cannot tell is noted."""
         digits = self.digits.take(kinds)
         reached: Flags = position >= digits
@@ -388,5 +396,5 @@ class _Cut:
         return reached
 
 
-def _cuts(mixture: BridgeMixture) -> tuple[Fraction, Fraction]:
+def _compute_boundaries(mixture: BridgeMixture) -> tuple[Fraction, Fraction]:
     return mixture.to_upper, mixture.to_upper + mixture.to_lower

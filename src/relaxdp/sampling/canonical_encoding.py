@@ -23,7 +23,7 @@ NOT_NFC = (
 )
 
 
-def warn_not_composed() -> None:
+def warn_not_nfc() -> None:
     """Warn at the caller's line: a line of this package would not show which text it is."""
     frame, level = inspect.currentframe(), 1
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _NOT_THE_CALLER:
@@ -31,7 +31,7 @@ def warn_not_composed() -> None:
     warnings.warn(NOT_NFC, UnicodeWarning, stacklevel=level)
 
 
-def prefix_length(data: bytes) -> bytes:
+def add_length_prefix(data: bytes) -> bytes:
     """Return lp(data): its length in four bytes, then the data."""
     return struct.pack("<I", len(data)) + data
 
@@ -77,7 +77,7 @@ def encode_canonical(value: Any) -> bytes:
     """
     kind = get_value_kind(value)
     if kind == "integer":
-        return _integer(int(value))
+        return _encode_integer(int(value))
     if kind == "text":
         return _add_tag(TEXT, encode_utf8(value))
     if kind == "uuid":
@@ -85,7 +85,7 @@ def encode_canonical(value: Any) -> bytes:
     if kind == "bytes":
         return _add_tag(BYTES, value)
     if kind == "number":
-        return _number(float(value))
+        return _encode_number(float(value))
     raise ValueError("it must be a whole number, text, bytes, a UUID or a finite number")
 
 
@@ -100,20 +100,20 @@ def encode_declared(value: Any) -> bytes:
 
 def encode_utf8(text: str) -> bytes:
     """Return the UTF-8 bytes of text exactly as given: no normalisation, because its tables change."""
-    if not has_utf8(text):  # an exception of `encode` would carry the text along
+    if not is_utf8_encodable(text):  # an exception of `encode` would carry the text along
         raise ValueError("the text contains a lone surrogate, so it has no UTF-8 form")
     encoded = text.encode("utf-8")
     if len(encoded) != len(text) and not is_normalized("NFC", text):
-        warn_not_composed()
+        warn_not_nfc()
     return encoded
 
 
-def has_utf8(text: str) -> bool:
+def is_utf8_encodable(text: str) -> bool:
     """Tell whether text can be written in UTF-8: half of a surrogate pair cannot."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _integer(value: int) -> bytes:
+def _encode_integer(value: int) -> bytes:
     if -(2**63) <= value < 2**63:
         return _add_tag(INTEGER, struct.pack("<q", value))
     if value < 2**64 and value > 0:
@@ -121,7 +121,7 @@ def _integer(value: int) -> bytes:
     raise ValueError("a whole number must be between -2**63 and 2**64 - 1")
 
 
-def _number(value: float) -> bytes:
+def _encode_number(value: float) -> bytes:
     if not math.isfinite(value):
         raise ValueError("a number must be finite")
     return _add_tag(NUMBER, struct.pack("<d", value + 0.0))  # adding 0.0 turns -0.0 into 0.0

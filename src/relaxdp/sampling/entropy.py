@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 class Entropy(Protocol):
     """A source of uniform words. Samplers take it as an argument, so that a test can feed every word."""
 
-    def words(self) -> Iterator[int]:
+    def generate_words(self) -> Iterator[int]:
         """Return an endless iterator of independent uniform 64-bit words."""
         ...
 
-    def keystream(self) -> Bytestream:
+    def make_keystream(self) -> Bytestream:
         """Return a source of many uniform bytes, for one call of an array sampler."""
         ...
 
@@ -71,11 +71,11 @@ class SystemEntropy:
     Nothing is remembered between calls, so a fork or a restored snapshot of a process cannot repeat a draw.
     """
 
-    def words(self) -> Iterator[int]:
+    def generate_words(self) -> Iterator[int]:
         """Return an endless iterator of words, each read from the operating system when it is asked for."""
         while True:
             yield int.from_bytes(os.urandom(8), "little")
 
-    def keystream(self) -> Keystream:
+    def make_keystream(self) -> Keystream:
         """Return a keystream with a fresh seed from the operating system."""
         return Keystream(os.urandom(48))

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.cmac import CMAC
 from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError
-from relaxdp.sampling.canonical_encoding import INTEGER, encode_utf8, has_utf8, prefix_length
-from relaxdp.sampling.keys import Key, as_key
+from relaxdp.sampling.canonical_encoding import INTEGER, add_length_prefix, encode_utf8, is_utf8_encodable
+from relaxdp.sampling.keys import Key, require_key
 
 _USE_NAME = "Use a name such as 'patients'."
 
@@ -41,7 +41,7 @@ class PathId:
         names = (self.release, self.attribute)
         if not all(isinstance(name, str) for name in names):
             raise ArgumentError("The name of a release or column must be text.", hint=_USE_NAME)
-        if not all(map(has_utf8, names)):
+        if not all(map(is_utf8_encodable, names)):
             raise ArgumentError(
                 "The name of a release or column contains half of a character (a lone surrogate).",
                 hint=_USE_NAME,
@@ -67,49 +67,49 @@ class PathName:
     def info(self, purpose: Purpose) -> bytes:
         """Return what HKDF binds into the key of one purpose."""
         return (
-            prefix_length(purpose.encode("ascii"))
-            + prefix_length(encode_utf8(self.path.release))
-            + prefix_length(encode_utf8(self.path.attribute))
-            + prefix_length(encode_utf8(self.encoding))
+            add_length_prefix(purpose.encode("ascii"))
+            + add_length_prefix(encode_utf8(self.path.release))
+            + add_length_prefix(encode_utf8(self.path.attribute))
+            + add_length_prefix(encode_utf8(self.encoding))
             + struct.pack("<Q", self.alphabet)
-            + prefix_length(self.params)
+            + add_length_prefix(self.params)
         )
 
 
-def path_key(key: Key, name: PathName, purpose: Purpose = "path") -> bytes:
+def derive_path_key(key: Key, name: PathName, purpose: Purpose = "path") -> bytes:
     """Return K(purpose) of one path."""
-    return as_key(key).derive(name.info(purpose))
+    return require_key(key).derive(name.info(purpose))
 
 
-def bridge_key(key: Key, name: PathName, lower: Fraction, middle: Fraction, upper: Fraction) -> bytes:
+def derive_bridge_key(key: Key, name: PathName, lower: Fraction, middle: Fraction, upper: Fraction) -> bytes:
     """Return the key of one bridge; a bridge from noise is a blur. The three retentions are bound into it.
 
     So a level that is drawn between other neighbours is drawn with other noise.
     """
     levels = b"".join(
-        prefix_length(number.to_bytes((number.bit_length() + 7) // 8, "little"))
+        add_length_prefix(number.to_bytes((number.bit_length() + 7) // 8, "little"))
         for level in (lower, middle, upper)
         for number in (level.numerator, level.denominator)
     )
-    return key.derive(name.info("bridge" if lower else "blur") + prefix_length(levels))
+    return key.derive(name.info("bridge" if lower else "blur") + add_length_prefix(levels))
 
 
-def block(derived: bytes, message: bytes) -> bytes:
+def compute_cmac(derived: bytes, message: bytes) -> bytes:
     """Return the AES-256-CMAC of a message of whole blocks."""
     code = CMAC(AES(derived))
     code.update(message)
     return code.finalize()
 
 
-def tail(index: int, symbol: int, j: int) -> bytes:
+def pack_last_block(index: int, symbol: int, j: int) -> bytes:
     """Return the last block of a message: index of the truth (or 0), which symbol, which try."""
     return struct.pack("<QII", index, symbol, j)
 
 
-def words(derived: bytes, prefix: bytes, *, index: int = 0, symbol: int = 0) -> Iterator[tuple[int, int]]:
+def generate_words(derived: bytes, prefix: bytes, *, index: int = 0, symbol: int = 0) -> Iterator[tuple[int, int]]:
     """Return the pairs (position word, value word) of one symbol of one object; `prefix` is whole blocks."""
     for j in range(2**32):
-        position, value = struct.unpack("<QQ", block(derived, prefix + tail(index, symbol, j)))
+        position, value = struct.unpack("<QQ", compute_cmac(derived, prefix + pack_last_block(index, symbol, j)))
         yield position, value
 
 
@@ -124,14 +124,14 @@ _MANY = 32
 class RowCipher:
     """AES-256 under one derived key, over rows of two 64-bit words (one block each).
 
-    CMAC over arrays is put together by hand from the library's AES: its own CMAC takes one message a call, as `block`
-    does, and 200 times as long.
+    CMAC over arrays is put together by hand from the library's AES. Its own CMAC takes one message per call, as in
+    `compute_cmac`, and 200 times as long.
     """
 
     def __init__(self, derived: bytes) -> None:
         # ECB is not used to hide anything here: it is the bare permutation that CMAC is made of.
         self._encryptor: Any = Cipher(algorithms.AES(derived), modes.ECB()).encryptor()  # noqa: S305
-        self.subkey = _first_subkey(self._encryptor.update(bytes(16)))
+        self.subkey = _compute_cmac_subkey(self._encryptor.update(bytes(16)))
         self._room = np.empty(2 * CHUNK + 2, dtype=np.uint64)  # the cipher asks for one spare block
 
     def encrypt(self, rows: Words) -> Words:
@@ -140,7 +140,7 @@ class RowCipher:
         self._encryptor.update_into(rows.data.cast("B"), self._room.data.cast("B"))
         return self._room[: 2 * count].reshape(count, 2)
 
-    def absorb(self, blocks: Words) -> Words:
+    def compute_chaining_state(self, blocks: Words) -> Words:
         """Return the chaining state after whole message blocks: `blocks` is (blocks, objects, 2).
 
         Like `encrypt`, it returns the buffer that the next call reuses.
@@ -150,14 +150,14 @@ class RowCipher:
             state = self.encrypt(state ^ block)
         return state
 
-    def last_block(self, state: Words, first_word: Words | np.uint64, symbol: Words | int) -> Words:
+    def make_last_block(self, state: Words, first_word: Words | np.uint64, symbol: Words | int) -> Words:
         """Return the input of the last AES pass of CMAC for try 0; a try's number goes into the last four bytes."""
         rows = np.empty_like(state)  # column by column: a broadcast over rows of two is six times slower
         np.bitwise_xor(state[:, 0], first_word ^ self.subkey[0], out=rows[:, 0])
         np.bitwise_xor(state[:, 1], np.uint64(symbol) ^ self.subkey[1], out=rows[:, 1])
         return rows
 
-    def last_blocks(self, state: Words, first_word: Words, symbols: Words) -> Words:
+    def make_last_blocks(self, state: Words, first_word: Words, symbols: Words) -> Words:
         """Return the same for every one of several symbols, object by object: (objects * symbols) rows."""
         rows = np.empty((len(state), len(symbols), 2), dtype=np.uint64)
         first = (state[:, 0] ^ first_word ^ self.subkey[0])[:, None]
@@ -180,7 +180,7 @@ class RowCipher:
             yield int(position), int(value)
 
 
-def _first_subkey(encrypted_zero: bytes) -> Words:
+def _compute_cmac_subkey(encrypted_zero: bytes) -> Words:
     """Return CMAC's first subkey: E(0) doubled in GF(2^128), as two little-endian words of its bytes."""
     number = int.from_bytes(encrypted_zero, "big") << 1
     if number >> 128:
@@ -224,8 +224,8 @@ class Ids:
         Each group is (which of the objects, words of shape (blocks, objects, 2)).
         """
         if self.integers is not None:
-            return _integer_blocks(self.integers)
-        return _variable_blocks(self.offsets, self.data, self.tag)
+            return _encode_integers(self.integers)
+        return _encode_payloads(self.offsets, self.data, self.tag)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -255,14 +255,14 @@ class Messages:
             yield chosen, blocks if more is None else np.concatenate([blocks, more])
 
 
-def _header(tag: int, length: int) -> np.uint64:
+def _pack_header(tag: int, length: int) -> np.uint64:
     return np.uint64(tag | length << 32)
 
 
-def _integer_blocks(numbers: NDArray[Any]) -> Groups:
+def _encode_integers(numbers: NDArray[Any]) -> Groups:
     """Every integer dtype gives the same bytes; only 2^63 and more has a tag of its own."""
     blocks = np.empty((1, len(numbers), 2), dtype=np.uint64)
-    blocks[0, :, 0] = _header(INTEGER, 8)
+    blocks[0, :, 0] = _pack_header(INTEGER, 8)
     if numbers.dtype.kind == "u":
         blocks[0, :, 1] = numbers
         blocks[0, :, 0] += blocks[0, :, 1] >> np.uint64(63)
@@ -271,7 +271,7 @@ def _integer_blocks(numbers: NDArray[Any]) -> Groups:
     yield slice(None), blocks
 
 
-def _variable_blocks(offsets: NDArray[np.int64], payload: NDArray[np.uint8], tag: int) -> Groups:
+def _encode_payloads(offsets: NDArray[np.int64], payload: NDArray[np.uint8], tag: int) -> Groups:
     """Pack text or bytes of any length, eight bytes at a time; objects with equally many blocks go together."""
     if len(offsets) == 1:
         return
@@ -280,14 +280,14 @@ def _variable_blocks(offsets: NDArray[np.int64], payload: NDArray[np.uint8], tag
     begins, lengths = offsets[:-1], np.diff(offsets)
     counts = (lengths + 23) // 16
     if (least := int(counts.min())) == counts.max():
-        yield slice(None), _pack(data, begins, lengths, least, tag)
+        yield slice(None), _pack_payloads(data, begins, lengths, least, tag)
         return
     for count in np.flatnonzero(np.bincount(counts)).tolist():
         chosen = np.flatnonzero(counts == count)
-        yield chosen, _pack(data, begins[chosen], lengths[chosen], count, tag)
+        yield chosen, _pack_payloads(data, begins[chosen], lengths[chosen], count, tag)
 
 
-def _pack(data: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:
+def _pack_payloads(data: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:
     """Return the blocks of payloads that begin anywhere: each word is put together from two aligned ones."""
     blocks = np.empty((count, len(begins), 2), dtype=np.uint64)
     blocks[0, :, 0] = lengths.astype(np.uint64) << np.uint64(32) | np.uint64(tag)

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from relaxdp.errors import KeyFileError, on_error, remove_keys
-from relaxdp.sampling.canonical_encoding import prefix_length
-from relaxdp.sampling.private_file import PrivateFileError, read_private, write_private
+from relaxdp.sampling.canonical_encoding import add_length_prefix
+from relaxdp.sampling.private_file import PrivateFileError, read_private_file, write_private_file
 
 _GIVE_PATH = 'Pass a path such as "study.key".'
 
@@ -96,9 +96,9 @@ class Key:
     def _load(cls, path: str | os.PathLike[str], header: str) -> Key:
         place = check_key_path(path)
         try:
-            content = read_private(place)
+            content = read_private_file(place)
         except PrivateFileError as problem:
-            if _is_something_else(place):  # no advice to change the mode of a file that is no key
+            if _is_other_file(place):  # no advice to change the mode of a file that is no key
                 raise KeyFileError(
                     "The file {path!r} is not a relaxdp key file.", hint=_NAME_ONE, path=str(place)
                 ) from None
@@ -162,7 +162,7 @@ class Key:
                     "history of your shell.",
                 )
             key = cls._parse_any(run_command(words), headers)
-        except SourceError as problem:
+        except KeyCommandError as problem:
             raise KeyFileError(
                 "The key command {program!r} {problem}.",
                 hint="Run the command yourself. It must print the key and end with status 0.",
@@ -211,7 +211,7 @@ class Key:
         place = check_key_path(path)
         content = f"{header}\n{self.__secret.hex()}\n{self.fingerprint}\n"
         try:
-            write_private(place, content.encode("ascii"), replace=False)
+            write_private_file(place, content.encode("ascii"), replace=False)
         except FileExistsError:
             raise KeyFileError(
                 "The file {path!r} exists already. A key that is overwritten cannot be recovered.",
@@ -233,7 +233,7 @@ class Key:
     @property
     def fingerprint(self) -> str:
         """Return a public name of the key: it tells keys apart and nothing else."""
-        return self.derive(prefix_length(b"key fingerprint"))[:8].hex()
+        return self.derive(add_length_prefix(b"key fingerprint"))[:8].hex()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Key) and hmac.compare_digest(self.__secret, other.__secret)
@@ -252,7 +252,7 @@ class Key:
         )
 
 
-def as_key(key: object) -> Key:
+def require_key(key: object) -> Key:
     """Return a key, or reject other types. Only the type is shown, because it may be the secret itself."""
     if not isinstance(key, Key):
         raise KeyFileError(
@@ -275,7 +275,7 @@ def check_key_path(path: object) -> Path:
             "Expected a path to a key file (str or Path), got {type}.", hint=_GIVE_PATH, type=type(path).__name__
         )
     place = Path(path)
-    if not _is_file_name(place):
+    if not _is_encodable_path(place):
         raise KeyFileError(
             "The path of the key file contains half of a character, so it is not a valid path.", hint=_GIVE_PATH
         )
@@ -288,7 +288,7 @@ def check_key_path(path: object) -> Path:
     return place
 
 
-def _is_file_name(place: Path) -> bool:
+def _is_encodable_path(place: Path) -> bool:
     try:
         os.fsencode(place)
     except UnicodeEncodeError:
@@ -296,7 +296,7 @@ def _is_file_name(place: Path) -> bool:
     return True
 
 
-def _is_something_else(place: Path) -> bool:
+def _is_other_file(place: Path) -> bool:
     try:
         with place.open("rb") as file:
             return file.read(len(_HEADER)) != _HEADER.encode("ascii")
@@ -307,7 +307,7 @@ def _is_something_else(place: Path) -> bool:
 _MAX_PRINTED = 1 << 16
 
 
-class SourceError(Exception):
+class KeyCommandError(Exception):
     """Hold the reason why a command gives no key, as a predicate: the caller adds the subject."""
 
 
@@ -316,9 +316,9 @@ def split_command(command: str | Sequence[str]) -> list[str]:
     try:
         words = shlex.split(command, posix=os.name == "posix") if isinstance(command, str) else list(command)
     except ValueError:
-        raise SourceError("has an unclosed quotation mark") from None
+        raise KeyCommandError("has an unclosed quotation mark") from None
     if not words:
-        raise SourceError("is empty")
+        raise KeyCommandError("is empty")
     return words
 
 
@@ -335,13 +335,13 @@ def run_command(words: Sequence[str]) -> bytes:
             if len(content) > _MAX_PRINTED:
                 process.kill()
     except (OSError, ValueError) as problem:
-        raise SourceError(f"cannot be run: {getattr(problem, 'strerror', None) or 'no such command'}") from None
+        raise KeyCommandError(f"cannot be run: {getattr(problem, 'strerror', None) or 'no such command'}") from None
     if len(content) > _MAX_PRINTED:
-        raise SourceError("printed more than a key")
+        raise KeyCommandError("printed more than a key")
     if process.returncode < 0:
-        raise SourceError(f"was stopped by signal {-process.returncode}")
+        raise KeyCommandError(f"was stopped by signal {-process.returncode}")
     if process.returncode > 0:
-        raise SourceError(f"failed with exit status {process.returncode}")
+        raise KeyCommandError(f"failed with exit status {process.returncode}")
     return content
 
 
@@ -349,5 +349,5 @@ def get_program_name(command: str | Sequence[str]) -> str:
     """Return what a command is called in a sentence: its program alone, for its other words may be private."""
     try:
         return Path(split_command(command)[0]).name
-    except SourceError:
+    except KeyCommandError:
         return ""

@@ -26,7 +26,7 @@ class PrivateFileError(Exception):
         self.what, self.hint = what, "" if exposed is None else "Run: chmod 600 {path!r}"
 
 
-def read_private(path: Path, most: int = 1 << 20) -> bytes | None:
+def read_private_file(path: Path, most: int = 1 << 20) -> bytes | None:
     """Return the content of a file, or None if it is missing. Reject one that others may read or that has two names."""
     try:
         with path.open("rb") as file:
@@ -44,7 +44,7 @@ def read_private(path: Path, most: int = 1 << 20) -> bytes | None:
     return content
 
 
-def write_private(path: Path, content: bytes, *, replace: bool) -> None:
+def write_private_file(path: Path, content: bytes, *, replace: bool) -> None:
     """Write a file of mode 0600 and wait until it is on disk; one that is replaced is replaced wholly or not at all.
 
     Without `replace`, a file that exists stays as it is and `FileExistsError` is raised.

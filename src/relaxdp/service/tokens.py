@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection, delete, insert, select
 
 from relaxdp.errors import ServiceError
-from relaxdp.sampling.private_file import PrivateFileError, write_private
+from relaxdp.sampling.private_file import PrivateFileError, write_private_file
 from relaxdp.service.schema import TOKENS
 from relaxdp.storage.database import Database
 
@@ -69,7 +69,7 @@ def make_operator_token(database: Database, token_file: Path | None, *, replace:
 
 def _write(path: Path, token: str) -> None:
     try:
-        write_private(path, f"{token}\n".encode(), replace=False)
+        write_private_file(path, f"{token}\n".encode(), replace=False)
     except FileExistsError:
         raise ServiceError("{path!r} exists already.", path=str(path)) from None
     except PrivateFileError as problem:

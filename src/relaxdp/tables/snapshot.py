@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import VaultError
 from relaxdp.mechanisms.base import Truths
 from relaxdp.mechanisms.report_arrays import code_dtype
-from relaxdp.sampling.canonical_encoding import prefix_length
+from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keys import Key
 from relaxdp.sampling.private_file import sync_folder
 
@@ -259,7 +259,7 @@ class PartWriter:
 
 def _part_cipher(key: Key, header: bytes) -> AESGCM:
     salt = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES]
-    return AESGCM(key.derive(prefix_length(b"snapshot") + prefix_length(salt)))
+    return AESGCM(key.derive(add_length_prefix(b"snapshot") + add_length_prefix(salt)))
 
 
 def _nonce(kind: int, number: int) -> bytes:
@@ -268,7 +268,7 @@ def _nonce(kind: int, number: int) -> bytes:
 
 def start_digest(key: Key) -> hmac.HMAC:
     """Return the start of a snapshot's digest. It is keyed, so that a guess of the content cannot be checked."""
-    return hmac.new(key.derive(prefix_length(b"snapshot digest")), digestmod=sha256)
+    return hmac.new(key.derive(add_length_prefix(b"snapshot digest")), digestmod=sha256)
 
 
 class StagedSnapshot:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from relaxdp.errors import ColumnError, IdError, ValuesError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.declared import name_type
-from relaxdp.sampling.canonical_encoding import has_utf8
+from relaxdp.sampling.canonical_encoding import is_utf8_encodable
 
 # A table with one column whose name contains one of these is probably split at another character.
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -56,7 +56,7 @@ class ColumnNames:
     @property
     def usable_names(self) -> list[str]:
         """Those that can name a column here: pandas has columns that are called by a number, or by half a letter."""
-        return [name for name in self.names if isinstance(name, str) and has_utf8(name)]
+        return [name for name in self.names if isinstance(name, str) and is_utf8_encodable(name)]
 
     def check(self, name: str, others: Sequence[str] = ()) -> None:
         """Reject a name that the table does not have, or has twice.

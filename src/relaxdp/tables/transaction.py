@@ -29,7 +29,7 @@ from relaxdp.errors import (
     TableFileError,
 )
 from relaxdp.ledger.account import Account, ColumnState
-from relaxdp.ledger.ledger_rules import charge_release
+from relaxdp.ledger.ledger_rules import make_release_event
 from relaxdp.tables.metadata import FileDescription
 from relaxdp.tables.release_plan import (
     PlannedColumn,
@@ -124,7 +124,7 @@ def _charge(plan: ReleasePlan, staged: StagedRelease, stager: Stager) -> Account
     """Charge the release by one compare-and-swap. Whatever the ledger may name stays where it is."""
     request = plan.make_charge_request(staged)
     try:
-        return plan.vault.append_event(lambda account: charge_release(account, request, datetime.now(UTC)))
+        return plan.vault.append_event(lambda account: make_release_event(account, request, datetime.now(UTC)))
     except LedgerUncertainError as problem:
         problem.consequence = _UNCERTAIN
         raise

@@ -15,7 +15,7 @@ from relaxdp.errors import ArgumentError, on_error
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import Adopted, Created, Event, as_budget
+from relaxdp.ledger.events import Adopted, Created, Event, parse_budget
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_name_to_text
 from relaxdp.tables.release_output import FileSink, MemorySink
@@ -92,7 +92,7 @@ class Vault:
         Raises:
             VaultError: The folder exists, or cannot be created.
         """
-        exact = as_budget(budget)
+        exact = parse_budget(budget)
         if reason:
             ledger_rules.check_reason(reason)
 
@@ -290,8 +290,8 @@ class Vault:
         Raises:
             BudgetError: The budget is not larger than before, or there is no reason.
         """
-        exact = as_budget(budget)
-        self._append(lambda account: ledger_rules.raise_budget(account, exact, reason, datetime.now(UTC)))
+        exact = parse_budget(budget)
+        self._append(lambda account: ledger_rules.make_budget_event(account, exact, reason, datetime.now(UTC)))
 
     @on_error("Nothing was retired.")
     def retire(self, name: str, *, reason: str) -> None:
@@ -304,7 +304,7 @@ class Vault:
         Raises:
             UnknownReleaseError: The vault has no such release.
         """
-        self._append(lambda account: ledger_rules.retire_release(account, name, reason, datetime.now(UTC)))
+        self._append(lambda account: ledger_rules.make_retirement_event(account, name, reason, datetime.now(UTC)))
         with self._folder.lock_snapshots(self._account()):
             pass  # which removes what interrupted releases of it left
 

@@ -31,9 +31,9 @@ from relaxdp.sampling.private_file import (
     PrivateFileError,
     get_state_folder,
     lock_folder,
-    read_private,
+    read_private_file,
     sync_folder,
-    write_private,
+    write_private_file,
 )
 from relaxdp.tables.snapshot import ENDING, STAGED, get_snapshot_path
 
@@ -192,8 +192,8 @@ class VaultFolder:
         try:
             made.mkdir(0o700)
             (made / SNAPSHOTS).mkdir(0o700)
-            write_private(made / SETTINGS, settings.to_toml().encode(), replace=False)
-            write_private(made / IGNORE, b"*\n", replace=False)
+            write_private_file(made / SETTINGS, settings.to_toml().encode(), replace=False)
+            write_private_file(made / IGNORE, b"*\n", replace=False)
             if key_command is None:
                 key.save_for_vault(made / KEY if outside is None else outside)
                 saved = outside is not None
@@ -245,7 +245,7 @@ class VaultFolder:
 
     def _read(self, name: str) -> str:
         try:
-            return (read_private(self.path / name) or b"").decode("utf-8", "replace")
+            return (read_private_file(self.path / name) or b"").decode("utf-8", "replace")
         except PrivateFileError as problem:
             raise VaultError("'{path}' {problem}.", path=str(self.path / name), problem=problem) from None
 
@@ -426,7 +426,7 @@ def _read_stamp(vault: str) -> tuple[int, str] | None:
 
 def _read_json(place: Path) -> Any:
     try:
-        return json.loads(read_private(place) or b"null")
+        return json.loads(read_private_file(place) or b"null")
     except (ValueError, PrivateFileError, OSError, RuntimeError):
         return None
 
@@ -462,7 +462,7 @@ def _write_stamp(
         ):  # another process may write a later event
             known = _read_stamp(settings.vault)
             if known is None or known[0] < account.number or back:
-                write_private(_get_stamp_path(settings.vault), json.dumps(content).encode(), replace=True)
+                write_private_file(_get_stamp_path(settings.vault), json.dumps(content).encode(), replace=True)
     except (OSError, PrivateFileError, RuntimeError) as problem:
         why = getattr(problem, "strerror", None) or str(problem)
         if must:
@@ -528,8 +528,8 @@ def copy_vault(vault: VaultFolder, folder: Path, *, with_key: bool) -> Path:
 def _copy(vault: VaultFolder, folder: Path, *, with_key: bool) -> None:
     (folder / SNAPSHOTS).mkdir(0o700)
     settings = replace(vault.settings, key_file=KEY) if with_key else vault.settings
-    write_private(folder / SETTINGS, settings.to_toml().encode(), replace=False)
-    write_private(folder / IGNORE, b"*\n", replace=False)
+    write_private_file(folder / SETTINGS, settings.to_toml().encode(), replace=False)
+    write_private_file(folder / IGNORE, b"*\n", replace=False)
     for attempt in range(_ATTEMPTS):
         # A release that ends meanwhile replaces snapshots: then ledger and snapshots are copied again.
         (folder / LEDGER).unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from relaxdp.errors import BudgetExceededError, LedgerBusyError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import ColumnRequest, Created, Released
 from relaxdp.ledger.ledger import EventStore, Ledger
-from relaxdp.ledger.ledger_rules import ChargeRequest, charge_release
+from relaxdp.ledger.ledger_rules import ChargeRequest, make_release_event
 from relaxdp.ledger.postgres_store import PostgresStore
 from relaxdp.ledger.sqlite_store import SqliteStore
 from relaxdp.sampling.keys import Key
@@ -59,7 +59,7 @@ def request_of(account: Account, name: str = "patients", **changes: Any) -> Char
 
 
 def charge(account: Account, name: str = "patients", **changes: Any) -> Released:
-    return charge_release(account, request_of(account, name, **changes), TIME)
+    return make_release_event(account, request_of(account, name, **changes), TIME)
 
 
 class LedgerPlace(Protocol):
@@ -149,7 +149,7 @@ def spend(ledger: Ledger, name: str, level: object) -> bool:
     while True:
         planned = request_of(ledger.read_account(), name, levels={"diagnosis": level, "age": level})
         try:
-            ledger.append_event(lambda account: charge_release(account, planned, TIME))  # noqa: B023
+            ledger.append_event(lambda account: make_release_event(account, planned, TIME))  # noqa: B023
         except LedgerBusyError:
             continue
         except BudgetExceededError:

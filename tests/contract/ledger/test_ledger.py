@@ -60,7 +60,7 @@ def ledger(place: LedgerPlace) -> Ledger:
     made.create(created())
     made.append_event(charge)
     made.append_event(lambda account: charge(account, levels={"diagnosis": 1}))
-    made.append_event(lambda account: ledger_rules.raise_budget(account, Decimal(3), "board", TIME))
+    made.append_event(lambda account: ledger_rules.make_budget_event(account, Decimal(3), "board", TIME))
     return made
 
 
@@ -173,7 +173,7 @@ def test_a_ledger_that_was_cut_is_noticed_by_who_has_seen_the_end(place: LedgerP
         with pytest.raises(LedgerError, match="went back to an earlier state"):
             look(ledger)
     other = open_ledger(place)
-    other.append_event(lambda account: ledger_rules.raise_budget(account, Decimal(4), "another history", TIME))
+    other.append_event(lambda account: ledger_rules.make_budget_event(account, Decimal(4), "another history", TIME))
     for look in (Ledger.read_account, lambda each: each.append_event(charge)):
         with pytest.raises(LedgerError, match="another history"):
             look(ledger)
@@ -229,12 +229,12 @@ def test_compare_and_swap(place: LedgerPlace, ledger: Ledger) -> None:
     """Two plan the same release; the second is told, and can plan again."""
     other = open_ledger(place)
     one, two = (request_of(each.read_account(), levels={"diagnosis": 2}) for each in (ledger, other))
-    ledger.append_event(lambda account: ledger_rules.charge_release(account, one, TIME))
+    ledger.append_event(lambda account: ledger_rules.make_release_event(account, one, TIME))
     with pytest.raises(LedgerBusyError):
-        other.append_event(lambda account: ledger_rules.charge_release(account, two, TIME))
+        other.append_event(lambda account: ledger_rules.make_release_event(account, two, TIME))
     assert spend(other, "patients", "2.2") is False
     again = request_of(other.read_account(), levels={"diagnosis": 2})
-    assert other.append_event(lambda account: ledger_rules.charge_release(account, again, TIME)).spent == 2
+    assert other.append_event(lambda account: ledger_rules.make_release_event(account, again, TIME)).spent == 2
     assert ledger.append_event(lambda account: None) == other.read_account()
 
 

@@ -33,7 +33,7 @@ import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import ReceiptForgedError, RelaxdpError
 from relaxdp.market.receipts import check_data, signed_of, verify
-from relaxdp.sampling.canonical_encoding import prefix_length
+from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.service import run
 from relaxdp.service.settings import Settings
 from relaxdp.storage.database import Database
@@ -394,7 +394,7 @@ def test_secrets_stay_secret(stage: tuple[Remote, Scene, Path]) -> None:
     (file,) = folder.glob("*market-key")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     secret = bytes.fromhex(file.read_text("ascii").splitlines()[1])
-    seed = rx.Key.load(file).derive(prefix_length(b"market receipt"))
+    seed = rx.Key.load(file).derive(add_length_prefix(b"market receipt"))
     shown = remote.server.ask("GET", "/metrics", operator=True).body + (
         until(lambda: (log := remote.server.log.read_bytes()).count(b"\n") > 20 and log) or b""
     )

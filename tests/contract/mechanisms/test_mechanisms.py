@@ -21,7 +21,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bridged_columns import FreshPermanent, fresh_column, keyed_column, truth_column
 from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.sampling.bridge import keyed_bridge
+from relaxdp.sampling.bridge import draw_keyed_bridge
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.level import compute_retention
@@ -242,7 +242,7 @@ def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
         above, below, drawn = (encoding.read(each)[0] for each in (second, second if lower is None else lower, keyed))
         for row in range(0, ROWS, 60):
             for symbol in range(encoding.symbols):
-                assert drawn[row, symbol] == keyed_bridge(
+                assert drawn[row, symbol] == draw_keyed_bridge(
                     KEY, name, ids()[row], *levels, symbol=symbol, upper_report=int(above[row, symbol]),
                     lower_report=0 if lower is None else int(below[row, symbol]),
                 )  # fmt: skip

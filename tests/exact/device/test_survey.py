@@ -24,7 +24,7 @@ from relaxdp.device import Device
 from relaxdp.device.report import draw
 from relaxdp.device.survey import Division, divide, divided
 from relaxdp.mechanisms.keyed_reports import ReportPath
-from relaxdp.sampling.keyed_path import Draw, accept, report_at
+from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, reduce_words
 from relaxdp.theory.epsilon import ONE
 from relaxdp.theory.level import compute_log_rounded_up
 
@@ -115,13 +115,13 @@ def shared_law(group: list[str], seen: Seen, indices: dict[str, int]) -> Law:
     standing: dict[int, defaultdict[tuple[int, ...], Fraction]] = {n: defaultdict(Fraction) for n in range(SMALL + 1)}
     standing[SMALL][tuple(truth for truth, _ in places)] = Fraction(1)
     for bound in range(SMALL, 0, -1):
-        drawn = [accept(u, v, bound, values, one=SMALL) for u in range(SMALL) for v in range(SMALL)]
+        drawn = [reduce_words(u, v, bound, values, one=SMALL) for u in range(SMALL) for v in range(SMALL)]
         hits = [each for each in drawn if each is not None]
         for reports, chance in standing[bound].items():
             for position, value in hits:
-                draws = (Draw(0, position, value), Draw(1, 0, 0))
+                draws = (AcceptedDraw(0, position, value), AcceptedDraw(1, 0, 0))
                 after = tuple(
-                    report_at(draws, threshold, truth=report)
+                    find_report(draws, threshold, truth=report)
                     for (_, threshold), report in zip(places, reports, strict=True)
                 )
                 standing[position][after] += chance / len(hits)

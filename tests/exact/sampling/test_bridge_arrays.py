@@ -16,16 +16,16 @@ from relaxdp.mechanisms.bridged_columns import fresh_column, keyed_column
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.sampling.bridge import (
     FRESH_CHUNK,
-    ArrayBridges,
-    _Chance,
-    _Cut,
-    _FreshBridge,
+    KeyedBridgeSampler,
+    _BoundaryPair,
+    _FreshBridgeSampler,
+    _ProbabilityPair,
+    draw_fresh_bridges,
+    draw_keyed_bridge,
     draw_mixture,
-    fresh_bridges,
-    keyed_bridge,
 )
 from relaxdp.sampling.entropy import Keystream, SystemEntropy
-from relaxdp.sampling.keyed_stream import Ids, Messages, PathId, PathName, bridge_key
+from relaxdp.sampling.keyed_stream import Ids, Messages, PathId, PathName, derive_bridge_key
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture, compute_bridge_mixture
@@ -57,7 +57,7 @@ def test_every_triple_of_bytes(low: int, high: int) -> None:
     result = np.empty(size, dtype=np.uint8)
     for start in range(0, size, FRESH_CHUNK):
         part = slice(start, start + FRESH_CHUNK)
-        draw = _FreshBridge(4, agree, differ, Feed(*(every[part] for every in feed)))
+        draw = _FreshBridgeSampler(4, agree, differ, Feed(*(every[part] for every in feed)))
         draw.draw_into(result[part], lower[part], upper[part])
     law = (agree if low == high else differ).law(4, lower=low, upper=high)
     assert [F(int(count), size) for count in np.bincount(result, minlength=4)] == law
@@ -69,7 +69,7 @@ def test_two_values_take_one_byte(agree: bool) -> None:
     upper = np.ones(256, dtype=np.uint8)
     lower = upper if agree else upper - np.uint8(1)
     result = np.empty_like(upper)
-    _FreshBridge(2, *mixtures, Feed(*every_byte(1))).draw_into(result, lower, upper)
+    _FreshBridgeSampler(2, *mixtures, Feed(*every_byte(1))).draw_into(result, lower, upper)
     law = mixtures[0 if agree else 1].law(2, lower=int(lower[0]), upper=1)
     assert [F(int(count), 256) for count in np.bincount(result, minlength=2)] == law
 
@@ -86,8 +86,10 @@ def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
         ([digit, int(rest * ONE) + 1], False),
     ]:
         feed = Feed(np.array([77], np.uint8), *(np.array([word], "<u8").view(np.uint8) for word in words))
-        draw = _FreshBridge(3, BridgeMixture(1 - chance, F(0), chance), BridgeMixture(1 - chance, F(0), chance), feed)
-        assert draw._chance(_Chance(chance, chance), np.zeros(1, np.uint8)).tolist() == [expected]
+        draw = _FreshBridgeSampler(
+            3, BridgeMixture(1 - chance, F(0), chance), BridgeMixture(1 - chance, F(0), chance), feed
+        )
+        assert draw._draw_flags(_ProbabilityPair(chance, chance), np.zeros(1, np.uint8)).tolist() == [expected]
         assert not feed.buffers
 
 
@@ -95,10 +97,10 @@ def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
 def test_uniform_bytes(values: int) -> None:
     limit = 256 - 256 % values
     again = [np.zeros(256 - limit, np.uint8)] if limit < 256 else []
-    draw = _FreshBridge(
+    draw = _FreshBridgeSampler(
         values, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), Feed(*every_byte(1), *again)
     )
-    counts = np.bincount(draw._uniform_bytes(256), minlength=values)
+    counts = np.bincount(draw._draw_uniform_bytes(256), minlength=values)
     counts[0] -= 256 - limit  # the rejected ones, which were fed a zero
     assert set(counts.tolist()) == {256 // values}
 
@@ -106,7 +108,7 @@ def test_uniform_bytes(values: int) -> None:
 def test_uniform_bytes_are_rejected_again() -> None:
     always = BridgeMixture(F(0), F(0), F(1))
     feed = Feed(*(np.array(each, np.uint8) for each in ([254, 255, 0, 255], [255, 7], [254])))
-    assert _FreshBridge(255, always, always, feed)._uniform_bytes(4).tolist() == [254, 254, 0, 7]
+    assert _FreshBridgeSampler(255, always, always, feed)._draw_uniform_bytes(4).tolist() == [254, 254, 0, 7]
 
 
 def test_uniform_words() -> None:
@@ -115,7 +117,7 @@ def test_uniform_words() -> None:
     last = ONE - 1 - ONE % 300
     words = [[0, 301, last, last + 1, ONE - 1], [last + 1, 7], [last]]
     feed = Feed(*(np.array(each, "<u8").view(np.uint8) for each in words))
-    assert _FreshBridge(300, always, always, feed)._uniform_words(5).tolist() == [0, 1, 299, 299, 7]
+    assert _FreshBridgeSampler(300, always, always, feed)._draw_uniform_words(5).tolist() == [0, 1, 299, 299, 7]
 
 
 @pytest.mark.parametrize(("values", "kind"), [(3, "u1"), (256, "u1"), (257, "<u8")])
@@ -125,7 +127,7 @@ def test_a_redraw_takes_bytes_up_to_256_values_and_words_beyond(values: int, kin
     feed = Feed(np.zeros(3, np.uint8), np.array([0, 254, 255], np.uint8), drawn.view(np.uint8))
     ends = np.ones(3, np.uint16)
     result = np.empty_like(ends)
-    _FreshBridge(values, always, always, feed).draw_into(result, ends, ends)
+    _FreshBridgeSampler(values, always, always, feed).draw_into(result, ends, ends)
     assert result.tolist() == [0, 2, values - 1]
     assert not feed.buffers
 
@@ -134,11 +136,11 @@ def test_chances_of_both_kinds_are_exact_at_their_ties() -> None:
     """One chance ends with its first byte, the other has a digit more; one object of each kind at each tie."""
     chances = F(77, 256), F(80, 256) + F(5, 256 * ONE)
     kinds = np.array([0, 0, 1, 1, 1, 1, 0], np.uint8)
-    for chance, which in [(_Chance(*chances), kinds), (_Chance(*chances[::-1]), 1 - kinds)]:
+    for chance, which in [(_ProbabilityPair(*chances), kinds), (_ProbabilityPair(*chances[::-1]), 1 - kinds)]:
         words = np.array([0, 5, 4, 5], "<u8")
         feed = Feed(np.array([76, 77, 79, 80, 80, 80, 78], np.uint8), words.view(np.uint8))
-        draw = _FreshBridge(3, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), feed)
-        assert draw._chance(chance, which).tolist() == [True, False, True, False, True, False, False]
+        draw = _FreshBridgeSampler(3, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), feed)
+        assert draw._draw_flags(chance, which).tolist() == [True, False, True, False, True, False, False]
 
 
 def test_certainty() -> None:
@@ -147,9 +149,11 @@ def test_certainty() -> None:
     upper, lower = rng.integers(0, 5, (2, 10_000)).astype(np.uint8)
     level = F(2, 3)
     for low, middle, expected in [(level, level, lower), (level, TRUTH, upper), (NOISE, NOISE, lower)]:
-        drawn = fresh_bridges(5, low, middle, TRUTH, lower_reports=lower, upper_reports=upper, entropy=SystemEntropy())
+        drawn = draw_fresh_bridges(
+            5, low, middle, TRUTH, lower_reports=lower, upper_reports=upper, entropy=SystemEntropy()
+        )
         assert np.array_equal(drawn, expected)
-    same = fresh_bridges(5, level, level, level, lower_reports=lower, upper_reports=lower, entropy=SystemEntropy())
+    same = draw_fresh_bridges(5, level, level, level, lower_reports=lower, upper_reports=lower, entropy=SystemEntropy())
     assert np.array_equal(same, lower)
 
 
@@ -181,24 +185,24 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
 def test_reports_between_which_there_is_no_keyed_bridge() -> None:
     """Different reports at equal levels, and codes outside of the alphabet, at either end."""
     level, codes, messages = F(1, 3), np.zeros((4, 1), np.uint8), Messages(Ids.from_integers(np.arange(4)))
-    bridges = ArrayBridges(bytes(32), 3, level, level, level)
-    assert bridges.reports(messages, codes, codes, first=0).tolist() == codes.tolist()
+    bridges = KeyedBridgeSampler(bytes(32), 3, level, level, level)
+    assert bridges.draw_reports(messages, codes, codes, first=0).tolist() == codes.tolist()
     for other in ([1, 1, 1, 1], [0, 0, 1, 0]):
         with pytest.raises(ValueError, match="Different reports at equal levels"):
-            bridges.reports(messages, codes, np.array(other, np.uint8)[:, None], first=0)
+            bridges.draw_reports(messages, codes, np.array(other, np.uint8)[:, None], first=0)
     for values in (2, 3, 200):
-        between = ArrayBridges(bytes(32), values, level, F(1, 2), TRUTH)
+        between = KeyedBridgeSampler(bytes(32), values, level, F(1, 2), TRUTH)
         outside = np.array([0, 0, values, 0], np.uint8)[:, None]
-        assert between.reports(messages, outside - outside // values, codes, first=0).max() < values
+        assert between.draw_reports(messages, outside - outside // values, codes, first=0).max() < values
         for ends in ((outside, codes), (codes, outside)):
             with pytest.raises(ValueError, match="outside of the alphabet"):
-                between.reports(messages, *ends, first=0)
+                between.draw_reports(messages, *ends, first=0)
 
 
 def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
     truth = np.zeros(4096, np.uint8)
     one, two = (
-        fresh_bridges(2, NOISE, F(1, 2), TRUTH, lower_reports=None, upper_reports=truth, entropy=SystemEntropy())
+        draw_fresh_bridges(2, NOISE, F(1, 2), TRUTH, lower_reports=None, upper_reports=truth, entropy=SystemEntropy())
         for _ in range(2)
     )
     assert not np.array_equal(one, two)
@@ -206,7 +210,7 @@ def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
 
 def test_words_of_the_system_have_64_bits() -> None:
     """Of 64 words the largest is below 2^60 with a probability of 2^-256."""
-    assert 2**60 < max(islice(SystemEntropy().words(), 64)) < ONE
+    assert 2**60 < max(islice(SystemEntropy().generate_words(), 64)) < ONE
 
 
 def test_a_long_keystream_is_one_keystream() -> None:
@@ -240,10 +244,10 @@ def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
     ids = rng.integers(-(2**63), 2**63, 300)
     for levels in [(F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 3), F(4, 7)), (F(1, 3), F(1, 3), F(4, 7))]:
         below = lower if levels[0] else np.zeros_like(lower)
-        bridges = ArrayBridges(bridge_key(key, name, *levels), values, *levels)
-        together = bridges.reports(Messages(Ids.from_integers(ids)), below, upper, first=3)
+        bridges = KeyedBridgeSampler(derive_bridge_key(key, name, *levels), values, *levels)
+        together = bridges.draw_reports(Messages(Ids.from_integers(ids)), below, upper, first=3)
         for row, symbol in np.ndindex(300, symbols):
-            alone = keyed_bridge(
+            alone = draw_keyed_bridge(
                 key, name, int(ids[row]), *levels,
                 lower_report=int(below[row, symbol]), upper_report=int(upper[row, symbol]), symbol=3 + symbol,
             )  # fmt: skip
@@ -255,20 +259,20 @@ def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
     """Cuts that end with their word and cuts that do not, met exactly; the last value word that is accepted, and on."""
     limit, again = ONE - ONE % values, [(5, 1), (0, 0), (ONE - 1, 2), (0, 0)]
     for levels in [(F(1, 4), F(1, 2), F(1)), (F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 4), F(1, 2))]:
-        bridges = ArrayBridges(bytes(32), values, *levels)
+        bridges = KeyedBridgeSampler(bytes(32), values, *levels)
         cuts = {int(cut * ONE) % ONE for mixture in bridges._mixtures for cut in (mixture.to_upper, 1 - mixture.redraw)}
         firsts = {(cut + step) % ONE for cut in cuts for step in (-1, 0, 1)}
         words = [(first, value) for first in firsts for value in (0, limit - 1, limit % ONE, ONE - 1)]
         rows = np.array(words, np.uint64)
         bridges.cipher = SimpleNamespace(  # type: ignore[assignment]
-            absorb=lambda blocks: blocks,
+            compute_chaining_state=lambda blocks: blocks,
             encrypt=lambda rows: rows,
             iterate_words=lambda row: iter([tuple(row.tolist()), *again]),
         )
-        bridges._last_blocks = lambda *_: rows  # type: ignore[method-assign] # noqa: B023
+        bridges._make_last_blocks = lambda *_: rows  # type: ignore[method-assign] # noqa: B023
         for low, high in [(1, 1), (0, 2)]:
             lower, upper = (np.full((len(words), 1), report, np.uint64) for report in (low, high))
-            together = bridges.reports(Messages(None, rows[None]), lower, upper, first=0)
+            together = bridges.draw_reports(Messages(None, rows[None]), lower, upper, first=0)
             mixture = compute_bridge_mixture(values, *levels, agree=low == high)
             for word, report in zip(words, together[:, 0].tolist(), strict=True):
                 position, value = ([pair[place] for pair in (word, *again)] for place in (0, 1))
@@ -282,19 +286,19 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     """A cut exactly at an object's word, with a rest: the array must hand the object to the exact rule."""
     key, name = Key.from_bytes(bytes(32)), PathName(PathId("r", "a"), "categorical", 3, b"")
     levels = (F(1, 9), F(1, 3), F(1))
-    derived, messages = bridge_key(key, name, *levels), Messages(Ids.from_integers(np.arange(1)))
-    bridges = ArrayBridges(derived, 3, *levels)
+    derived, messages = derive_bridge_key(key, name, *levels), Messages(Ids.from_integers(np.arange(1)))
+    bridges = KeyedBridgeSampler(derived, 3, *levels)
     ((_, blocks),) = messages.groups()
     lower, upper = np.zeros((1, 1), np.uint64), np.full((1, 1), 2, np.uint64)
     ends = np.array([[[2, 0]]], np.uint64)
-    state = bridges.cipher.absorb(np.concatenate([blocks, ends]))
-    stream = bridges.cipher.iterate_words(bridges.cipher.last_block(state, np.uint64(0), 0)[0])
+    state = bridges.cipher.compute_chaining_state(np.concatenate([blocks, ends]))
+    stream = bridges.cipher.iterate_words(bridges.cipher.make_last_block(state, np.uint64(0), 0)[0])
     (first, _), (second, _) = next(stream), next(stream)
     for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
         cut = (first + rest) / ONE
         bridges._mixtures = (BridgeMixture(cut, 1 - cut, F(0)), BridgeMixture(cut, 1 - cut, F(0)))
-        bridges._cuts = (_Cut(cut, cut), _Cut(F(1), F(1)))
-        assert bridges.reports(messages, lower, upper, first=0).tolist() == [[expected]]
+        bridges._boundaries = (_BoundaryPair(cut, cut), _BoundaryPair(F(1), F(1)))
+        assert bridges.draw_reports(messages, lower, upper, first=0).tolist() == [[expected]]
 
 
 def test_a_cut_is_exact_at_its_word() -> None:
@@ -310,20 +314,20 @@ def test_a_cut_is_exact_at_its_word() -> None:
         for kinds in (agree, agree + np.uint8(1)):
             noted = np.zeros(4, np.bool_)
             other = F(1, 2)
-            made = _Cut(cut, other) if kinds is agree else _Cut(other, cut)
-            assert made.reached(words, kinds, noted).tolist() == reached
+            made = _BoundaryPair(cut, other) if kinds is agree else _BoundaryPair(other, cut)
+            assert made.find_reached(words, kinds, noted).tolist() == reached
             assert noted.tolist() == unclear
 
 
 def test_mixture_of_algorithm_1_is_what_arrays_draw() -> None:
     agree = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=True)
     differ = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=False)
-    draw = _FreshBridge(2, agree, differ, Feed())
-    flip = _Chance(agree.law(2, lower=0, upper=0)[1], differ.law(2, lower=1, upper=0)[1])
+    draw = _FreshBridgeSampler(2, agree, differ, Feed())
+    flip = _ProbabilityPair(agree.law(2, lower=0, upper=0)[1], differ.law(2, lower=1, upper=0)[1])
     assert vars(draw._flip) == vars(flip)
-    ends = _FreshBridge(3, agree, BridgeMixture(F(1, 8), F(1, 4), F(5, 8)), Feed())
-    assert vars(ends._to_upper) == vars(_Chance(F(0), F(1, 3)))
-    assert vars(ends._redraw) == vars(_Chance(agree.redraw, F(5, 8)))
-    sure = _Chance(F(1), F(0))
+    ends = _FreshBridgeSampler(3, agree, BridgeMixture(F(1, 8), F(1, 4), F(5, 8)), Feed())
+    assert vars(ends._to_upper) == vars(_ProbabilityPair(F(0), F(1, 3)))
+    assert vars(ends._redraw) == vars(_ProbabilityPair(agree.redraw, F(5, 8)))
+    sure = _ProbabilityPair(F(1), F(0))
     assert int(sure.top) == 255
     assert sure.rests == (F(1), F(0))

@@ -8,7 +8,7 @@ from fractions import Fraction as F
 
 import pytest
 
-from relaxdp.sampling.bridge import draw_mixture, draw_uniform, find_interval, fresh_bridge, keyed_bridge
+from relaxdp.sampling.bridge import draw_fresh_bridge, draw_keyed_bridge, draw_mixture, draw_uniform, find_interval
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.sampling.keyed_stream import PathId, PathName
 from relaxdp.sampling.keys import Key
@@ -49,8 +49,8 @@ def test_uniform_rejects_the_incomplete_run() -> None:
 
 def test_fresh_bridges_know_whether_their_ends_agree() -> None:
     level = F(1, 3)
-    assert fresh_bridge(3, level, level, level, lower_report=2, upper_report=2, entropy=SystemEntropy()) == 2
-    assert fresh_bridge(3, level, level, F(1), lower_report=2, upper_report=0, entropy=SystemEntropy()) == 2
+    assert draw_fresh_bridge(3, level, level, level, lower_report=2, upper_report=2, entropy=SystemEntropy()) == 2
+    assert draw_fresh_bridge(3, level, level, F(1), lower_report=2, upper_report=0, entropy=SystemEntropy()) == 2
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 1)])
@@ -87,13 +87,13 @@ def test_keyed_bridge_is_a_pure_function_that_binds_everything() -> None:
 
     def column(key: Key = key, name: PathName = name, levels: tuple[F, F, F] = levels, symbol: int = 0) -> list[int]:
         return [
-            keyed_bridge(key, name, i, *levels, lower_report=i % 5, upper_report=i % 3, symbol=symbol)
+            draw_keyed_bridge(key, name, i, *levels, lower_report=i % 5, upper_report=i % 3, symbol=symbol)
             for i in range(200)
         ]
 
     first = column()
     assert first == column()
-    unnamed = [keyed_bridge(key, name, i, *levels, lower_report=i % 5, upper_report=i % 3) for i in range(200)]
+    unnamed = [draw_keyed_bridge(key, name, i, *levels, lower_report=i % 5, upper_report=i % 3) for i in range(200)]
     assert unnamed == first
     assert len(set(first)) == 5
     others = [

@@ -33,11 +33,11 @@ class TranscriptSource:
     def __init__(self, numbers: Numbers) -> None:
         self._numbers = numbers
 
-    def words(self) -> Iterator[int]:
+    def generate_words(self) -> Iterator[int]:
         while True:
             yield self._numbers.read(8)
 
-    def keystream(self) -> TranscriptSource:
+    def make_keystream(self) -> TranscriptSource:
         return self
 
     def fill(self, buffer: Any) -> None:
@@ -152,10 +152,10 @@ class Bytes:
     def __init__(self, rows: Any) -> None:
         self._rows, self._calls = len(rows), np.transpose(rows).tolist()
 
-    def words(self) -> Iterator[int]:
+    def generate_words(self) -> Iterator[int]:
         raise AssertionError("an array reads no single words")
 
-    def keystream(self) -> Bytes:
+    def make_keystream(self) -> Bytes:
         return self
 
     def fill(self, buffer: Any) -> None:

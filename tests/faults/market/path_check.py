@@ -26,7 +26,7 @@ from tests.faults.market.world import (
     member_report,
 )
 
-from relaxdp.sampling.bridge import keyed_bridge
+from relaxdp.sampling.bridge import draw_keyed_bridge
 from relaxdp.sampling.keyed_stream import PathId, PathName
 
 ONE = 1 << 64
@@ -91,7 +91,7 @@ def check_draws(levels: list[Level], goods: Goods, name: PathName, sample: int) 
         assert level.upper is not None
         ends = [Fraction(0 if end is None else int(end), ONE) for end in (level.lower, level.threshold, level.upper)]
         for place in random.Random(level.threshold).sample(range(len(goods.ids)), sample):
-            drawn = keyed_bridge(
+            drawn = draw_keyed_bridge(
                 MARKET_KEY, name, goods.ids[place], *ends,
                 lower_report=0 if level.lower is None else goods.reports[level.lower][place],
                 upper_report=goods.reports[level.upper][place],

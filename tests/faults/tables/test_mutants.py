@@ -57,7 +57,7 @@ def compare_if_paid(seal: Any, rows: Any, chunk: bytes) -> None:
     seal._rows += len(rows)
 
 
-def swap_without_compare(account: Any, request: Any, now: Any, charge: Any = ledger_rules.charge_release) -> Any:
+def swap_without_compare(account: Any, request: Any, now: Any, charge: Any = ledger_rules.make_release_event) -> Any:
     state = account.releases.get(request.name)
     known = {} if state is None else {column: each.snapshot for column, each in state.columns.items()}
     expected = {column: known.get(column) for column in request.expected_snapshots}

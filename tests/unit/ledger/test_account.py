@@ -14,7 +14,7 @@ from tests.contract.ledger.ledger_places import KEY, TIME, VAULT, charge, create
 from relaxdp.errors import BudgetError, RelaxdpError
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import Adopted, BudgetRaised, Event, Retired, add_amounts, as_budget
+from relaxdp.ledger.events import Adopted, BudgetRaised, Event, Retired, add_amounts, parse_budget
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.sqlite_store import SqliteStore
 
@@ -107,9 +107,9 @@ def test_a_column_is_charged_once() -> None:
 
 @pytest.mark.parametrize("written", [0, -1, "x", "inf", None, True])
 def test_a_budget_is_a_positive_number(written: Any) -> None:
-    assert as_budget("2.50") == Decimal("2.5")
+    assert parse_budget("2.50") == Decimal("2.5")
     with pytest.raises(BudgetError, match="must be a positive number"):
-        as_budget(written)
+        parse_budget(written)
 
 
 STEPS: st.SearchStrategy[list[Any]] = st.lists(
@@ -141,10 +141,10 @@ def test_random_events_add_up_equally_in_memory_and_from_disk(
 
         def make(now: Account, kind: str = kind, what: Any = what, levels: Any = levels) -> Event:
             if kind == "raise":
-                return ledger_rules.raise_budget(now, what, "x", TIME)
+                return ledger_rules.make_budget_event(now, what, "x", TIME)
             if kind == "retire":
-                return ledger_rules.retire_release(now, what, "x", TIME)
-            return ledger_rules.charge_release(now, request_of(now, what, levels=levels), TIME)
+                return ledger_rules.make_retirement_event(now, what, "x", TIME)
+            return ledger_rules.make_release_event(now, request_of(now, what, levels=levels), TIME)
 
         try:
             account = ledger.append_event(make)

@@ -34,7 +34,7 @@ def test_costs() -> None:
     assert costs(ONCE, age="0.30", diagnosis="0.5", city="1") == ["0.05", "0", "1"]
     assert costs(ONCE, diagnosis="0.1") == ["0"]
     request = request_of(ONCE, levels={"diagnosis": "1"}, accept_new_rows=True)
-    event = ledger_rules.charge_release(ONCE, request, TIME)
+    event = ledger_rules.make_release_event(ONCE, request, TIME)
     assert event.columns == ledger_rules.compute_charges(ONCE, request)
     assert (event.number, event.time, event.accepted_new_rows, event.rows) == (3, TIME, True, 1200)
 
@@ -100,7 +100,7 @@ def test_facts_of_the_first_release_are_fixed() -> None:
 
 
 def test_a_column_is_protected_or_in_the_clear_and_never_both() -> None:
-    retired = ONCE.apply_event(ledger_rules.retire_release(ONCE, "patients", "x", TIME))
+    retired = ONCE.apply_event(ledger_rules.make_retirement_event(ONCE, "patients", "x", TIME))
     cases: list[tuple[Account, str, dict[str, Any]]] = [
         (EMPTY, "a", {"levels": {"year": 1}}),  # also passed through
         (EMPTY, "a", {"levels": {"patient": 1}}),  # also the id
@@ -120,34 +120,34 @@ def test_relaxing_needs_a_release() -> None:
         "The vault has no release 'x'. Its releases are: 'patients'."
     )
     assert "release a table first" in rejected(UnknownReleaseError, EMPTY, name="x", action="relax")
-    assert ledger_rules.charge_release(ONCE, request_of(ONCE, action="relax"), TIME).action == "relax"
+    assert ledger_rules.make_release_event(ONCE, request_of(ONCE, action="relax"), TIME).action == "relax"
 
 
 def test_a_retired_name_is_never_used_again() -> None:
-    retired = ONCE.apply_event(ledger_rules.retire_release(ONCE, "patients", "consent ended", TIME))
+    retired = ONCE.apply_event(ledger_rules.make_retirement_event(ONCE, "patients", "consent ended", TIME))
     for action in ("release", "relax"):
         assert "is retired" in rejected(UnknownReleaseError, retired, action=action)
     with pytest.raises(UnknownReleaseError):
-        ledger_rules.retire_release(retired, "patients", "again", TIME)
+        ledger_rules.make_retirement_event(retired, "patients", "again", TIME)
     with pytest.raises(UnknownReleaseError):
-        ledger_rules.retire_release(retired, "x", "again", TIME)
+        ledger_rules.make_retirement_event(retired, "x", "again", TIME)
 
 
 def test_budgets_only_grow() -> None:
-    raised = ledger_rules.raise_budget(ONCE, Decimal("2.5"), "board", TIME)
+    raised = ledger_rules.make_budget_event(ONCE, Decimal("2.5"), "board", TIME)
     assert ONCE.apply_event(raised).remaining == Decimal("1.75")
     for budget in ("2", "1"):
         with pytest.raises(BudgetError, match="A budget can never be lowered"):
-            ledger_rules.raise_budget(ONCE, Decimal(budget), "board", TIME)
+            ledger_rules.make_budget_event(ONCE, Decimal(budget), "board", TIME)
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "a\nb", "x" * 501, None, 7, "\ud800"])
 def test_reasons(reason: Any) -> None:
     ledger_rules.check_reason("x" * 500)
     with pytest.raises(BudgetError, match="one line of 1 to 500"):
-        ledger_rules.raise_budget(ONCE, Decimal(3), reason, TIME)
+        ledger_rules.make_budget_event(ONCE, Decimal(3), reason, TIME)
     with pytest.raises(BudgetError, match="one line of 1 to 500"):
-        ledger_rules.retire_release(ONCE, "patients", reason, TIME)
+        ledger_rules.make_retirement_event(ONCE, "patients", reason, TIME)
 
 
 def test_the_longest_names() -> None:

@@ -44,7 +44,7 @@ from relaxdp.market.listings import KeptLevel, StoredListing, find, levels_of
 from relaxdp.market.schema import FILES
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.sampling.bridge import keyed_bridge
+from relaxdp.sampling.bridge import draw_keyed_bridge
 from relaxdp.sampling.keyed_stream import PathId, PathName
 from relaxdp.tables.files import TableFile
 from relaxdp.tables.metadata import parse_description
@@ -114,7 +114,7 @@ def bridged(
         below, other = ([0] * len(above), seed) if lower is None else symbols_of(mechanism, lower[1][row])
         assert seed == other
         drawn = [
-            keyed_bridge(key, name, who, *levels, lower_report=low, upper_report=high, symbol=symbol)
+            draw_keyed_bridge(key, name, who, *levels, lower_report=low, upper_report=high, symbol=symbol)
             for symbol, (low, high) in enumerate(zip(below, above, strict=True))
         ]
         found.append((drawn, seed))

@@ -23,8 +23,8 @@ import relaxdp as rx
 from relaxdp.market.schema import ACCOUNTS, MEMBER_LEVELS, MEMBERS
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.sampling.bridge import keyed_bridge
-from relaxdp.sampling.canonical_encoding import prefix_length
+from relaxdp.sampling.bridge import draw_keyed_bridge
+from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import PathId, PathName
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 
@@ -176,7 +176,7 @@ class Watched:
         below = [0] * len(above) if lower is None else self._symbols(person.out[lower])[0]
         levels = [Fraction(lower or 0, ONE), Fraction(middle, ONE), Fraction(upper, ONE)]
         return [
-            keyed_bridge(MARKET_KEY, self.name, who, *levels, lower_report=low, upper_report=high, symbol=symbol)
+            draw_keyed_bridge(MARKET_KEY, self.name, who, *levels, lower_report=low, upper_report=high, symbol=symbol)
             for symbol, (low, high) in enumerate(zip(below, above, strict=True))
         ], seed
 
@@ -305,7 +305,7 @@ def test_names_never_leave(trader: Here) -> None:
     pseudonyms = watched.pseudonyms()
     assert len(set(pseudonyms.values())) == 3
     for name, pseudonym in pseudonyms.items():  # a function of the market's key: a restored backup gives no second one
-        parts = b"".join(prefix_length(part) for part in (b"market member", b"pool", name.encode()))
+        parts = b"".join(add_length_prefix(part) for part in (b"market member", b"pool", name.encode()))
         assert pseudonym == MARKET_KEY.derive(parts)[:16].hex()
     trader.pool("other", KINDS["categorical"][0], {"formula": FORMULA}, levels=GRID)
     trader.join("ann", "other", level_of("1"), "flu")

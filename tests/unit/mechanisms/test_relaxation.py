@@ -496,9 +496,9 @@ def test_processes_that_race_get_one_report(tmp_path: Path, value: Any, rounds: 
 class SlowEntropy(SystemEntropy):
     """Gives other threads the time to step in."""
 
-    def words(self) -> Iterator[int]:
+    def generate_words(self) -> Iterator[int]:
         time.sleep(0.002)
-        return super().words()
+        return super().generate_words()
 
 
 def test_threads_that_race_get_one_report() -> None:

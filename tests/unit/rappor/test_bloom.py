@@ -38,9 +38,16 @@ from relaxdp.mechanisms.bloom import (
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.report_arrays import bit_strings, unpack_bits
 from relaxdp.rappor.reports import RapporDevice
-from relaxdp.sampling.canonical_encoding import encode_canonical, prefix_length
-from relaxdp.sampling.keyed_path import accepted_draws, report_at
-from relaxdp.sampling.keyed_stream import PathId, PathName, block, path_key, tail, words
+from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical
+from relaxdp.sampling.keyed_path import find_report, iterate_draws
+from relaxdp.sampling.keyed_stream import (
+    PathId,
+    PathName,
+    compute_cmac,
+    derive_path_key,
+    generate_words,
+    pack_last_block,
+)
 from relaxdp.theory.level import Level
 
 KEY = Key.from_bytes(bytes(range(32)))
@@ -101,10 +108,10 @@ def test_shapes_that_cannot_be(numbers: tuple[int, int, int], sentence: str) -> 
 
 def test_params_and_stream_byte_by_byte() -> None:
     encoding = Bloom(SHAPE, 13)
-    assert encoding.params == struct.pack("<IIII", 16, 2, 64, 13) + prefix_length(b"md5-bytes")
+    assert encoding.params == struct.pack("<IIII", 16, 2, 64, 13) + add_length_prefix(b"md5-bytes")
     assert isinstance(create_mechanism("bloom", options=Bloom(SHAPE).options), Bloom)
     whole = PathName(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(ALL_COHORTS))
-    first = block(path_key(KEY, whole, "cohort"), encode_canonical("device-1") + tail(0, 0, 0))
+    first = compute_cmac(derive_path_key(KEY, whole, "cohort"), encode_canonical("device-1") + pack_last_block(0, 0, 0))
     cohort = struct.unpack("<Q", first[:8])[0] % 64
     assert draw_cohorts(SHAPE, ["device-1"], key=KEY, path=PATH).tolist() == [cohort]
     # Every bit: a key of its own for the cohort; the id, the word, no index, the symbol, the try.
@@ -112,8 +119,8 @@ def test_params_and_stream_byte_by_byte() -> None:
     prefix, truth = encode_canonical("device-1") + encode_canonical("cheese"), SHAPE.compute_bits("cheese", cohort)
     bits = []
     for symbol in range(16):
-        drawn = accepted_draws(words(path_key(KEY, mine), prefix, symbol=symbol), 2)
-        bits.append(report_at(drawn, bloom_threshold(SHAPE, 4), truth=int(symbol in truth)))
+        drawn = iterate_draws(generate_words(derive_path_key(KEY, mine), prefix, symbol=symbol), 2)
+        bits.append(find_report(drawn, bloom_threshold(SHAPE, 4), truth=int(symbol in truth)))
     report = RapporDevice(SHAPE, "cheese", key=KEY, device_id="device-1", **WHERE).get_report(4)
     assert (report.cohort, report.bits) == (cohort, "".join(map(str, reversed(bits))))
 

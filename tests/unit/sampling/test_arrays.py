@@ -18,8 +18,8 @@ from relaxdp import Categorical, Key
 from relaxdp.errors import ColumnError, IdError
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical
-from relaxdp.sampling.keyed_path import ArrayPath, accepted_draws, report_at
-from relaxdp.sampling.keyed_stream import words
+from relaxdp.sampling.keyed_path import NumpyPathSampler, find_report, iterate_draws
+from relaxdp.sampling.keyed_stream import generate_words
 from relaxdp.theory.epsilon import ONE, compute_threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
@@ -62,7 +62,11 @@ def test_array_equals_scalar(make: Callable[[int], Any], count: int) -> None:
         truth = RNG.integers(0, values, count // 5).astype(np.uint64)
         together = array_reports(derived, values, level, ids[rows], truth)
         alone = [
-            report_at(accepted_draws(words(derived, encode_canonical(item), index=int(t)), values), level, truth=int(t))
+            find_report(
+                iterate_draws(generate_words(derived, encode_canonical(item), index=int(t)), values),
+                level,
+                truth=int(t),
+            )
             for item, t in zip(ids[rows], truth, strict=True)
         ]
         assert together.tolist() == alone
@@ -175,14 +179,14 @@ def test_what_a_mask_hides_is_not_released() -> None:
 def array_reports(
     derived: bytes, values: int, level: int, ids: Any, truth: Any, symbol: int = 0, chunk: int = 10_000
 ) -> NDArray[np.uint64]:
-    path = ArrayPath(derived, values, level)
+    path = NumpyPathSampler(derived, values, level)
     result = np.empty(len(truth), np.uint64)
     for start in range(0, len(truth), chunk):
         part = slice(start, start + chunk)
         groups = read_ids(ids_to_arrow(ids[part]), start).groups()
         for chosen, blocks in groups:
             its_truth = truth[part][chosen]
-            path.draw(result[part], chosen, path.cipher.absorb(blocks), its_truth, its_truth, symbol)
+            path.draw(result[part], chosen, path.cipher.compute_chaining_state(blocks), its_truth, its_truth, symbol)
     path.finish()
     return result
 
@@ -192,10 +196,10 @@ def test_a_position_that_equals_the_threshold(values: int) -> None:
     """The thresholds are the positions of the path itself, and those beside them: at equality a draw still counts."""
     truth = np.array([1], np.uint64)
     for row in range(5):
-        draws = [*accepted_draws(words(bytes(32), encode_canonical(row), index=1), values)]
+        draws = [*iterate_draws(generate_words(bytes(32), encode_canonical(row), index=1), values)]
         for draw in draws[:6]:
             for level in (draw.position - 1, draw.position, draw.position + 1):
-                alone = report_at(draws, level, truth=1)
+                alone = find_report(draws, level, truth=1)
                 assert array_reports(bytes(32), values, level, [row], truth).tolist() == [alone]
 
 
@@ -205,12 +209,12 @@ class Fed:
     def __init__(self, prepared: NDArray[np.uint64], most: int) -> None:
         self._prepared, self._most = prepared, most  # (objects, tries, 2), and how many rows a cipher has room for
 
-    def last_block(self, state: Any, index: Any, symbol: int) -> NDArray[np.uint64]:
+    def make_last_block(self, state: Any, index: Any, symbol: int) -> NDArray[np.uint64]:
         assert symbol == 0
         return np.stack([state, np.zeros_like(state)], axis=1)
 
-    def last_blocks(self, state: Any, index: Any, symbols: Any) -> NDArray[np.uint64]:
-        return self.last_block((state[:, None] + symbols).reshape(-1), None, 0)
+    def make_last_blocks(self, state: Any, index: Any, symbols: Any) -> NDArray[np.uint64]:
+        return self.make_last_block((state[:, None] + symbols).reshape(-1), None, 0)
 
     def encrypt(self, rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
         assert len(rows) <= self._most
@@ -232,12 +236,12 @@ def test_words_that_lie_on_a_boundary(values: int, level: int, monkeypatch: pyte
     prepared = np.stack([RNG.choice(each, (600, tries)) for each in (positions, numbers)], axis=2)
     prepared[:, -1] = 0  # the end of every path
     truth = np.ones(600, np.uint64)
-    alone = [report_at(accepted_draws(each.tolist(), values), level, truth=1) for each in prepared]
+    alone = [find_report(iterate_draws(each.tolist(), values), level, truth=1) for each in prepared]
     places = RNG.permutation(600)
     for chunk, few in [(1 << 16, 1 << 13), (1 << 16, 20), (64, 8)]:
-        monkeypatch.setitem(ArrayPath.draw.__globals__, "CHUNK", chunk)
-        monkeypatch.setitem(ArrayPath.draw.__globals__, "_FEW", few)
-        path = ArrayPath(bytes(32), values, level)
+        monkeypatch.setitem(NumpyPathSampler.draw.__globals__, "CHUNK", chunk)
+        monkeypatch.setitem(NumpyPathSampler.draw.__globals__, "_FEW", few)
+        path = NumpyPathSampler(bytes(32), values, level)
         path.cipher = Fed(prepared, chunk)  # type: ignore[assignment]
         result = np.zeros(600, np.uint64)
         for start in range(0, 600, 50):
@@ -247,7 +251,7 @@ def test_words_that_lie_on_a_boundary(values: int, level: int, monkeypatch: pyte
         assert result.tolist() == alone
         for symbols in (1, 3, 100):  # once more symbols than go into a small chunk
             target = np.ones((600 // symbols, symbols), np.uint64)
-            path.draw_all(target, np.arange(0, 600, symbols, dtype=np.uint64), truth)
+            path.draw_all_symbols(target, np.arange(0, 600, symbols, dtype=np.uint64), truth)
             path.finish()
             assert target.reshape(-1).tolist() == alone
         path.finish()
@@ -262,8 +266,8 @@ def test_rejected_words() -> None:
     for level, chunk in [(1, 10), (ONE // 1000, 10), (ONE // 2, 10_000), (ONE - 1, 10)]:
         together = array_reports(bytes(32), values, level, ids, truth, symbol=5, chunk=chunk)
         for row in range(2000):
-            stream = words(bytes(32), encode_canonical(row), index=int(truth[row]), symbol=5)
-            alone = report_at(accepted_draws(stream, values), level, truth=int(truth[row]))
+            stream = generate_words(bytes(32), encode_canonical(row), index=int(truth[row]), symbol=5)
+            alone = find_report(iterate_draws(stream, values), level, truth=int(truth[row]))
             assert alone == int(together[row])
 
 

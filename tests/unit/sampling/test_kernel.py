@@ -22,14 +22,21 @@ from tests.refusals import refused
 from relaxdp.errors import IdError, KernelError
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.report_arrays import histogram
-from relaxdp.sampling.arrow_columns import _ascii_array, code_points, read_ids
-from relaxdp.sampling.bridge import FRESH_CHUNK, _FreshBridge, fresh_bridges
+from relaxdp.sampling.arrow_columns import _make_ascii_array, get_code_points, read_ids
+from relaxdp.sampling.bridge import FRESH_CHUNK, _FreshBridgeSampler, draw_fresh_bridges
 from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.entropy import Keystream
 from relaxdp.sampling.kernel import build, c_library, self_test
-from relaxdp.sampling.kernel.c_library import SETTING, Kernel, kernel
-from relaxdp.sampling.keyed_path import ArrayPath, ArrayTags, accepted_draws, keyed_path, keyed_tags, report_at
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, block, tail
+from relaxdp.sampling.kernel.c_library import SETTING, Kernel, get_kernel
+from relaxdp.sampling.keyed_path import (
+    NumpyCmacTags,
+    NumpyPathSampler,
+    find_report,
+    iterate_draws,
+    make_cmac_tags,
+    make_path_sampler,
+)
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, compute_cmac, pack_last_block
 from relaxdp.theory.epsilon import ONE, compute_threshold
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture
 
@@ -43,13 +50,13 @@ _ON_ARM = platform.machine().lower() in ("arm64", "aarch64")
 @pytest.fixture(params=["neon"] if _ON_ARM else ["aesni", "vaes"])
 def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """Return the compiled path with each set of instructions that this machine has."""
-    library = c_library._library()
+    library = c_library._open_library()
     if library is None:
         missing("the compiled path is not built")
-    if request.param not in c_library._sets(library):
+    if request.param not in c_library._get_instruction_sets(library):
         pytest.skip(f"this processor has no {request.param}")
     monkeypatch.setenv(SETTING, request.param)
-    found = kernel()
+    found = get_kernel()
     assert found is not None
     assert found.name == request.param
     return found
@@ -107,12 +114,12 @@ def compare(compiled: Kernel, objects: int, seed: int) -> None:
         case = (kind, count, values, level, symbols)
         if count:
             expected = truths.copy()
-            reference = ArrayPath(derived, values, level)
-            reference.draw_objects(expected, messages, index)
+            reference = NumpyPathSampler(derived, values, level)
+            reference.draw_reports(expected, messages, index)
             reference.finish()
             compiled.draw(derived, values, level, messages, index, truths)
             assert np.array_equal(truths, expected), case
-            words, sums = ArrayTags(derived).tags(messages, index, symbol)
+            words, sums = NumpyCmacTags(derived).tags(messages, index, symbol)
             made = compiled.tags(derived, messages, index, symbol)
             assert np.array_equal(made[0], words), case
             assert np.array_equal(made[1], sums), case
@@ -143,13 +150,13 @@ def test_tags_are_codes_of_whole_messages(setting: str, monkeypatch: pytest.Monk
         (more, numbers, numbers % np.uint64(8)),
     ]
     for after, index, symbol in cases:
-        words, sums = keyed_tags(derived).tags(Messages(read_ids(pa.array(ids), 0), after), index, symbol)
+        words, sums = make_cmac_tags(derived).tags(Messages(read_ids(pa.array(ids), 0), after), index, symbol)
         codes = [
-            block(
+            compute_cmac(
                 derived,
                 encode_canonical(each)
                 + (b"" if after is None else after[:, row].tobytes())
-                + tail(
+                + pack_last_block(
                     0 if index is None else int(index[row]), symbol if isinstance(symbol, int) else int(symbol[row]), 0
                 ),
             )
@@ -176,8 +183,8 @@ def test_small_thresholds_too(compiled: Kernel) -> None:
     messages, index = Messages(Ids.from_integers(np.arange(300))), np.zeros(300, np.uint64)
     for level in (1, 2**20, 2**44 - 1, 2**44):
         expected, truths = np.ones((2, 300, 1), np.uint8)
-        reference = ArrayPath(bytes(32), 3, level)
-        reference.draw_objects(expected, messages, index)
+        reference = NumpyPathSampler(bytes(32), 3, level)
+        reference.draw_reports(expected, messages, index)
         reference.finish()
         compiled.draw(bytes(32), 3, level, messages, index, truths)
         assert np.array_equal(truths, expected)
@@ -196,21 +203,21 @@ def test_more_objects_than_a_chunk(compiled: Kernel) -> None:
 
 
 def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not isinstance(keyed_path(bytes(32), 2, 1), ArrayPath)
-    assert not isinstance(keyed_tags(bytes(32)), ArrayTags)
-    assert isinstance(keyed_path(bytes(32), 2, 0), ArrayPath)
+    assert not isinstance(make_path_sampler(bytes(32), 2, 1), NumpyPathSampler)
+    assert not isinstance(make_cmac_tags(bytes(32)), NumpyCmacTags)
+    assert isinstance(make_path_sampler(bytes(32), 2, 0), NumpyPathSampler)
     messages, index = Messages(Ids.from_integers(np.arange(100))), np.arange(100, dtype=np.uint64) % np.uint64(7)
     drawn = np.zeros((2, 100, 3), np.uint8)
     for path, target in zip(
-        (keyed_path(bytes(32), 7, ONE // 3), ArrayPath(bytes(32), 7, ONE // 3)), drawn, strict=True
+        (make_path_sampler(bytes(32), 7, ONE // 3), NumpyPathSampler(bytes(32), 7, ONE // 3)), drawn, strict=True
     ):
-        path.draw_objects(target, messages, index)
+        path.draw_reports(target, messages, index)
         path.finish()
     assert np.array_equal(*drawn)
     assert drawn.any()
     monkeypatch.setenv(SETTING, "off")
-    assert isinstance(keyed_path(bytes(32), 2, 1), ArrayPath)
-    assert isinstance(keyed_tags(bytes(32)), ArrayTags)
+    assert isinstance(make_path_sampler(bytes(32), 2, 1), NumpyPathSampler)
+    assert isinstance(make_cmac_tags(bytes(32)), NumpyCmacTags)
     assert c_library.get_sampler_name() == "numpy"
 
 
@@ -260,7 +267,9 @@ def test_a_step_reads_the_same_bytes_and_draws_the_same(
         monkeypatch.setenv(SETTING, setting)
         entropy = SeededEntropy(values)
         drawn.append([
-            fresh_bridges(values, *law, lower_reports=lower if law[0] else None, upper_reports=upper, entropy=entropy)
+            draw_fresh_bridges(
+                values, *law, lower_reports=lower if law[0] else None, upper_reports=upper, entropy=entropy
+            )
             for law, lower, upper in cases
         ])  # fmt: skip
     for case, one, other in zip(cases, *drawn, strict=True):
@@ -271,7 +280,7 @@ def test_a_step_takes_codes_of_one_byte(compiled: Kernel) -> None:
     """What is compiled is what draws: codes with gaps and wider codes are left to NumPy."""
     always = BridgeMixture(Fraction(0), Fraction(0), Fraction(1))
     for values, dtype, drawn in [(2, np.uint8, 50), (256, np.uint8, 50), (256, np.uint16, 0)]:
-        bridge = _FreshBridge(values, always, always, Keystream(bytes(48)))
+        bridge = _FreshBridgeSampler(values, always, always, Keystream(bytes(48)))
         lower, upper, result = np.zeros((3, 50), dtype)
         lower.flags.writeable = False
         assert bridge._compiled is not None
@@ -280,7 +289,7 @@ def test_a_step_takes_codes_of_one_byte(compiled: Kernel) -> None:
         # Who was drawn anew is not left behind.
         assert bool(bridge._compiled._room[:50].any() or bridge._compiled._places[:52].any()) == (drawn == 0)
         assert bridge._compiled.draw_into(result[::2], lower[::2], upper[::2]) == 0
-    assert _FreshBridge(257, always, always, Keystream(bytes(48)))._compiled is None
+    assert _FreshBridgeSampler(257, always, always, Keystream(bytes(48)))._compiled is None
 
 
 @pytest.mark.parametrize("values", [2, 3])
@@ -300,7 +309,7 @@ def test_a_step_whose_digits_do_not_suffice_is_left_to_numpy(compiled: Kernel, v
             else BridgeMixture(chance, 1 - chance, Fraction(0))
         )
         source = Keystream(seed)
-        bridge = _FreshBridge(values, always, always, source)
+        bridge = _FreshBridgeSampler(values, always, always, source)
         lower, upper, result = (np.array([code], np.min_scalar_type(values - 1)) for code in (0, 1, 9))
         assert bridge._compiled is not None
         assert bridge._compiled.draw_into(result, lower, upper) == 0
@@ -324,7 +333,7 @@ def test_a_step_goes_on_after_a_chunk_that_was_left_to_numpy(compiled: Kernel, m
     drawn, sources = np.empty((2, count), np.uint8), [Keystream(stream.seed) for _ in range(2)]
     for result, source, setting in zip(drawn, sources, (compiled.name, "off"), strict=True):
         monkeypatch.setenv(SETTING, setting)
-        bridge = _FreshBridge(2, always, always, source)
+        bridge = _FreshBridgeSampler(2, always, always, source)
         if bridge._compiled is not None:
             assert bridge._compiled.draw_into(result, lower, upper) == FRESH_CHUNK
             source.position = 0
@@ -342,10 +351,10 @@ def test_a_step_from_a_code_outside_of_the_alphabet_is_refused(
         ends = np.full((2, FRESH_CHUNK + 5), values - 1, np.min_scalar_type(values))
         levels = Fraction(1, 3), Fraction(1, 2), TRUTH
         entropy = SeededEntropy(1)
-        fresh_bridges(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)
+        draw_fresh_bridges(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)
         ends[end, place] = values
         with pytest.raises(ValueError, match="outside of the alphabet"):
-            fresh_bridges(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)
+            draw_fresh_bridges(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)
 
 
 def test_a_keystream_goes_on_where_somebody_else_read() -> None:
@@ -368,7 +377,7 @@ def test_a_counter_that_overflows(compiled: Kernel, counter: bytes, monkeypatch:
     drawn = np.empty((2, 1000), np.uint8)
     for result, setting in zip(drawn, (compiled.name, "off"), strict=True):
         monkeypatch.setenv(SETTING, setting)
-        _FreshBridge(5, some, some, Keystream(bytes(32) + counter)).draw_into(result, *ends)
+        _FreshBridgeSampler(5, some, some, Keystream(bytes(32) + counter)).draw_into(result, *ends)
     assert np.array_equal(*drawn)
 
 
@@ -416,7 +425,7 @@ def test_text_of_numpy(compiled: Kernel, width: int, monkeypatch: pytest.MonkeyP
         made: list[Any] = []
         for setting in (compiled.name, "off"):
             monkeypatch.setenv(SETTING, setting)
-            made.append(_ascii_array(code_points(part)) if len(part) else None)
+            made.append(_make_ascii_array(get_code_points(part)) if len(part) else None)
         assert made[0] is made[1] is None or made[0].equals(made[1])
         taken += made[0] is not None
     assert taken == 3  # there is nothing to convert in the last one
@@ -430,7 +439,7 @@ def fed(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """Return the walks with prepared words in the place of a cipher."""
     flags = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").exists() else ""
     library = tmp_path_factory.mktemp("fed") / "fed.so"
-    if "avx2" not in flags or not build.build(library, sources=[FED]):
+    if "avx2" not in flags or not build.build_library(library, sources=[FED]):
         missing("a C compiler and AVX2")
     return ctypes.CDLL(str(library))
 
@@ -467,7 +476,7 @@ def test_words_that_lie_on_a_boundary(fed: ctypes.CDLL, level: int, values: int,
     prepared = np.stack([random.choice(each, (objects, tries)) for each in (positions, numbers)], axis=2)
     prepared[::3, :, 1] = random.integers(0, 2, (700, tries))  # not a rejected word in every walk
     prepared[:, -1] = 0  # the end of every path
-    alone = [report_at(accepted_draws(each.tolist(), values), level, truth=1) for each in prepared]
+    alone = [find_report(iterate_draws(each.tolist(), values), level, truth=1) for each in prepared]
     for first in (0, 1077):
         made = fed_reports(fed, four, prepared[first:], level, values)
         assert made.tolist() == alone[first:]
@@ -505,49 +514,49 @@ def test_remainders_at_their_edges(fed: ctypes.CDLL) -> None:
 @pytest.fixture
 def unloaded() -> Iterator[None]:
     """Load the library anew, before and after."""
-    c_library._load.cache_clear()
+    c_library._load_kernel.cache_clear()
     yield
-    c_library._load.cache_clear()
+    c_library._load_kernel.cache_clear()
 
 
 @pytest.mark.usefixtures("unloaded")
 def test_without_a_library_numpy_draws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(c_library, "LIBRARY", tmp_path / "none.so")
     monkeypatch.delenv(SETTING, raising=False)
-    assert kernel() is None
+    assert get_kernel() is None
     assert c_library.get_sampler_name() == "numpy"
     monkeypatch.setenv(SETTING, "aesni")
     with refused(KernelError, says="is not available on this machine", asked="aesni"):
-        kernel()
+        get_kernel()
     monkeypatch.setenv(SETTING, "fast")
     with refused(KernelError, says="off, aesni, vaes or neon"):
-        kernel()
+        get_kernel()
 
 
 @pytest.mark.usefixtures("unloaded")
 def test_a_library_of_other_sources_is_left_alone(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    c_library._load.cache_clear()
+    c_library._load_kernel.cache_clear()
     monkeypatch.delenv(SETTING)
     monkeypatch.setattr(c_library, "_VERSION", c_library._VERSION + 1)
-    assert kernel() is None
+    assert get_kernel() is None
 
 
 @pytest.mark.usefixtures("unloaded")
 def test_a_library_that_draws_something_else_is_refused(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, wrong in [("_NIST_CODE", bytes(16)), ("_PATH", {921569357186432047: 0})]:
         with monkeypatch.context() as patch:
-            c_library._load.cache_clear()
+            c_library._load_kernel.cache_clear()
             patch.setattr(self_test, name, wrong)
             with refused(KernelError, says="draws wrong reports"):
-                kernel()
+                get_kernel()
 
 
 def test_without_a_compiler_nothing_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for command in ("", "no-such-compiler"):
         monkeypatch.setenv("CC", command)
-        assert not build.build(tmp_path / "kernel.so")
+        assert not build.build_library(tmp_path / "kernel.so")
     monkeypatch.setenv("CC", "false")
-    assert not build.build(tmp_path / "kernel.so")
+    assert not build.build_library(tmp_path / "kernel.so")
     assert not [*tmp_path.iterdir()]
 
 

@@ -13,22 +13,30 @@ from tests.conftest import missing
 from tests.refusals import refused
 
 from relaxdp.errors import KernelError
-from relaxdp.sampling.bridge import Codes, _FreshBridge
+from relaxdp.sampling.bridge import Codes, _FreshBridgeSampler
 from relaxdp.sampling.entropy import Keystream
 from relaxdp.sampling.kernel import c_library, self_test
-from relaxdp.sampling.kernel.c_library import SETTING, Kernel, kernel
-from relaxdp.sampling.kernel.self_test import BYTES, KINDS, OBJECTS, digest, make_codes, make_ends, messages
-from relaxdp.sampling.keyed_path import ArrayPath
+from relaxdp.sampling.kernel.c_library import SETTING, Kernel, get_kernel
+from relaxdp.sampling.kernel.self_test import (
+    BYTES,
+    KINDS,
+    OBJECTS,
+    compute_digest,
+    make_codes,
+    make_messages,
+    make_report_pairs,
+)
+from relaxdp.sampling.keyed_path import NumpyPathSampler
 from relaxdp.theory.randomized_response import BridgeMixture
 
 
 def paths() -> Iterator[Codes]:
     index = np.arange(OBJECTS, dtype=np.uint64)
-    for (values, kind), of in zip(KINDS, cycle(messages()), strict=False):
+    for (values, kind), of in zip(KINDS, cycle(make_messages()), strict=False):
         for level, symbols in zip(self_test.LEVELS, (1, 3, 1, 2), strict=True):
             drawn = make_codes(values, kind, (OBJECTS, symbols), level)
-            path = ArrayPath(self_test._PATH_KEY, values, level)
-            path.draw_objects(drawn, of, index)
+            path = NumpyPathSampler(self_test._PATH_KEY, values, level)
+            path.draw_reports(drawn, of, index)
             path.finish()
             yield drawn
 
@@ -39,12 +47,12 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
     source = Keystream(self_test._PATH_KEY + bytes(16))
     agree, differ = (BridgeMixture(*(Fraction(each, 35) for each in of)) for of in ((21, 0, 14), (15, 10, 10)))
     for values, kind in KINDS[:BYTES]:
-        ends = make_ends(values, kind, (self_test.STEPS,))
-        bridge, drawn = _FreshBridge(values, agree, differ, source), np.zeros_like(ends[0])
-        assert (bridge._flip if values == 2 else bridge._to_upper).kinds() == [
+        ends = make_report_pairs(values, kind, (self_test.STEPS,))
+        bridge, drawn = _FreshBridgeSampler(values, agree, differ, source), np.zeros_like(ends[0])
+        assert (bridge._flip if values == 2 else bridge._to_upper).get_digits() == [
             *(self_test.FLIP if values == 2 else self_test.TO_UPPER)
         ]
-        assert bridge._redraw.kinds() == [*self_test.REDRAW]
+        assert bridge._redraw.get_digits() == [*self_test.REDRAW]
         bridge.draw_into(drawn, *ends)
         yield drawn
     yield np.array([source.position], np.uint64)
@@ -52,7 +60,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
 
 def test_the_results_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SETTING, "off")
-    made = {"paths": digest(paths()), "steps": digest(steps(monkeypatch))}
+    made = {"paths": compute_digest(paths()), "steps": compute_digest(steps(monkeypatch))}
     assert made == self_test.DIGESTS
 
 
@@ -78,26 +86,26 @@ class Wrong(Kernel):
 @pytest.fixture(params=["paths", "steps", "positions"])
 def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv(SETTING, raising=False)  # also where everything else is drawn by NumPy
-    if kernel() is None:
+    if get_kernel() is None:
         missing("the compiled path is not built, or this processor has not what it needs")
-    c_library._load.cache_clear()
+    c_library._load_kernel.cache_clear()
     monkeypatch.setattr(Wrong, "where", request.param, raising=False)
     monkeypatch.setattr(c_library, "Kernel", Wrong)
     yield
-    c_library._load.cache_clear()
+    c_library._load_kernel.cache_clear()
 
 
 @pytest.mark.usefixtures("wrong")
 def test_a_library_that_draws_one_code_wrong_is_refused() -> None:
     with refused(KernelError, says="draws wrong reports"):
-        kernel()
+        get_kernel()
 
 
 def test_a_library_that_draws_nothing_wrong_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Wrong, "where", "nowhere", raising=False)
     monkeypatch.delenv(SETTING, raising=False)
-    if kernel() is None:
+    if get_kernel() is None:
         missing("the compiled path is not built, or this processor has not what it needs")
-    library = c_library._library()
+    library = c_library._open_library()
     assert library is not None
-    assert all(self_test.has_right_answers(Wrong(library, name)) for name in c_library._sets(library))
+    assert all(self_test.has_correct_results(Wrong(library, name)) for name in c_library._get_instruction_sets(library))

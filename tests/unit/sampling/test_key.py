@@ -17,7 +17,7 @@ from tests.refusals import refused
 from relaxdp import Categorical, Key
 from relaxdp.errors import KeyFileError, RelaxdpError
 from relaxdp.sampling.keys import is_key_text
-from relaxdp.sampling.private_file import read_private
+from relaxdp.sampling.private_file import read_private_file
 
 SECRET = bytes(range(32))
 
@@ -42,7 +42,7 @@ def test_where_a_key_was_loaded_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_of_a_large_file_only_the_beginning_is_read(tmp_path: Path) -> None:
     (tmp_path / "large").touch(0o600)
     (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
-    assert read_private(tmp_path / "large") == bytes(1 << 20)
+    assert read_private_file(tmp_path / "large") == bytes(1 << 20)
 
 
 def test_the_secret_is_never_shown() -> None:

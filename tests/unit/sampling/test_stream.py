@@ -20,19 +20,19 @@ from tests.refusals import refused
 
 from relaxdp import Categorical, Key
 from relaxdp.errors import ArgumentError
-from relaxdp.sampling.canonical_encoding import encode_canonical, is_missing, prefix_length
-from relaxdp.sampling.keyed_path import Draw, accept, accepted_draws, report_at
+from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical, is_missing
+from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, iterate_draws, reduce_words
 from relaxdp.sampling.keyed_stream import (
     CHUNK,
     PathId,
     PathName,
     Purpose,
     RowCipher,
-    block,
-    bridge_key,
-    path_key,
-    tail,
-    words,
+    compute_cmac,
+    derive_bridge_key,
+    derive_path_key,
+    generate_words,
+    pack_last_block,
 )
 from relaxdp.theory.epsilon import compute_threshold
 
@@ -96,11 +96,11 @@ def test_specification(
 ) -> None:  # fmt: skip
     answers = Categorical(values)
     name = answers.path_name(PathId(release, attribute))
-    key = path_key(KEY, name)
+    key = derive_path_key(KEY, name)
     assert key.hex() == derived
-    assert (encode_canonical(object_id) + tail(truth, 0, 0)).hex() == message
-    assert block(key, bytes.fromhex(message)).hex() == first
-    draws = list(accepted_draws(words(key, encode_canonical(object_id), index=truth), len(values)))
+    assert (encode_canonical(object_id) + pack_last_block(truth, 0, 0)).hex() == message
+    assert compute_cmac(key, bytes.fromhex(message)).hex() == first
+    draws = list(iterate_draws(generate_words(key, encode_canonical(object_id), index=truth), len(values)))
     assert [tuple(draw) for draw in draws[: len(path)]] == path
     epsilons = ["0.1", "0.5", "1", "2"]
     assert [compute_threshold(epsilon, len(values)) for epsilon in epsilons] == levels
@@ -120,12 +120,12 @@ NIST = [(16, "28a7023f452e8f82bd4bf28d8c37c35c"), (64, "e1992190549f6ed5696a2c05
 @pytest.mark.parametrize(("length", "code"), NIST)
 def test_nist_cmac(length: int, code: str) -> None:
     message = NIST_MESSAGE[:length]
-    assert block(NIST_KEY, message).hex() == code
+    assert compute_cmac(NIST_KEY, message).hex() == code
     cipher = RowCipher(NIST_KEY)
     rows = np.frombuffer(message, "<u8").reshape(-1, 1, 2)
     last = rows[-1] ^ cipher.subkey
     if length > 16:
-        last = cipher.absorb(rows[:-1]) ^ last
+        last = cipher.compute_chaining_state(rows[:-1]) ^ last
     assert cipher.encrypt(np.ascontiguousarray(last)).tobytes().hex() == code
 
 
@@ -139,18 +139,18 @@ def test_a_full_chunk_fits_into_the_ciphers_buffer() -> None:
 def test_the_last_blocks_of_all_symbols_are_those_of_each(symbols: int) -> None:
     cipher, numbers = RowCipher(NIST_KEY), np.arange(symbols, dtype=np.uint64)
     state, index = cipher.encrypt(np.arange(10, dtype=np.uint64).reshape(5, 2)).copy(), np.arange(5, dtype=np.uint64)
-    together = cipher.last_blocks(state, index, numbers)
+    together = cipher.make_last_blocks(state, index, numbers)
     for symbol in range(symbols):
-        assert np.array_equal(together[symbol::symbols], cipher.last_block(state, index, symbol))
+        assert np.array_equal(together[symbol::symbols], cipher.make_last_block(state, index, symbol))
 
 
 def test_the_words_of_a_row_go_on() -> None:
     for key in (NIST_KEY, bytes(32), bytes(31) + b"1", bytes(31) + b"2"):  # with either first bit of E(0)
         cipher = RowCipher(key)
-        state = cipher.absorb(np.frombuffer(encode_canonical(7), "<u8").reshape(-1, 1, 2))
-        (row,) = cipher.last_block(state, np.uint64(3), 5)
+        state = cipher.compute_chaining_state(np.frombuffer(encode_canonical(7), "<u8").reshape(-1, 1, 2))
+        (row,) = cipher.make_last_block(state, np.uint64(3), 5)
         assert list(islice(cipher.iterate_words(row), 100)) == list(
-            islice(words(key, encode_canonical(7), index=3, symbol=5), 100)
+            islice(generate_words(key, encode_canonical(7), index=3, symbol=5), 100)
         )
 
 
@@ -240,7 +240,7 @@ def check_paths_apart(derive: Callable[[Key, PathName, Purpose], bytes]) -> None
 
 
 def test_everything_is_bound_into_the_key() -> None:
-    check_paths_apart(path_key)
+    check_paths_apart(derive_path_key)
 
 
 def test_a_bridges_key_binds_its_three_retentions_in_their_shortest_bytes() -> None:
@@ -248,15 +248,15 @@ def test_a_bridges_key_binds_its_three_retentions_in_their_shortest_bytes() -> N
     for lower, purpose in [(Fraction(0), b"blur"), (Fraction(1, 256), b"bridge")]:
         levels = (lower, Fraction(255, 65536), Fraction(2**63 + 1, 2**64))
         numbers = [number for level in levels for number in (level.numerator, level.denominator)]
-        packed = b"".join(prefix_length(number.to_bytes(9, "little").rstrip(b"\0")) for number in numbers)
-        info = prefix_length(purpose) + name.info("path")[len(prefix_length(b"path")) :]
-        assert bridge_key(KEY, name, *levels) == KEY.derive(info + prefix_length(packed))
+        packed = b"".join(add_length_prefix(number.to_bytes(9, "little").rstrip(b"\0")) for number in numbers)
+        info = add_length_prefix(purpose) + name.info("path")[len(add_length_prefix(b"path")) :]
+        assert derive_bridge_key(KEY, name, *levels) == KEY.derive(info + add_length_prefix(packed))
 
 
 def test_words_go_on_and_are_those_of_the_first_truth_and_symbol_where_none_is_named() -> None:
-    derived = path_key(KEY, PathName(PathId("r", "a"), "categorical", 3, b"p"))
-    first = list(islice(words(derived, encode_canonical(7)), 100))
-    assert first == list(islice(words(derived, encode_canonical(7), index=0, symbol=0), 100))
+    derived = derive_path_key(KEY, PathName(PathId("r", "a"), "categorical", 3, b"p"))
+    first = list(islice(generate_words(derived, encode_canonical(7)), 100))
+    assert first == list(islice(generate_words(derived, encode_canonical(7), index=0, symbol=0), 100))
     assert len(set(first)) == 100
 
 
@@ -268,12 +268,12 @@ def test_names_are_text(release: Any, attribute: Any) -> None:
 
 def test_a_path_that_breaks_off_is_no_report() -> None:
     with pytest.raises(RuntimeError, match="ended above the threshold"):
-        report_at([Draw(0, 5, 1)], 5, truth=0)
+        find_report([AcceptedDraw(0, 5, 1)], 5, truth=0)
 
 
 def test_mutant_attributes_that_share_a_path_is_caught() -> None:
     def shared(key: Key, name: PathName, purpose: Purpose) -> bytes:
-        return path_key(key, replace(name, path=replace(name.path, attribute="")), purpose)
+        return derive_path_key(key, replace(name, path=replace(name.path, attribute="")), purpose)
 
     with pytest.raises(AssertionError):
         check_paths_apart(shared)
@@ -284,10 +284,10 @@ def test_why_attributes_must_not_share_a_path() -> None:
     one, threshold_, values = 8, 4, 3
     seen: set[tuple[int, int, int, int]] = set()
     for (u, v), x, y in product(product(range(one), repeat=2), range(values), range(values)):
-        drawn = accept(u, v, one, values, one=one)
+        drawn = reduce_words(u, v, one, values, one=one)
         if drawn is not None:
-            draws = [Draw(0, *drawn), Draw(1, 0, 0)]
-            reports = (report_at(draws, threshold_, truth=x), report_at(draws, threshold_, truth=y))
+            draws = [AcceptedDraw(0, *drawn), AcceptedDraw(1, 0, 0)]
+            reports = (find_report(draws, threshold_, truth=x), find_report(draws, threshold_, truth=y))
             seen.add((x, y, *reports))
     assert {(x, y) for x, y, first, second in seen if (first, second) == (0, 1)} == {(0, 1)}
 
@@ -306,10 +306,10 @@ def check_truth_is_bound(stream: Callable[[int], tuple[int, int]]) -> None:
 
 
 def test_the_truth_is_part_of_the_stream_and_a_mutant_without_it_is_caught() -> None:
-    derived = path_key(KEY, PathName(PathId("r", "a"), "categorical", 50, b""))
-    check_truth_is_bound(lambda truth: next(words(derived, encode_canonical(7), index=truth)))
+    derived = derive_path_key(KEY, PathName(PathId("r", "a"), "categorical", 50, b""))
+    check_truth_is_bound(lambda truth: next(generate_words(derived, encode_canonical(7), index=truth)))
     with pytest.raises(AssertionError):
-        check_truth_is_bound(lambda truth: next(words(derived, encode_canonical(7))))
+        check_truth_is_bound(lambda truth: next(generate_words(derived, encode_canonical(7))))
 
 
 def test_what_is_missing() -> None:

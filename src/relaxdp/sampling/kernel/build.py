@@ -21,7 +21,7 @@ PLATFORM = "RELAXDP_PLATFORM"  # what pip calls the platform for which CC compil
 FLAGS = ("-std=c11", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
 
 
-def compiler() -> list[str] | None:
+def find_compiler() -> list[str] | None:
     """Return the command of a C compiler that can build the library; None where it is missing."""
     is_known = platform.machine().lower() in ("x86_64", "amd64", "aarch64", "arm64") and os.name == "posix"
     if not is_known and PLATFORM not in os.environ:
@@ -30,9 +30,9 @@ def compiler() -> list[str] | None:
     return command if command and shutil.which(command[0]) else None
 
 
-def build(library: Path = LIBRARY, *, flags: Sequence[str] = (), sources: Sequence[Path] | None = None) -> bool:
+def build_library(library: Path = LIBRARY, *, flags: Sequence[str] = (), sources: Sequence[Path] | None = None) -> bool:
     """Compile the library; return whether there is one now. It appears whole or not at all."""
-    command = compiler()
+    command = find_compiler()
     if command is None:
         return False
     files = sorted(SOURCES.glob("*.c")) if sources is None else sources
@@ -51,6 +51,6 @@ def build(library: Path = LIBRARY, *, flags: Sequence[str] = (), sources: Sequen
 if __name__ == "__main__":
     print(
         f"{LIBRARY.name} is built."
-        if build()
+        if build_library()
         else "There is no compiled sampler for this machine. NumPy draws instead."
     )

@@ -33,11 +33,11 @@ Kinds = Sequence[tuple[int, int, Fraction]]
 _Int, _Word, _Pointer = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
 
 
-class _Level(ctypes.Structure):
+class _PathLevelStruct(ctypes.Structure):
     _fields_ = (("threshold", _Word), ("values", _Word))
 
 
-class _Messages(ctypes.Structure):
+class _MessagesStruct(ctypes.Structure):
     """`struct messages` of kernel.h. The arrays are the caller's and must live as long as the call."""
 
     _fields_ = (
@@ -53,15 +53,15 @@ class _Messages(ctypes.Structure):
     )
 
 
-class _Columns(ctypes.Structure):
+class _CodeColumnsStruct(ctypes.Structure):
     _fields_ = (("lower", _Pointer), ("upper", _Pointer), ("result", _Pointer), ("count", _Word))
 
 
-class _Reached(ctypes.Structure):
+class _StepPositionStruct(ctypes.Structure):
     _fields_ = (("position", _Word), ("largest", _Word))
 
 
-class _Chance(ctypes.Structure):
+class _ProbabilityStruct(ctypes.Structure):
     _fields_ = (
         ("digits", ctypes.c_uint64 * 2),
         ("tops", ctypes.c_uint8 * 2),
@@ -70,8 +70,8 @@ class _Chance(ctypes.Structure):
     )
 
 
-class _Step(ctypes.Structure):
-    _fields_ = (("values", ctypes.c_uint64), ("first", _Chance), ("redraw", _Chance))
+class _BridgeStepStruct(ctypes.Structure):
+    _fields_ = (("values", ctypes.c_uint64), ("first", _ProbabilityStruct), ("redraw", _ProbabilityStruct))
 
 
 class Kernel:
@@ -106,8 +106,8 @@ class Kernel:
         objects, symbols = target.shape
         if not target.flags.carray or {len(messages), len(index)} != {objects}:
             raise ValueError("The numbers of true values, messages and indices differ.")
-        level, index = _Level(threshold, values), _array(index, np.uint64)
-        with _Given(messages) as given:
+        level, index = _PathLevelStruct(threshold, values), _require_c_array(index, np.uint64)
+        with _MessagesReference(messages) as given:
             given.check(
                 self._draw(
                     self._set,
@@ -126,11 +126,11 @@ class Kernel:
     ) -> tuple[Words, Words]:
         """Return the first word of each message's tag, and the sum of all tags."""
         words, sums = np.empty(len(messages), np.uint64), np.zeros(2, np.uint64)
-        last = [None if each is None else _array(each, np.uint64) for each in (index, symbol)]
+        last = [None if each is None else _require_c_array(each, np.uint64) for each in (index, symbol)]
         if any(each is not None and len(each) != len(messages) for each in last):
             raise ValueError("The numbers of messages and last words differ.")
         places = [None if each is None else each.ctypes.data for each in last]
-        with _Given(messages) as given:
+        with _MessagesReference(messages) as given:
             given.check(self._tags(self._set, derived, given.pointer, *places, words.ctypes.data, sums.ctypes.data))
         return words, sums
 
@@ -145,8 +145,8 @@ class Kernel:
         flags, places = room
         if {(len(each), each.itemsize) for each in codes} != {(len(result), 1)}:
             raise ValueError("The codes must have the same length and one byte each.")
-        columns = _Columns(*(each.ctypes.data for each in (lower, upper, result)), len(result))
-        reached, most, where = _Reached(position), len(places) - 2, (flags.ctypes.data, places.ctypes.data)
+        columns = _CodeColumnsStruct(*(each.ctypes.data for each in (lower, upper, result)), len(result))
+        reached, most, where = _StepPositionStruct(position), len(places) - 2, (flags.ctypes.data, places.ctypes.data)
         if len(flags) < most:
             raise ValueError("The buffer for flags is too small for the chunk.")
         drawn: int = self._step(self._set, seed, law, ctypes.byref(columns), most, *where, ctypes.byref(reached))
@@ -164,7 +164,7 @@ class Kernel:
         NULs end a row. A NUL that has a letter after it gives None, too.
         """
         count, width = points.shape
-        points, offsets = _array(points, np.uint32), np.empty(count + 1, np.int64)
+        points, offsets = _require_c_array(points, np.uint32), np.empty(count + 1, np.int64)
         letters = np.empty(points.size + 16, np.uint8)  # 16 are written at a time
         if not self._letters(points.ctypes.data, count, width, offsets.ctypes.data, letters.ctypes.data):
             return None
@@ -172,24 +172,24 @@ class Kernel:
 
     def ascending(self, points: NDArray[np.uint32]) -> bool:
         """Return whether every row of code points comes after the one before it."""
-        points = _array(points, np.uint32)
+        points = _require_c_array(points, np.uint32)
         return bool(self._ascending(points.ctypes.data, *points.shape))
 
 
-class _Given:
+class _MessagesReference:
     """Messages as the library takes them; holds on to the arrays that it points to."""
 
     def __init__(self, messages: Messages) -> None:
         self._arrays: list[NDArray[np.generic]] = []
-        self._made = _Messages(count=len(messages))
+        self._made = _MessagesStruct(count=len(messages))
         if messages.ids is not None:
             self._take_ids(messages.ids)
         if messages.more is not None:
-            self._made.more = self._keep(_array(messages.more, np.uint64))
+            self._made.more = self._keep(_require_c_array(messages.more, np.uint64))
             self._made.more_blocks = len(messages.more)
         self.pointer = ctypes.byref(self._made)
 
-    def __enter__(self) -> _Given:
+    def __enter__(self) -> _MessagesReference:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -204,11 +204,11 @@ class _Given:
         if ids.integers is not None:
             made.is_unsigned = ids.integers.dtype.kind == "u"
             wide = np.uint64 if made.is_unsigned else np.int64
-            made.integers = self._keep(_array(ids.integers, wide))
+            made.integers = self._keep(_require_c_array(ids.integers, wide))
             return
         made.tag, made.size = ids.tag, len(ids.data)
-        made.offsets = self._keep(_array(ids.offsets, np.int64))
-        made.bytes = self._keep(_array(ids.data, np.uint8))
+        made.offsets = self._keep(_require_c_array(ids.offsets, np.int64))
+        made.bytes = self._keep(_require_c_array(ids.data, np.uint8))
 
     @staticmethod
     def check(row: int) -> None:
@@ -220,7 +220,7 @@ class _Given:
             )
 
 
-class CompiledStep:
+class CompiledBridgeStep:
     """Steps for codes of one byte, in chunks of `most` objects.
 
     `first` and `redraw` are chances of objects whose ends agree, and of others.
@@ -237,7 +237,7 @@ class CompiledStep:
         most: int,
     ) -> None:
         self._kernel, self._source = found, source
-        self._law = _Step(values, _chance(first), _chance(redraw))
+        self._law = _BridgeStepStruct(values, _make_probability_struct(first), _make_probability_struct(redraw))
         self._room, self._places = np.empty(most, np.uint8), np.empty(most + 2, np.uint32)
 
     def draw_into(self, result: Codes, lower: Codes, upper: Codes) -> int:
@@ -260,33 +260,33 @@ class CompiledStep:
         return drawn
 
 
-def _chance(kinds: Kinds) -> _Chance:
+def _make_probability_struct(kinds: Kinds) -> _ProbabilityStruct:
     tops, digits, rests = zip(*kinds, strict=True)
-    made = _Chance(is_decided=all(rest in (0, 1) for rest in rests))
+    made = _ProbabilityStruct(is_decided=all(rest in (0, 1) for rest in rests))
     for kind in (0, 1):
         made.tops[kind], made.digits[kind], made.decided[kind] = tops[kind], digits[kind], rests[kind] == 1
     return made
 
 
-def _array(given: NDArray[np.generic], kind: type[np.generic]) -> NDArray[Any]:
+def _require_c_array(given: NDArray[np.generic], kind: type[np.generic]) -> NDArray[Any]:
     """Return an array that C can read: of this type, without gaps, aligned. It is copied only if it must be."""
     return np.require(given, kind, ["C_CONTIGUOUS", "ALIGNED"])
 
 
-def kernel() -> Kernel | None:
+def get_kernel() -> Kernel | None:
     """Return the compiled path, or None where NumPy draws."""
-    return _load(os.environ.get(SETTING, ""))
+    return _load_kernel(os.environ.get(SETTING, ""))
 
 
 def get_sampler_name() -> str:
     """Return what draws, for people."""
-    found = kernel()
+    found = get_kernel()
     return "numpy" if found is None else found.name
 
 
 @cache
-def _load(asked: str) -> Kernel | None:
-    from relaxdp.sampling.kernel.self_test import has_right_answers  # noqa: PLC0415 (it imports this module)
+def _load_kernel(asked: str) -> Kernel | None:
+    from relaxdp.sampling.kernel.self_test import has_correct_results  # noqa: PLC0415 (it imports this module)
 
     if asked not in ("", "off", *_SETS):
         raise KernelError(
@@ -294,8 +294,8 @@ def _load(asked: str) -> Kernel | None:
             hint=_UNSET,
             setting=SETTING,
         )
-    library = None if asked == "off" else _library()
-    sets = [] if library is None else _sets(library)
+    library = None if asked == "off" else _open_library()
+    sets = [] if library is None else _get_instruction_sets(library)
     if asked in _SETS and asked not in sets:
         raise KernelError(
             "The environment variable {setting} requires {asked!r}, which is not available on this machine.",
@@ -306,7 +306,7 @@ def _load(asked: str) -> Kernel | None:
     if library is None or not sets:
         return None
     found = Kernel(library, asked or sets[-1])
-    if not has_right_answers(found):
+    if not has_correct_results(found):
         raise KernelError(
             "The compiled sampler draws wrong reports on this machine.",
             hint="Turn it off: export {setting}=off. Please report this as a bug.",
@@ -315,7 +315,7 @@ def _load(asked: str) -> Kernel | None:
     return found
 
 
-def _library() -> ctypes.CDLL | None:
+def _open_library() -> ctypes.CDLL | None:
     try:
         library = ctypes.CDLL(str(LIBRARY))
     except OSError:
@@ -324,6 +324,6 @@ def _library() -> ctypes.CDLL | None:
     return library if library.relaxdp_version() == _VERSION else None
 
 
-def _sets(library: ctypes.CDLL) -> list[str]:
+def _get_instruction_sets(library: ctypes.CDLL) -> list[str]:
     """Return the sets of instructions that this processor has, the best one last."""
     return {0: [], 1: ["aesni"], 2: ["aesni", "vaes"], 3: ["neon"]}[library.relaxdp_best()]

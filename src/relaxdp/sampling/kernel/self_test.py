@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relaxdp.sampling.entropy import Keystream
-from relaxdp.sampling.kernel.c_library import Codes, CompiledStep
+from relaxdp.sampling.kernel.c_library import Codes, CompiledBridgeStep
 from relaxdp.sampling.keyed_stream import Ids, Messages
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ REDRAW = ((102, 0x6666666666666666, Fraction(2, 5)), (73, 0x2492492492492492, Fr
 STEPS, MAX_CHUNK = 1_500, 1_103  # a chunk and a part of one; more than the keystream makes at once, and an odd number
 
 
-def has_right_answers(found: Kernel) -> bool:
+def has_correct_results(found: Kernel) -> bool:
     """Ask what has a published answer, and then every way in which the compiled path draws."""
     blocks = np.frombuffer(_NIST_MESSAGE, "<u8").reshape(-1, 1, 2)
     sums = found.tags(_NIST_KEY, Messages(None, blocks[:-1]), blocks[-1, :, 0], blocks[-1, :, 1])[1]
@@ -58,11 +58,11 @@ def has_right_answers(found: Kernel) -> bool:
         found.draw(_PATH_KEY, 2, threshold, object_id, index, target)
         if target[0, 0] != report:
             return False
-    asked = {"paths": _paths, "steps": _steps}
-    return all(digest(draws(found)) == DIGESTS[name] for name, draws in asked.items())
+    asked = {"paths": _draw_paths, "steps": _draw_bridge_steps}
+    return all(compute_digest(draws(found)) == DIGESTS[name] for name, draws in asked.items())
 
 
-def digest(draws: Iterable[Codes]) -> str:
+def compute_digest(draws: Iterable[Codes]) -> str:
     """Return a few digits that tell whether all of these draws are right."""
     made = sha256()
     for codes in draws:
@@ -76,35 +76,35 @@ def make_codes(values: int, kind: str, shape: tuple[int, ...], factor: int) -> C
     return ((numbers >> np.uint64(20)) % np.uint64(values)).astype(kind).reshape(shape)
 
 
-def make_ends(values: int, kind: str, shape: tuple[int, ...]) -> tuple[Codes, Codes]:
+def make_report_pairs(values: int, kind: str, shape: tuple[int, ...]) -> tuple[Codes, Codes]:
     """Return lower and upper codes: every other one agrees."""
     lower, upper = (make_codes(values, kind, shape, factor) for factor in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F))
     lower.reshape(-1)[::2] = upper.reshape(-1)[::2]
     return lower, upper
 
 
-def messages() -> tuple[Messages, Messages]:
+def make_messages() -> tuple[Messages, Messages]:
     """Return objects that are whole numbers, and others that are bytes of several lengths."""
     data = make_codes(256, "u1", (OBJECTS * OBJECTS,), 0xD6E8FEB86659FD93)
     offsets = np.arange(OBJECTS + 1, dtype=np.int64) ** 2 // 2
     return Messages(Ids.from_integers(np.arange(-9, OBJECTS - 9))), Messages(Ids("bytes", 3, None, offsets, data))
 
 
-def _paths(found: Kernel) -> Iterator[Codes]:
+def _draw_paths(found: Kernel) -> Iterator[Codes]:
     index = np.arange(OBJECTS, dtype=np.uint64)
-    for (values, kind), of in zip(KINDS, cycle(messages()), strict=False):
+    for (values, kind), of in zip(KINDS, cycle(make_messages()), strict=False):
         for level, symbols in zip(LEVELS, (1, 3, 1, 2), strict=True):
             drawn = make_codes(values, kind, (OBJECTS, symbols), level)
             found.draw(_PATH_KEY, values, level, of, index, drawn)
             yield drawn
 
 
-def _steps(found: Kernel) -> Iterator[Codes]:
+def _draw_bridge_steps(found: Kernel) -> Iterator[Codes]:
     source = Keystream(_PATH_KEY + bytes(16))
     for values, kind in KINDS[:BYTES]:
-        lower, upper = make_ends(values, kind, (STEPS,))
+        lower, upper = make_report_pairs(values, kind, (STEPS,))
         drawn = np.zeros_like(upper)
-        step = CompiledStep(found, source, values, FLIP if values == 2 else TO_UPPER, REDRAW, MAX_CHUNK)
+        step = CompiledBridgeStep(found, source, values, FLIP if values == 2 else TO_UPPER, REDRAW, MAX_CHUNK)
         step.draw_into(drawn, lower, upper)
         yield drawn
     yield np.array([source.position], np.uint64)

@@ -1,5 +1,5 @@
-/* One step of Algorithm 1, or a bridge, for codes of one byte: what `_FreshBridge` in bridge_arrays.py draws, from the
-   same bytes of the same keystream in the same order.
+/* One step of Algorithm 1, or a bridge, for codes of one byte: what `_FreshBridgeSampler` of
+   bridge.py draws, from the same bytes of the same keystream in the same order.
 
    Included by narrow.h and vaes.c, after keystream.h and after each has said how it makes bits of bytes (`bits_of`). */
 
