@@ -11,7 +11,7 @@ import typer
 
 from relaxdp.audit.audit_cases import AuditCase, list_all_cases
 from relaxdp.audit.auditor import MIN_TRIALS, AuditFinding, run_audits
-from relaxdp.cli.messages import progress_bar
+from relaxdp.cli.messages import show_progress
 from relaxdp.cli.options import CsvOption, JsonOption
 from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_result
 from relaxdp.errors import ArgumentError
@@ -51,18 +51,18 @@ def audit(
     if not cases:
         raise ArgumentError(
             "No mechanism or group has {only!r} in its name.",
-            hint="Run `relaxdp audit` to list all of them.",
+            hint="Pass a part of a name, such as --only relaxation. `relaxdp audit` without --only prints all names.",
             only=only,
         )
     if not 0.5 < confidence < 1:
         raise ArgumentError(
-            "The confidence must lie between 0.5 and 1, not {confidence:g}.",
-            hint="Pass a confidence such as 0.999.",
+            "--confidence must lie between 0.5 and 1, not {confidence:g}.",
+            hint="Pass a probability, such as --confidence 0.999.",
             confidence=confidence,
         )
     seed = randbits(32) if seed is None else seed
     total, done = sum(case.choose_trials(trials) for case in cases if case.source is not None), 0
-    with progress_bar("auditing", "trials") as advance:
+    with show_progress("auditing", "trials") as advance:
 
         def count_trials(_: AuditCase, made: int) -> None:
             nonlocal done
@@ -71,12 +71,12 @@ def audit(
                 advance(done, total)
 
         findings = list(run_audits(cases, trials=trials, confidence_level=confidence, seed=seed, progress=count_trials))
-    print_result(_view_audit(findings, confidence, seed), OutputOptions(as_json, as_csv))
+    print_result(_make_audit_view(findings, confidence, seed), OutputOptions(as_json, as_csv))
     if not all(finding.is_expected for finding in findings):
         raise typer.Exit(1)
 
 
-def _view_audit(findings: Sequence[AuditFinding], confidence: float, seed: int) -> ResultView:
+def _make_audit_view(findings: Sequence[AuditFinding], confidence: float, seed: int) -> ResultView:
     records, rows = [finding.to_dict() for finding in findings], []
     for group, members in groupby(findings, lambda finding: finding.case.group):
         rows.append(TableRow((f"{_TITLES[group]}:", ""), [""] * 4))

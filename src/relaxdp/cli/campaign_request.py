@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from relaxdp.cli.column_options import read_values
-from relaxdp.cli.options import parse_encoding
+from relaxdp.cli.options import parse_mechanism, read_values_file
 from relaxdp.errors import ArgumentError, TableFileError
 
 _WORDS = {"bits": 128, "hashes": 2, "cohorts": 64}
@@ -92,16 +91,16 @@ def _encoding(asked: Asked) -> dict[str, Any]:
     kinds = [asked.values, asked.values_file, asked.range, asked.words]
     if sum(kind is not None for kind in kinds) != 1:
         raise ArgumentError("say what can be answered: one of --values, --values-file, --range and --words.")
-    name, options = parse_encoding(asked.encoding)
+    name, options = parse_mechanism(asked.encoding)
     if asked.words is not None:
         if name != "auto":
             raise ArgumentError("words have an encoding of their own: --encoding does not go with them.")
-        return {"name": "bloom", "options": _WORDS, "candidates": read_values(asked.words)}
+        return {"name": "bloom", "options": _WORDS, "candidates": read_values_file(asked.words)}
     chosen = {"name": name, "options": options}
     if asked.range is not None:
         return {**chosen, "range": list(asked.range)}
     if asked.values_file is not None:
-        return {**chosen, "values": read_values(asked.values_file)}
+        return {**chosen, "values": read_values_file(asked.values_file)}
     return {**chosen, "values": str(asked.values).split(",")}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from relaxdp.cli.messages import add_verbosity
+from relaxdp.cli.messages import add_verbosity_options
 from relaxdp.errors import ArgumentError
 
 _METAVARS = {
@@ -28,6 +28,11 @@ _METAVARS = {
     "REASON": "reason",
     "DIGITS": "public_key",
 }
+_USAGE_WORDS = {
+    "Input should be a valid integer": "expected a whole number",
+    "Input should be a valid number": "expected a number",
+    "Input should be greater": "expected a number greater",
+}
 _METAVAR_BY_NAME = {name: word for word, names in _METAVARS.items() for name in names.split()}
 
 
@@ -46,7 +51,7 @@ class _HelpWithExample:
 
     help: str | None
 
-    def split_example(self) -> None:
+    def extract_example(self) -> None:
         """Take the example out of the help text, which is wrapped."""
         text, _, example = (self.help or "").partition("\n\nExample: ")
         self.help = text
@@ -66,7 +71,7 @@ class PanelCommand(_HelpWithExample, TyperCommand):
 
     def __init__(self, name: str | None, **settings: Any) -> None:
         super().__init__(name, **settings)
-        self.split_example()
+        self.extract_example()
         parameters: list[Any] = list(self.params)
         for each in parameters:
             if each.metavar is None and not getattr(each, "is_flag", False) and not each.type_descriptor.is_choice:
@@ -97,7 +102,7 @@ class PanelGroup(_HelpWithExample, TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.split_example()
+        self.extract_example()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the first paragraph of each command's help."""
@@ -116,13 +121,13 @@ class CommandGroup(typer.Typer):
         add = super().command(name, **{"cls": PanelCommand, **settings})
 
         def register(function: Any) -> Any:
-            add(add_verbosity(function))
+            add(add_verbosity_options(function))
             return function
 
         return register
 
 
-def explain_usage_error(problem: Any, command: str | None) -> ArgumentError:
+def convert_usage_error(problem: Any, command: str | None) -> ArgumentError:
     """Return typer's error as one of ours: the problem, and a hint with the likely meaning."""
     words: list[str] = []
     context = getattr(problem, "ctx", None)
@@ -133,9 +138,14 @@ def explain_usage_error(problem: Any, command: str | None) -> ArgumentError:
     likely, param = getattr(problem, "possibilities", None), getattr(problem, "param", None)
     problem.possibilities = None  # Typer would add all of them to its sentence.
     sentence, _, meant = problem.format_message().partition(" Did you mean ")
+    sentence = sentence.partition(", unable to parse ")[0].replace("Value error, ", "")
+    for typed, ours in _USAGE_WORDS.items():
+        sentence = sentence.replace(typed, ours)
     hint_text = f"Did you mean {meant}" if meant else f"Did you mean {likely[0]!r}?" if likely else ""
     if sentence.startswith("Missing option") and param is not None:
         hint_text = f"Add {param.opts[0]} {param.metavar or 'VALUE'}."
+    elif sentence.startswith("Invalid value") and param is not None and param.opts[0].startswith("-"):
+        hint_text = f"Write {param.opts[0]} {param.metavar or 'VALUE'}."
     elif sentence.startswith(("Missing argument", "Got unexpected")):
         hint_text = f"Write: {called} {' '.join(problem.ctx.command.collect_usage_pieces(problem.ctx))}."
     return ArgumentError(

@@ -46,54 +46,53 @@ def demo(
 
     Example: relaxdp demo --out relaxdp-demo
     """
-    run(out)
+    run_demo(out)
 
 
-def run(folder: Path, *, picture: bool = True) -> None:
+def run_demo(folder: Path) -> None:
     """Run the demo in `folder` and print what happens. Nothing is left of one that fails."""
     if folder.exists() and not (folder / MARK).exists():
         raise TableFileError(
-            "{folder!r} exists and was not made by the demo.",
-            hint="Name another folder with --out.",
+            "The folder {folder!r} exists and was not made by the demo.",
+            hint="Name another folder, such as --out relaxdp-demo-2.",
             folder=str(folder),
         )
-    truth = _people()
+    true_answers = _draw_true_answers()
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        _run(folder, truth, picture)
+        _run_steps(folder, true_answers)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _run(folder: Path, truth: Any, picture: bool) -> None:
+def _run_steps(folder: Path, true_answers: Any) -> None:
     console = Console()
-    _prepare(folder, truth)
+    _write_table(folder, true_answers)
     vault = Vault.create(folder / VAULT, budget=2)
-    share = float(np.mean(truth))
+    share = float(np.mean(true_answers))
     console.print(
-        f"[bold]Real census answers: {len(truth):,} American men. Did they serve in a war?[/bold]\n"
+        f"[bold]Real census answers: {len(true_answers):,} American men. Did they serve in a war?[/bold]\n"
         f"The true share, which only the data holder knows: {share:.2%} yes.\n"
     )
     releases = _release_all(console, folder, vault)
-    relaxed, split, fresh = _estimates(truth, releases)
-    _show(console, share, relaxed, split, fresh)
-    if picture:
-        is_drawn = _draw(folder / "demo.png", share, relaxed, split)
-        where = str(folder / "demo.png") if is_drawn else "pip install 'relaxdp[plot]', and run the demo again"
-        console.print(f"A picture of this: {where}\n", markup=False)
-    _crash(console, folder)
-    _overspend(console, vault)
+    relaxed, split, fresh = _estimate_at_equal_budget(true_answers, releases)
+    _print_estimates(console, share, relaxed, split, fresh)
+    is_drawn = _draw_figure(folder / "demo.png", share, relaxed, split)
+    where = str(folder / "demo.png") if is_drawn else "pip install 'relaxdp[plot]', and run the demo again"
+    console.print(f"A picture of this: {where}\n", markup=False)
+    _kill_and_repeat_release(console, folder)
+    _try_to_overspend(console, vault)
 
 
-def _prepare(folder: Path, truth: Any) -> None:
+def _write_table(folder: Path, true_answers: Any) -> None:
     folder.mkdir(parents=True)
     (folder / MARK).touch()
-    table = pa.table({"person": np.arange(len(truth)), "veteran": pa.array(np.array(VALUES)[truth])})
+    table = pa.table({"person": np.arange(len(true_answers)), "veteran": pa.array(np.array(VALUES)[true_answers])})
     pa_parquet.write_table(table, folder / PEOPLE)
 
 
-def _people() -> Any:
+def _draw_true_answers() -> Any:
     """Return the column, 1 for yes, mixed: in which order people stand makes no difference to their reports."""
     return np.random.default_rng(1950).permutation(np.repeat(np.arange(len(VALUES)), COUNTS))
 
@@ -116,16 +115,16 @@ def _release_all(console: Console, folder: Path, vault: Vault) -> list[Path]:
     return files
 
 
-def _estimates(truth: Any, releases: list[Path]) -> tuple[list[Any], list[Any], Any]:
+def _estimate_at_equal_budget(true_answers: Any, releases: list[Path]) -> tuple[list[Any], list[Any], Any]:
     """Return estimates at equal budget: relaxed, split among fresh responses, and one fresh response at the end."""
-    answers, ids, key = Categorical(VALUES), np.arange(len(truth)), Key.generate()
+    answers, ids, key = Categorical(VALUES), np.arange(len(true_answers)), Key.generate()
     relaxed = [
         answers.estimate(pa_parquet.read_table(file)["veteran"], epsilon=level)
         for file, level in zip(releases, LEVELS, strict=True)
     ]
 
     def respond(release: str, epsilon: Decimal) -> Any:
-        column = pa.DictionaryArray.from_arrays(pa.array(truth), pa.array(VALUES))
+        column = pa.DictionaryArray.from_arrays(pa.array(true_answers), pa.array(VALUES))
         return answers.release(column, ids, key=key, epsilon=epsilon, name=release, column="veteran")
 
     split, counts = [], Counts(answers)
@@ -135,13 +134,13 @@ def _estimates(truth: Any, releases: list[Path]) -> tuple[list[Any], list[Any], 
     return relaxed, split, answers.estimate(respond("fresh", LEVELS[-1]), epsilon=LEVELS[-1])
 
 
-def _show(console: Console, truth: float, relaxed: list[Any], split: list[Any], fresh: Any) -> None:
+def _print_estimates(console: Console, true_share: float, relaxed: list[Any], split: list[Any], fresh: Any) -> None:
     table = Table(title="\nShare of yes, with 95 % intervals, at equal budget")
     for heading in ("privacy loss", "truth", "relaxed", "budget split", "one fresh answer"):
         table.add_column(heading, justify="right")
     for level, ours, theirs in zip(LEVELS, relaxed, split, strict=True):
-        last = _said(fresh) if level == LEVELS[-1] else ""
-        table.add_row(format_epsilon(level), f"{truth:.2%}", _said(ours), _said(theirs), last)
+        last = _format_share(fresh) if level == LEVELS[-1] else ""
+        table.add_row(format_epsilon(level), f"{true_share:.2%}", _format_share(ours), _format_share(theirs), last)
     console.print(table)
     ratio = (split[-1].std_error[1] / relaxed[-1].std_error[1]) ** 2
     console.print(
@@ -150,12 +149,12 @@ def _show(console: Console, truth: float, relaxed: list[Any], split: list[Any], 
     )
 
 
-def _said(estimate: Any) -> str:
+def _format_share(estimate: Any) -> str:
     low, high = estimate.interval()
     return f"{estimate.value[1]:.2%} ± {(high[1] - low[1]) / 2:.2%}"
 
 
-def _draw(place: Path, truth: float, relaxed: list[Any], split: list[Any]) -> bool:
+def _draw_figure(path: Path, true_share: float, relaxed: list[Any], split: list[Any]) -> bool:
     """Draw the estimates, if there is something to draw with."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
@@ -164,7 +163,7 @@ def _draw(place: Path, truth: float, relaxed: list[Any], split: list[Any]) -> bo
         return False
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    axes.axhline(truth, color="#444444", linewidth=1, linestyle="--", label="true share")
+    axes.axhline(true_share, color="#444444", linewidth=1, linestyle="--", label="true share")
     rows = [("relaxed", relaxed, "#2563a8", "o", -0.06), ("budget split", split, "#c2571a", "s", 0.06)]
     for name, results, colour, marker, shift in rows:
         places = np.arange(len(results)) + shift
@@ -183,11 +182,11 @@ def _draw(place: Path, truth: float, relaxed: list[Any], split: list[Any]) -> bo
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
-    figure.savefig(place, dpi=150)
+    figure.savefig(path, dpi=150)
     return True
 
 
-def _crash(console: Console, folder: Path) -> None:
+def _kill_and_repeat_release(console: Console, folder: Path) -> None:
     """Kill a release while it writes, run it again, and compare with the file from before."""
     words = [
         sys.executable, "-m", "relaxdp", "release", str(folder / PEOPLE), str(folder / "killed.parquet"),
@@ -210,7 +209,7 @@ def _crash(console: Console, folder: Path) -> None:
     console.print(f"  {'identical' if same else 'DIFFERENT'} reports, and it cost nothing.\n")
 
 
-def _overspend(console: Console, vault: Vault) -> None:
+def _try_to_overspend(console: Console, vault: Vault) -> None:
     console.print("A release at epsilon 3, beyond the budget of 2, is rejected:")
     try:
         vault.relax(NAME, 3)

@@ -11,7 +11,7 @@ import typer
 
 from relaxdp.cli import options, results
 from relaxdp.cli.messages import get_stderr_console
-from relaxdp.cli.result_plots import plot_groups, plot_rows
+from relaxdp.cli.result_plots import plot_estimate, plot_result
 from relaxdp.errors import EstimationError, MetadataError
 from relaxdp.estimation.compare import Change, format_change_rows
 from relaxdp.estimation.compare import compare as compare_results
@@ -30,7 +30,7 @@ _TOP_HELP = "Show the largest N of more rows, with intervals that hold for all o
 
 @dataclass(frozen=True, slots=True)
 class EstimateSettings:
-    """The intervals that are asked for, and what is estimated."""
+    """The options of `relaxdp estimate` and `relaxdp compare`: what is estimated, with which intervals."""
 
     confidence_level: float
     simultaneous: bool
@@ -48,7 +48,7 @@ class EstimateSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class EstimateGroup:
+class GroupEstimate:
     """The estimate of one group, or of all individuals."""
 
     name: str | None
@@ -69,12 +69,12 @@ class EstimateGroup:
         return [*self.rows, *self.quantiles, *self.missing]
 
     @property
-    def is_cut(self) -> bool:
+    def is_truncated(self) -> bool:
         """Whether only the largest rows are left."""
         return len(self.rows) < len(self.result.labels)
 
     @property
-    def is_worthless(self) -> bool:
+    def is_uninformative(self) -> bool:
         """Whether an interval covers nearly everything that is possible."""
         widest = 0.9 * (self.result.maximum - self.result.minimum)
         return not self.result.is_implausible() and any(row.high - row.low > widest for row in self.rows)
@@ -117,8 +117,8 @@ def estimate(
         every = list(_estimate_groups(tally, settings, max_rows=None)) if output.is_for_programs else groups
     axis = tally.axis if isinstance(tally, ColumnCounts) else tally.rows
     if plot is not None:
-        plot_groups(plot, groups, _describe_column(axis, settings), settings)
-    results.print_result(_view_estimate(tally, axis, every, settings), output)
+        plot_estimate(plot, groups, _describe_column(axis, settings), settings)
+    results.print_result(_make_estimate_view(tally, axis, every, settings), output)
 
 
 def compare(
@@ -149,31 +149,31 @@ def compare(
         _require_independent_noise([each.axis for each in tallies])
         change = compare_results(*(each.groups[0][1].estimate(settings.method) for each in tallies))
     if plot is not None:
-        plot_rows(plot, change.largest(top), **settings.intervals)
+        plot_result(plot, change.largest(top), **settings.intervals)
     shown = change if output.is_for_programs else change.largest(top)
-    results.print_result(_view_change(tallies, change, shown, settings), output)
+    results.print_result(_make_change_view(tallies, change, shown, settings), output)
 
 
 def _estimate_groups(
     tally: ColumnCounts | CrosstabCounts, settings: EstimateSettings, *, max_rows: int | None
-) -> Iterator[EstimateGroup]:
+) -> Iterator[GroupEstimate]:
     if isinstance(tally, CrosstabCounts):
         pairs = [(one, two, table.n) for (one, two), table in tally.tables.items()]
-        yield _make_group(None, tally.n, pairs, tally.estimate(settings.method), settings, max_rows)
+        yield _estimate_group(None, tally.n, pairs, tally.estimate(settings.method), settings, max_rows)
         return
     for name, counts in tally.groups:
-        levels = [(epsilon, None, objects) for epsilon, objects in counts.levels.items()]
-        yield _make_group(name, counts.n, levels, counts.estimate(settings.method), settings, max_rows)
+        levels = [(epsilon, None, n) for epsilon, n in counts.levels.items()]
+        yield _estimate_group(name, counts.n, levels, counts.estimate(settings.method), settings, max_rows)
 
 
-def _make_group(
+def _estimate_group(
     name: str | None,
     n: int,
     levels: Sequence[tuple[str, str | None, int]],
     result: Result,
     settings: EstimateSettings,
     max_rows: int | None,
-) -> EstimateGroup:
+) -> GroupEstimate:
     shown = result if max_rows is None else result.largest(max_rows)
     rows = shown.to_rows(**settings.intervals)
     if settings.consistent:
@@ -188,16 +188,16 @@ def _make_group(
     if probabilities and isinstance(result, Distribution):
         quantiles = result.quantile(probabilities).to_rows(**settings.intervals)
     together = settings.simultaneous or shown.is_chosen
-    return EstimateGroup(name, n, levels, result, rows, together, missing, probabilities, quantiles)
+    return GroupEstimate(name, n, levels, result, rows, together, missing, probabilities, quantiles)
 
 
 def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[float]:
-    """Return the quantiles that were asked for; the quartiles of a distribution without a word."""
+    """Return the quantiles that were asked for; by default the quartiles of a distribution."""
     if isinstance(result, Distribution):
         return settings.quantiles or _QUARTILES
     if settings.quantiles is not None:
         raise EstimationError(
-            "Quantiles need numbers that were released by the square wave.",
+            "--quantiles needs a column of numbers that was released by the square wave, and this one was not.",
             hint="Release the column as rx.SquareWave (--mechanism NAME=wave), or leave --quantiles out.",
         )
     return ()
@@ -210,15 +210,15 @@ def _describe_column(axis: CountedColumn, settings: EstimateSettings) -> str:
     return name if axis.mechanism.measure is None else f"mean of {name}"
 
 
-def _view_estimate(
-    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[EstimateGroup], settings: EstimateSettings
+def _make_estimate_view(
+    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[GroupEstimate], settings: EstimateSettings
 ) -> results.ResultView:
     labels = (
         ["value"]
         if settings.crosstab is None
         else [results.clean_text(axis.name), results.clean_text(settings.crosstab)]
     )
-    longest, rows = max(map(_find_longest_bar, groups)), []
+    longest, rows = max(map(_get_full_bar_value, groups)), []
     for group in groups:
         name, found = f"{results.format_label(group.name)} ({group.n:,})", group.all_rows
         for place, row in enumerate(found):
@@ -226,27 +226,27 @@ def _view_estimate(
             length = min(max(row.estimate - group.result.minimum, 0.0), longest)
             rows.append(results.make_interval_row(row, length, before=before, ends_group=place == len(found) - 1))
     return results.ResultView(
-        _describe_estimate(tally, axis, groups, settings),
+        _make_heading(tally, axis, groups, settings),
         labels if settings.by is None else [results.clean_text(settings.by), *labels],
         ("estimate", "low", "high"),
         rows,
-        _make_document(tally, axis, groups, settings),
-        [{"group": group.name, "n": group.n, **_convert_row(row)} for group in groups for row in group.all_rows],
+        _make_json_document(tally, axis, groups, settings),
+        [{"group": group.name, "n": group.n, **_row_to_json(row)} for group in groups for row in group.all_rows],
         list(_make_notes(groups, settings)),
         longest,
         is_implausible=any(group.result.is_implausible() for group in groups),
     )
 
 
-def _find_longest_bar(group: EstimateGroup) -> float:
+def _get_full_bar_value(group: GroupEstimate) -> float:
     """Return the number of a full bar: the range of a mean, or the largest share."""
     if len(group.result.labels) == 1:
         return group.result.maximum - group.result.minimum
     return min(max(1e-9, *(row.estimate for row in group.rows)), group.result.maximum)
 
 
-def _describe_estimate(
-    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[EstimateGroup], settings: EstimateSettings
+def _make_heading(
+    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[GroupEstimate], settings: EstimateSettings
 ) -> str:
     counted: dict[str, int] = {}
     for group in groups:
@@ -267,14 +267,14 @@ def _describe_intervals(rows: str, settings: EstimateSettings) -> str:
     return f"{100 * settings.confidence_level:g} % intervals of {rows}, about {subject}."
 
 
-def _make_notes(groups: list[EstimateGroup], settings: EstimateSettings) -> Iterator[str]:
+def _make_notes(groups: list[GroupEstimate], settings: EstimateSettings) -> Iterator[str]:
     shown, whole = sum(len(group.rows) for group in groups), sum(len(group.result.labels) for group in groups)
     if shown < whole:
         yield (
             f"These are the largest {shown:,} of {whole:,} rows; --json has all of them. They were chosen by "
             "their estimates, so their intervals hold for all values at once."
         )
-    if any(group.is_worthless for group in groups):
+    if any(group.is_uninformative for group in groups):
         yield "Some intervals cover nearly everything that is possible: the noise is larger than the answer."
     yield from results.describe_stars(
         [row for group in groups if not group.result.is_implausible() for row in group.rows]
@@ -283,8 +283,8 @@ def _make_notes(groups: list[EstimateGroup], settings: EstimateSettings) -> Iter
         yield f"Groups are made of the pass-through column {results.clean_text(settings.by)!r}, released without noise."
 
 
-def _make_document(
-    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[EstimateGroup], settings: EstimateSettings
+def _make_json_document(
+    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[GroupEstimate], settings: EstimateSettings
 ) -> dict[str, Any]:
     path = axis.description.path
     return {
@@ -292,28 +292,28 @@ def _make_document(
         **{"attribute": path.attribute, "encoding": axis.description.encoding, "n": tally.n},
         **settings.intervals,
         **{"method": settings.method, "consistent": settings.consistent},
-        "groups": list(map(_convert_group, groups)),
+        "groups": list(map(_group_to_json, groups)),
     }
 
 
-def _convert_group(group: EstimateGroup) -> dict[str, Any]:
+def _group_to_json(group: GroupEstimate) -> dict[str, Any]:
     found: dict[str, Any] = {
         "group": group.name,
         "n": group.n,
         "levels": [{"epsilon": one, "cross_epsilon": two, "n": n} for one, two, n in group.levels],
         "implausible": group.result.is_implausible(),
-        "estimates": list(map(_convert_row, group.rows)),
+        "estimates": list(map(_row_to_json, group.rows)),
     }
     if group.missing:
-        found["missing"] = _convert_row(group.missing[0])
+        found["missing"] = _row_to_json(group.missing[0])
     if group.quantiles:
         rows = zip(group.probabilities, group.quantiles, strict=True)
-        found["quantiles"] = [{"probability": probability, **_convert_row(row)} for probability, row in rows]
+        found["quantiles"] = [{"probability": probability, **_row_to_json(row)} for probability, row in rows]
     return found
 
 
-def _convert_row(row: EstimateRow) -> dict[str, Any]:
-    value, other = map(results.convert_label, row.keys if len(row.keys) > 1 else (*row.keys, None))
+def _row_to_json(row: EstimateRow) -> dict[str, Any]:
+    value, other = map(results.label_to_json, row.keys if len(row.keys) > 1 else (*row.keys, None))
     return {"value": value, "crosstab_value": other, **dict(list(row._asdict().items())[1:])}
 
 
@@ -322,13 +322,13 @@ def _require_independent_noise(axes: Sequence[CountedColumn]) -> None:
     one, other = (axis.description for axis in axes)
     if (one.path, one.key_fingerprint) == (other.path, other.key_fingerprint):
         raise MetadataError(
-            "Both files are of the release {release!r}, and share its noise.",
-            hint="Compare two releases with different names. Estimate one release at its largest level.",
+            "Both files belong to the release {release!r}, so they share its noise and cannot be compared.",
+            hint="Compare releases with different names, or run `relaxdp estimate` on the file with the higher level.",
             release=one.path.release,
         )
 
 
-def _view_change(
+def _make_change_view(
     tallies: Sequence[ColumnCounts], change: Change, shown: Change, settings: EstimateSettings
 ) -> results.ResultView:
     probabilities = _choose_quantiles(change.old, settings)
@@ -338,7 +338,7 @@ def _view_change(
         for each in (shown, *quantiles)
         for text in format_change_rows(each, **settings.intervals)
     ]
-    records = [record for each in (shown, *quantiles) for record in _convert_change(each, settings)]
+    records = [record for each in (shown, *quantiles) for record in _change_to_json_rows(each, settings)]
     releases = [each.axis.description.path.release for each in tallies]
     together = "all values at once" if settings.simultaneous or shown.is_chosen else "each value"
     counted = " and ".join(f"{each.n:,}" for each in tallies)
@@ -366,8 +366,8 @@ def _view_change(
     )
 
 
-def _convert_change(change: Change, settings: EstimateSettings) -> Iterator[dict[str, Any]]:
+def _change_to_json_rows(change: Change, settings: EstimateSettings) -> Iterator[dict[str, Any]]:
     sides = (each.value.reshape(-1).tolist() for each in (change.old, change.new))
     for old, new, row in zip(*sides, change.to_rows(**settings.intervals), strict=True):
         numbers = {"change": row.estimate, "std_error": row.std_error, "low": row.low, "high": row.high}
-        yield {"value": results.convert_label(row.keys[0]), "old": old, "new": new, **numbers}
+        yield {"value": results.label_to_json(row.keys[0]), "old": old, "new": new, **numbers}

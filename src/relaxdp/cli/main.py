@@ -16,8 +16,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from relaxdp import __version__
-from relaxdp.cli.command_group import CommandGroup, explain_usage_error
-from relaxdp.cli.stdio import accept_all_text, flush_output, handle_signals, print_error
+from relaxdp.cli.command_group import CommandGroup, convert_usage_error
+from relaxdp.cli.stdio import escape_unencodable_output, flush_output, handle_signals, print_error
 from relaxdp.errors import RelaxdpError, StateFolderWarning
 
 _HOLDER, _RESEARCH, _SERVER = "Commands", "Research", "Server"
@@ -146,19 +146,19 @@ def _convert_usage_errors(ctx: Any) -> Iterator[None]:
         usage: Any = problem
         # Without arguments, typer shows the help; that is not an error.
         if hasattr(usage, "format_message") and type(usage).__name__ != "NoArgsIsHelpError":
-            raise explain_usage_error(usage, ctx.invoked_subcommand) from None
+            raise convert_usage_error(usage, ctx.invoked_subcommand) from None
         raise
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from relaxdp.sampling.kernel.c_library import get_sampler_name  # noqa: PLC0415 (importing it takes time)
 
         typer.echo(f"relaxdp {__version__} (drawn by {get_sampler_name()})")
         raise typer.Exit
 
 
-def _root(
+def _show_root_help(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
@@ -173,7 +173,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.callback()(_root)
+app.callback()(_show_root_help)
 
 
 def _print_warning(
@@ -191,7 +191,7 @@ def _print_warning(
 
 def main() -> None:
     """Run the command line. An error is shown without a traceback."""
-    accept_all_text()
+    escape_unencodable_output()
     try:
         with handle_signals(), flush_output(), warnings.catch_warnings():
             warnings.showwarning = _print_warning

@@ -11,7 +11,6 @@ from rich.markup import escape
 
 from relaxdp.cli.campaign_options import ServerOption, TokenFile
 from relaxdp.cli.campaign_tables import text
-from relaxdp.cli.column_options import read_values
 from relaxdp.cli.market_options import (
     CollectedOption,
     DescriptionOption,
@@ -31,7 +30,7 @@ from relaxdp.cli.market_options import (
     say,
 )
 from relaxdp.cli.market_tables import accounts_table, credits_text, heading, levels_text, statement_table
-from relaxdp.cli.options import CaFile, JsonOption, parse_encoding
+from relaxdp.cli.options import CaFile, JsonOption, parse_mechanism, read_values_file
 from relaxdp.errors import ArgumentError, ServerAnswerError, TokenError, on_error
 from relaxdp.sampling.private_file import PrivateFileError, write_private_file
 
@@ -201,10 +200,10 @@ def _encoding(
 ) -> dict[str, Any]:
     if sum(each is not None for each in (values, file, ends)) != 1:
         raise ArgumentError("say what can be answered: one of --values, --values-file and --range.")
-    name, options = parse_encoding(written or ("categorical" if ends is None else "numeric"))
+    name, options = parse_mechanism(written or ("categorical" if ends is None else "numeric"))
     if ends is not None:
         return {"name": name, "options": options, "range": list(ends)}
-    declared = read_values(file) if file is not None else str(values).split(",")
+    declared = read_values_file(file) if file is not None else str(values).split(",")
     return {"name": name, "options": options, "values": declared}
 
 

@@ -54,7 +54,7 @@ def get_stderr_console() -> Console:
 
 
 @contextmanager
-def progress_bar(doing: str, unit: str) -> Iterator[Progress | None]:
+def show_progress(label: str, unit: str) -> Iterator[Progress | None]:
     """Show a progress bar at a terminal; yield the function that advances it."""
     console = get_stderr_console()
     if not console.is_terminal or console.quiet:
@@ -63,7 +63,7 @@ def progress_bar(doing: str, unit: str) -> Iterator[Progress | None]:
     from rich import progress  # noqa: PLC0415 (many commands show none)
 
     columns = (
-        progress.TextColumn(doing), progress.BarColumn(), progress.MofNCompleteColumn(), progress.TextColumn(unit),
+        progress.TextColumn(label), progress.BarColumn(), progress.MofNCompleteColumn(), progress.TextColumn(unit),
         progress.TimeRemainingColumn(),
     )  # fmt: skip
     bar = progress.Progress(*columns, console=console, transient=True)
@@ -81,7 +81,7 @@ def progress_bar(doing: str, unit: str) -> Iterator[Progress | None]:
         bar.stop()
 
 
-def add_verbosity(command: Callable[..., Any]) -> Callable[..., Any]:
+def add_verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command that also takes --quiet and --verbose."""
     shown = inspect.signature(command, eval_str=True)
     added = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from relaxdp.errors import ArgumentError
+from relaxdp.errors import ArgumentError, ValuesError
 
 if TYPE_CHECKING:
     from relaxdp.estimation.schedules import Schedule
@@ -48,7 +48,7 @@ CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to 
 
 
 def choose_key_source(key: str | None, command: str | None) -> tuple[str | None, str | None]:
-    """Return the option that names the key: an option of the command comes before a variable."""
+    """Return the values of --key and --key-command; one from the command line overrides one from a variable."""
     if key is None or command is None:
         return key, command
     is_variable = os.environ.get(KEY_VARIABLE) == key
@@ -66,27 +66,62 @@ def load_key(key: str | None, command: str | None) -> Key:
         return Key.from_command(command)
     if key is None:
         raise ArgumentError(
-            "The key is missing.", hint="Name its file with --key, or a command that prints it with --key-command."
+            "This command needs a key, and none is named.",
+            hint="Add --key FILE, or --key-command with a command that prints the key.",
         )
     return Key.load(key)
 
 
-def parse_encoding(written: str) -> tuple[str, dict[str, int]]:
+def parse_mechanism(text: str) -> tuple[str, dict[str, int]]:
     """Return the name and the settings of a mechanism that is written like local-hash:buckets=16.
 
-    >>> parse_encoding("wave:bins=16,window=4")
+    >>> parse_mechanism("wave:bins=16,window=4")
     ('wave', {'bins': 16, 'window': 4})
     """
-    name, _, rest = written.partition(":")
+    name, _, rest = text.partition(":")
     options = {}
     for each in filter(None, rest.split(",")):
         option, _, number = each.partition("=")
         if not number.strip().isdecimal() or not number.isascii():
             raise ArgumentError(
-                "Settings of a mechanism are whole numbers.", hint="Write them like local-hash:buckets=16."
+                "The mechanism {text!r} has a setting that is not a whole number.",
+                hint="Write settings such as local-hash:buckets=16.",
+                text=text,
             )
         options[option.strip()] = int(number)
     return name, options
+
+
+def read_values_file(path: Path) -> list[str]:
+    """Return declared values from a text file, one a line, in order. Empty lines do not count."""
+    from relaxdp.sampling.keys import is_key_text  # noqa: PLC0415 (most commands need no key)
+
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise ValuesError(
+            "The values file {path!r} cannot be read as text.",
+            hint="Name a UTF-8 file with one value a line.",
+            path=str(path),
+        ) from None
+    if is_key_text(text):
+        raise ValuesError(
+            "{path!r} contains a key, not a list of values.",
+            hint="Name a UTF-8 file with one value a line.",
+            path=str(path),
+        )
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        value = line.rstrip("\r")
+        if value and lines.setdefault(value, number) != number:  # The value is not shown: the file may be a wrong one.
+            raise ValuesError(
+                "Line {number:,} of {path!r} repeats the value of line {first:,}.",
+                hint="Remove one of the two lines.",
+                number=number,
+                path=str(path),
+                first=lines[value],
+            )
+    return list(filter(None, lines))
 
 
 MAX_ROWS = 50
@@ -116,23 +151,23 @@ QuantilesOption = Annotated[
 ]
 
 
-def parse_quantiles(written: str | None) -> list[float] | None:
+def parse_quantiles(text: str | None) -> list[float] | None:
     """Return the probabilities of --quantiles.
 
     >>> parse_quantiles("0.1,0.5")
     [0.1, 0.5]
     """
-    if written is None:
+    if text is None:
         return None
     try:
-        found = [float(each) for each in written.split(",")]
+        found = [float(each) for each in text.split(",")]
     except ValueError:
         found = []
     if not found or not all(0 < each < 1 for each in found):
         raise ArgumentError(
-            "--quantiles {written!r} are not numbers between 0 and 1.",
-            hint="Separate them by commas, such as --quantiles 0.1,0.5,0.9.",
-            written=written,
+            "--quantiles {text!r} is not a list of numbers between 0 and 1.",
+            hint="Separate numbers by commas, such as --quantiles 0.1,0.5,0.9.",
+            text=text,
         )
     return found
 
@@ -148,7 +183,7 @@ ScheduleOption = Annotated[
 ]  # fmt: skip
 
 
-def parse_schedule(written: str) -> Schedule:
+def parse_schedule(text: str) -> Schedule:
     """Return the schedule that is written like 0.1,0.5,1 or linear:0.1,2,5.
 
     >>> list(map(str, parse_schedule("linear:0.5,1.5,3")))
@@ -156,15 +191,15 @@ def parse_schedule(written: str) -> Schedule:
     """
     from relaxdp.estimation import schedules  # noqa: PLC0415 (most commands need none)
 
-    kind, separator, rest = written.rpartition(":")
+    kind, separator, rest = text.rpartition(":")
     parts = [each.strip() for each in rest.split(",")]
     if not separator:
         return schedules.Explicit(parts)
     if kind not in _SCHEDULES or len(parts) != 3 or not parts[2].isdecimal():
         raise ArgumentError(
-            "--schedule {written!r} is not a schedule.",
+            "--schedule {text!r} is not a schedule.",
             hint="Write levels like 0.1,0.5,1, or {kinds}.",
-            written=written,
+            text=text,
             kinds=" or ".join(f"{name}:{settings}" for name, settings in _SCHEDULES.items()),
         )
     first, second, steps = parts[0], parts[1], int(parts[2])

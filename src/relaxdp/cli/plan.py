@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from relaxdp.cli import options, results
-from relaxdp.cli.result_plots import plot_steps
+from relaxdp.cli.result_plots import plot_plan
 from relaxdp.errors import MechanismError, PlanError
 from relaxdp.estimation.mechanism_choice import NUMBER_MECHANISMS, rank_mechanisms, rank_number_mechanisms
 from relaxdp.estimation.planning import Plan, PlannedRange, PlannedValues, PlanOptions, find_epsilon
@@ -59,48 +59,52 @@ def plan(
         "simultaneous": simultaneous,
         "crosstab": crosstab,
     }
-    of = _choose_planned(values, number_range, encoding, epsilon)
+    of = _parse_planned_answers(values, number_range, encoding, epsilon)
     wanted: Any = {"range": (of.low, of.high), "bins": of.bins} if isinstance(of, PlannedRange) else {"values": of}
     wanted |= {"margin": margin, "n": n, "epsilon": epsilon, **asked}
     settings: dict[str, Any] = dict(asked)
     if isinstance(of, int | PlannedRange):
-        name = "auto" if encoding is None else options.parse_encoding(encoding)[0]
+        name = "auto" if encoding is None else options.parse_mechanism(encoding)[0]
         wanted["mechanism"] = asked["mechanism"] = settings["encoding"] = name
     made = plan_release(**wanted, schedule=None if schedule is None else options.parse_schedule(schedule))
     if plot is not None:
-        plot_steps(plot, made.levels, margin)
+        plot_plan(plot, made.levels, margin)
     settings |= {"values": values} if number_range is None else {"range": number_range}
     if encoding or made.mechanism:
         settings["encoding"] = encoding or made.mechanism
     heading = _describe_plan(made.n, values, number_range, encoding or made.mechanism, asked)
-    advice = _describe_stop(made, margin, of, asked) if schedule is not None and margin is not None else []
-    results.print_result(_view_plan(made, heading, margin, settings, advice), output)
+    advice = _describe_stop_level(made, margin, of, asked) if schedule is not None and margin is not None else []
+    results.print_result(_make_plan_view(made, heading, margin, settings, advice), output)
 
 
-def _choose_planned(
+def _parse_planned_answers(
     values: int | None, number_range: tuple[float, float] | None, encoding: str | None, epsilon: str | None
 ) -> PlannedValues:
-    """Return what is planned: the plain number of values, numbers, or a mechanism with settings."""
+    """Return what is planned: the number of values, a range of numbers, or a mechanism with settings."""
     if (values is None) == (number_range is None):
         raise PlanError(
-            "The values of an answer are missing, or are given twice.",
-            hint="Pass either --values with their number, or --range LOW HIGH for numbers.",
+            "A plan needs either --values or --range."
+            if values is None
+            else "--values and --range exclude each other.",
+            hint="Pass the number of values, such as --values 5, or a range of numbers, such as --range 0 120.",
         )
     if values is not None and ":" not in (encoding or ""):
         return values
-    name, settings = options.parse_encoding(encoding or "auto")
+    name, settings = options.parse_mechanism(encoding or "auto")
     if number_range is not None and name in ("auto", *NUMBER_MECHANISMS) and not set(settings) - {"bins"}:
         return PlannedRange(*number_range, **settings)
     declared: Any = {"range": number_range} if values is None else {"values": range(values)}
     if name == "auto":
         if values is not None and epsilon is None:
-            raise MechanismError("The best mechanism depends on epsilon.", hint="Add --epsilon.")
+            raise MechanismError(
+                "The best mechanism depends on epsilon, which is missing.", hint="Add a level, such as --epsilon 1."
+            )
         name = "numeric" if epsilon is None else rank_number_mechanisms(epsilon).best
         name = name if values is None or epsilon is None else rank_mechanisms(values, epsilon).best
     return create_mechanism(name, options=settings, epsilon=epsilon, **declared)
 
 
-def _view_plan(
+def _make_plan_view(
     made: Plan, heading: str, margin: float | None, settings: dict[str, Any], advice: Sequence[str]
 ) -> results.ResultView:
     steps = made.levels
@@ -134,7 +138,7 @@ def _view_plan(
     )
 
 
-def _describe_stop(made: Plan, margin: float, values: PlannedValues, settings: PlanOptions) -> list[str]:
+def _describe_stop_level(made: Plan, margin: float, values: PlannedValues, settings: PlanOptions) -> list[str]:
     stop = made.first_precise_level
     if stop is not None:
         return [f"Stop at epsilon {format_epsilon(stop.epsilon)}: the margin of error is {stop.margin:.4g}."]

@@ -12,11 +12,11 @@ import numpy as np
 import typer
 
 from relaxdp.cli import options, results
-from relaxdp.cli.column_options import read_values
 from relaxdp.cli.command_group import CommandGroup
-from relaxdp.cli.messages import progress_bar
+from relaxdp.cli.messages import show_progress
+from relaxdp.cli.options import read_values_file
 from relaxdp.cli.release import print_release
-from relaxdp.cli.result_plots import plot_rows
+from relaxdp.cli.result_plots import plot_result
 from relaxdp.cli.vault import locate_vault
 from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, on_error
 from relaxdp.estimation.schedules import NoisySampling, Schedule
@@ -51,9 +51,9 @@ ParamsOption = Annotated[
 Output = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it must not exist.")]
 
 
-@app.command()
+@app.command("params")
 @on_error("Nothing was written.")
-def params(
+def choose_parameters(
     devices: Annotated[int, typer.Option(help="How many devices report.", show_default=False)],
     candidates: Annotated[int, typer.Option(help="How many words are looked for.", show_default=False)],
     epsilon: Annotated[str | None, typer.Option(help="The last level that is planned, that of a whole report.")] = None,
@@ -84,12 +84,12 @@ def params(
     )
     if write is not None:
         _write_parameters(write, plans[0])
-    records = [_convert_plan(plan) for plan in plans]
+    records = [_plan_to_json(plan) for plan in plans]
     view = results.ResultView(
         f"{devices:,} devices, {candidates:,} candidates, the best first.",
         (),
         ("k", "h", "cohorts", "epsilon", "of a bit", "f", "smallest share found"),
-        [results.TableRow((), _format_plan(plan)) for plan in plans],
+        [results.TableRow((), _format_plan_row(plan)) for plan in plans],
         {"devices": devices, "candidates": candidates, "power": POWER, "rate": RATE, "plans": records},
         records,
         [
@@ -102,7 +102,7 @@ def params(
 
 @app.command("map")
 @on_error("Nothing was written.")
-def candidate_map(
+def write_candidate_map(
     candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")],
     params: ParamsOption,
 ) -> None:
@@ -111,7 +111,7 @@ def candidate_map(
     Example: relaxdp rappor map words.txt --params params.csv > map.csv
     """
     shape = RapporParameters.read(params).shape
-    for row in format_map_rows(read_values(candidates), shape):
+    for row in format_map_rows(read_values_file(candidates), shape):
         sys.stdout.write(row)
 
 
@@ -140,7 +140,7 @@ def encode(
     parameters = RapporParameters.read(params)
     level = compute_epsilon(parameters.shape, parameters.noise) if epsilon is None else as_epsilon(epsilon)
     opened = Vault(locate_vault(vault))
-    with open_source(source) as table, progress_bar("encoding", "rows") as progress:
+    with open_source(source) as table, show_progress("encoding", "rows") as progress:
         request = ReleaseRequest(
             name=name or table.default_name or "",
             epsilon=level,
@@ -172,13 +172,15 @@ def relax(
     """
     if (epsilon is None) == (schedule is None):
         raise ArgumentError(
-            "The next level is missing, or is given twice.", hint="Pass either --epsilon or --schedule."
+            "Exactly one of --epsilon and --schedule is needed, for the next level.",
+            hint="Pass a level, such as --epsilon 2, or a schedule, such as --schedule 0.5,1,2.",
         )
     place = locate_vault(vault)
-    level = (
-        as_epsilon(epsilon) if epsilon is not None else _find_level(place, name, options.parse_schedule(schedule or ""))
-    )
-    with progress_bar("relaxing", "rows") as progress:
+    if epsilon is not None:
+        level = as_epsilon(epsilon)
+    else:
+        level = _find_next_level(place, name, options.parse_schedule(schedule or ""))
+    with show_progress("relaxing", "rows") as progress:
         done = Vault(place).relax_with_progress(name, level, output=output, dry_run=dry_run, progress=progress)
     print_release(done, as_json)
 
@@ -217,16 +219,19 @@ def decode(
         raise ArgumentError("--map and --candidates cannot be combined.", hint="Leave one of them out.")
     words = None if map_file is None else read_candidate_map(map_file, shape)
     if candidates is not None:
-        words = CandidateMap.from_words(read_values(candidates), shape)
+        words = CandidateMap.from_words(read_values_file(candidates), shape)
     decoded = decode_words(counts, words, method=method)
     found = decoded.find_detected_words(rate, correction)
     intervals: dict[str, Any] = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
     order = np.argsort(-decoded.consistent(), kind="stable")
     if plot is not None:
         if not found.any():
-            raise ArgumentError("No word was found, so there is nothing to plot.", hint="Leave --plot out.")
-        plot_rows(plot, decoded.select_rows_by_estimate(order[found[order]][:MAX_PLOTTED]), **intervals)
-    records = _make_records(decoded, found, intervals)
+            raise ArgumentError(
+                "None of the words was found, so there is nothing to plot.",
+                hint="Leave --plot out. Add --all to see the estimates of all words.",
+            )
+        plot_result(plot, decoded.select_rows_by_estimate(order[found[order]][:MAX_PLOTTED]), **intervals)
+    records = _make_word_records(decoded, found, intervals)
     shown = order if everything else order[found[order]]
     table = decoded.select_rows(shown) if everything else decoded.select_rows_by_estimate(shown)
     rows = [
@@ -234,7 +239,7 @@ def decode(
         for row, place in zip(table.to_rows(**intervals), shown, strict=True)
     ]
     unlisted = None if decoded.unlisted is None else dict(zip(("estimate", "std_error"), decoded.unlisted, strict=True))
-    remarks = [_describe_found(decoded, int(found.sum()), rate, correction), *results.describe_stars(rows)]
+    remarks = [_describe_detected_words(decoded, int(found.sum()), rate, correction), *results.describe_stars(rows)]
     if simultaneous or not everything:
         remarks.append(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
     view = results.ResultView(
@@ -272,7 +277,7 @@ def _describe_levels(counted_files: list[CountedFile]) -> str:
     return "; ".join(f"{devices:,} by their {what}" for what, devices in counted.items())
 
 
-def _describe_found(decoded: DecodedWords, found: int, rate: float, correction: Correction) -> str:
+def _describe_detected_words(decoded: DecodedWords, found: int, rate: float, correction: Correction) -> str:
     chance = (
         f"the chance that even one of them is false is at most {rate:.3g}"
         if correction == "holm"
@@ -286,7 +291,7 @@ def _describe_found(decoded: DecodedWords, found: int, rate: float, correction: 
     return f"{found:,} of {len(decoded.labels):,} candidates found; {chance}.{others}"
 
 
-def _make_records(decoded: DecodedWords, found: Any, intervals: dict[str, Any]) -> list[dict[str, Any]]:
+def _make_word_records(decoded: DecodedWords, found: Any, intervals: dict[str, Any]) -> list[dict[str, Any]]:
     low, high = decoded.interval(**intervals)
     columns = (decoded.share, decoded.value, decoded.std_error, low, high, decoded.p_value, found)
     names = ("word", "share", "estimate", "std_error", "low", "high", "p_value", "found")
@@ -295,13 +300,15 @@ def _make_records(decoded: DecodedWords, found: Any, intervals: dict[str, Any]) 
     return [{name: None if value == float("inf") else value for name, value in each.items()} for each in records]
 
 
-def _find_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
+def _find_next_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
     """Return the first level of a schedule above the largest one of a release."""
     columns = require_release(VaultFolder(vault).read_account(), name).columns.values()
     encodings: list[Any] = [ColumnDescription.from_json(each.description).mechanism() for each in columns]
     if any(each.domain != "words" for each in encodings):
         raise RapporError(
-            "The release {name!r} holds no RAPPOR reports.", hint="Relax it with `relaxdp relax`.", name=name
+            "The release {name!r} does not contain RAPPOR reports.",
+            hint="Run `relaxdp relax {name} OUT --epsilon NUMBER`.",
+            name=name,
         )
     levels = list(schedule)
     if isinstance(schedule, NoisySampling):
@@ -310,8 +317,8 @@ def _find_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
     found = next((level for level in levels if level > last), None)
     if found is None:
         raise PlanError(
-            "The release {name!r} is at epsilon {last}, and the schedule ends at {end}.",
-            hint="Pass a longer schedule, or --epsilon.",
+            "The release {name!r} is at epsilon {last}, and --schedule has no higher level: it ends at {end}.",
+            hint="Pass a schedule with a level above {last}, or one level with --epsilon.",
             name=name,
             last=format_epsilon(last),
             end=format_epsilon(levels[-1]),
@@ -325,24 +332,26 @@ def _write_parameters(target: Path, plan: RapporPlan) -> None:
             file.write(RapporParameters(plan.shape, Fraction(plan.noise)).to_csv())
     except FileExistsError:
         raise TableFileError(
-            "{path!r} exists already.", hint="Choose another file name, or move the file away.", path=str(target)
+            "The parameter file {path!r} already exists.",
+            hint="Choose another file name for --write, or remove the file.",
+            path=str(target),
         ) from None
     except OSError as problem:
         raise TableFileError(
-            "{path!r} cannot be written: {why}.",
+            "The parameter file {path!r} cannot be written: {why}.",
             hint="Choose another folder, or make it writable.",
             why=problem.strerror,
             path=str(target),
         ) from None
 
 
-def _format_plan(plan: RapporPlan) -> list[str]:
+def _format_plan_row(plan: RapporPlan) -> list[str]:
     shape, bit = plan.shape, float(bit_epsilon(plan.shape, plan.epsilon))
     levels = [format_epsilon(plan.epsilon), f"{bit:.4g}", f"{float(plan.noise):.4g}", f"{plan.smallest_share:.3%}"]
     return [str(shape.bits), str(shape.hashes), str(shape.cohorts), *levels]
 
 
-def _convert_plan(plan: RapporPlan) -> dict[str, Any]:
+def _plan_to_json(plan: RapporPlan) -> dict[str, Any]:
     return {
         "k": plan.shape.bits,
         "h": plan.shape.hashes,

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.column_options import choose_mechanisms, declare_columns
-from relaxdp.cli.messages import is_quiet, print_note, progress_bar
-from relaxdp.cli.options import DryRun, JsonOption, VaultOption
+from relaxdp.cli.messages import is_quiet, print_note, show_progress
+from relaxdp.cli.options import DryRun, JsonOption, VaultOption, read_values_file
 from relaxdp.cli.results import print_json
 from relaxdp.cli.vault import locate_vault
-from relaxdp.errors import ArgumentError
+from relaxdp.errors import ArgumentError, ValuesError
+from relaxdp.estimation.mechanism_choice import NumberRange
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.local_hash import LocalHash
+from relaxdp.mechanisms.numeric import Numeric
+from relaxdp.mechanisms.square_wave import SquareWave
+from relaxdp.mechanisms.unary import Unary
 from relaxdp.tables.release_plan import ReleaseRequest
-from relaxdp.tables.table_source import open_source
+from relaxdp.tables.table_columns import convert_declared_values
+from relaxdp.tables.table_source import TableSource, open_source
 from relaxdp.tables.vault import Release, Vault
-from relaxdp.theory.epsilon import as_epsilon
+from relaxdp.theory.epsilon import Epsilon, as_epsilon
 
 Output = Annotated[Path, typer.Argument(metavar="OUT", help="Released table (.parquet or .csv); it must not exist.")]
+_NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})", re.ASCII)
+_MECHANISMS = {"k-ary": (), "oue": (), "sue": (), "olh": ("buckets",), "numeric": (), "wave": ("bins", "window")}
+"""The mechanisms by their names on the command line, and the settings of each."""
+_NUMBER_MECHANISMS = ("numeric", "wave")
 
 
-def _panel_option(metavar: str, text: str) -> Any:
-    return typer.Option(metavar=metavar, help=text, rich_help_panel="Columns to release")
+def _make_column_option(metavar: str, help_text: str) -> Any:
+    return typer.Option(metavar=metavar, help=help_text, rich_help_panel="Columns to release")
 
 
 def release(
@@ -53,31 +67,33 @@ def release(
     as_json: JsonOption = False,
     column: Annotated[
         list[str] | None,
-        _panel_option(
+        _make_column_option(
             "NAME=VALUES",
             "Column to release: diagnosis=flu,covid,none or, for numbers, age=0..120. Repeat it for more.",
         ),
     ] = None,
     values_file: Annotated[
         list[str] | None,
-        _panel_option(
+        _make_column_option(
             "NAME=FILE", "Column to release, with a file of its values, one a line; also for values with commas."
         ),
     ] = None,
-    clip: Annotated[list[str] | None, _panel_option("NAME", "Move numbers outside of the range to its ends.")] = None,
+    clip: Annotated[
+        list[str] | None, _make_column_option("NAME", "Move numbers outside of the range to its ends.")
+    ] = None,
     missing: Annotated[
-        list[str] | None, _panel_option("NAME", "Values may be missing; that is reported under protection too.")
+        list[str] | None, _make_column_option("NAME", "Values may be missing; that is reported under protection too.")
     ] = None,
     mechanism: Annotated[
         list[str] | None,
-        _panel_option(
+        _make_column_option(
             "NAME=MECHANISM",
             "k-ary, oue, sue, olh:buckets=16, numeric or wave:bins=64,window=32  [default: as before, or best]",
         ),
     ] = None,
     planned_epsilon: Annotated[
         str | None,
-        _panel_option(
+        _make_column_option(
             "NUMBER", "The largest level that you plan; it decides the mechanism  [default: the remaining budget]"
         ),
     ] = None,
@@ -91,24 +107,27 @@ def release(
     Example: relaxdp release patients.parquet out.parquet --id patient \
         --column diagnosis=flu,covid,none --epsilon 0.1
     """
-    declared = declare_columns(column or [], values_file or [], clip or [], missing or [])
+    declared = parse_declared_columns(column or [], values_file or [], clip or [], missing or [])
     level, planned = as_epsilon(epsilon), None if planned_epsilon is None else as_epsilon(planned_epsilon)
     opened = Vault(locate_vault(vault))
     with open_source(source, sql=sql) as table:
         found = table.default_name if name is None else name
         if not found:
-            raise ArgumentError("The release has no name.", hint="Add --name, such as --name patients.")
+            raise ArgumentError(
+                "The release has no name, because none can be derived from IN.",
+                hint="Add a name, such as --name patients.",
+            )
         request = ReleaseRequest(
             name=found,
             epsilon=level,
             id=id_column,
-            columns=choose_mechanisms(declared, mechanism or [], table, epsilon=level, planned_epsilon=planned),
+            columns=apply_mechanism_options(declared, mechanism or [], table, epsilon=level, planned_epsilon=planned),
             passthrough=tuple(each for text in passthrough or () for each in text.split(",")),
             planned_epsilon=planned,
             accept_new_rows=accept_new_rows,
             dry_run=dry_run,
         )
-        with progress_bar("releasing", "rows") as progress:
+        with show_progress("releasing", "rows") as progress:
             done = opened.release_source(table, request, output, progress)
     print_release(done, as_json)
 
@@ -131,7 +150,7 @@ def relax(
     Example: relaxdp relax patients better.parquet --epsilon 0.5
     """
     opened = Vault(locate_vault(vault))
-    with progress_bar("relaxing", "rows") as progress:
+    with show_progress("relaxing", "rows") as progress:
         done = opened.relax_with_progress(
             name, epsilon, columns=column, output=output, dry_run=dry_run, progress=progress
         )
@@ -152,3 +171,217 @@ def print_release(done: Release, as_json: bool) -> None:
 def is_interactive() -> bool:
     """Tell whether the command runs at a terminal, so that its messages end in no log."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def parse_declared_columns(
+    columns: Sequence[str], values_files: Sequence[str], clip: Sequence[str], missing: Sequence[str]
+) -> dict[str, Any]:
+    """Parse --column, --values-file, --clip and --missing into a list of values or a range for each column.
+
+    >>> parse_declared_columns(["diagnosis=flu,covid"], [], [], ["diagnosis"])
+    {'diagnosis': ['flu', 'covid', None]}
+    """
+    declared: dict[str, Any] = {}
+    for option, texts in (("--column", columns), ("--values-file", values_files)):
+        for text in texts:
+            name, rest = _split_assignment(option, text)
+            if name in declared:
+                raise ArgumentError(
+                    "The column {column!r} is declared twice.",
+                    hint="Declare it once, with --column or with --values-file.",
+                    column=name,
+                )
+            declared[name] = (
+                _parse_declared_values(name, rest) if option == "--column" else read_values_file(Path(rest))
+            )
+    if not declared:
+        raise ArgumentError(
+            "No column to release is declared.",
+            hint="Add --column diagnosis=flu,covid,none for values, or --column age=0..120 for numbers.",
+        )
+    _require_declared("--clip", clip, declared)
+    _require_declared("--missing", missing, declared)
+    for name in clip:
+        if not isinstance(declared[name], tuple):
+            raise ArgumentError(
+                "--clip {column} needs a range, and {column!r} has declared values.",
+                hint="Leave --clip out, or declare a range such as --column {column}=0..120.",
+                column=name,
+            )
+    for name, what in declared.items():
+        if isinstance(what, tuple):
+            declared[name] = NumberRange(what[0], what[1], clip=name in clip, missing=name in missing)
+        elif name in missing:
+            declared[name] = [*what, None]
+    return declared
+
+
+def apply_mechanism_options(
+    declared: Mapping[str, Any],
+    mechanisms: Sequence[str],
+    source: TableSource,
+    *,
+    epsilon: Epsilon,
+    planned_epsilon: Epsilon | None,
+) -> dict[str, Any]:
+    """Return the declared columns, with a mechanism object for each column that --mechanism names."""
+    found = dict(declared)
+    for text in mechanisms:
+        column, written = _split_assignment("--mechanism", text)
+        _require_declared("--mechanism", [column], declared)
+        if isinstance(found[column], Mechanism):
+            raise ArgumentError(
+                "--mechanism names the column {column!r} twice.", hint="Remove one of the two options.", column=column
+            )
+        name, settings = _parse_mechanism(column, written)
+        source.names.check(column)
+        what, kind = found[column], source.schema.field(column).type
+        if isinstance(what, NumberRange) != (name in _NUMBER_MECHANISMS):
+            fitting = [each for each in _MECHANISMS if (each in _NUMBER_MECHANISMS) == isinstance(what, NumberRange)]
+            raise ArgumentError(
+                "The mechanism {mechanism!r} does not fit {column!r}, which is declared by {what}.",
+                hint="Use one of: {fitting}.",
+                mechanism=name,
+                column=column,
+                what="a range" if isinstance(what, NumberRange) else "its values",
+                fitting=", ".join(fitting),
+            )
+        planned = planned_epsilon if "buckets" not in settings and "window" not in settings else None
+        if isinstance(what, NumberRange):
+            found[column] = _make_mechanism_for_numbers(name, column, what, settings, planned, epsilon)
+        else:
+            found[column] = _make_mechanism_for_values(
+                name, column, convert_declared_values(what, kind), settings, planned, epsilon
+            )
+    return found
+
+
+def _make_mechanism_for_values(
+    name: str, column: str, values: Sequence[Any], settings: dict[str, Any], planned: Epsilon | None, epsilon: Epsilon
+) -> Mechanism:
+    if name == "olh":
+        if not settings and planned is None:
+            best = LocalHash(values, epsilon=epsilon).alphabet
+            raise _make_missing_setting_error(name, column, "buckets", f"olh:buckets={best}", epsilon)
+        return LocalHash(values, epsilon=planned, **settings)
+    return Categorical(values) if name == "k-ary" else Unary(values, optimised=name == "oue")
+
+
+def _make_mechanism_for_numbers(
+    name: str, column: str, what: NumberRange, settings: dict[str, Any], planned: Epsilon | None, epsilon: Epsilon
+) -> Mechanism:
+    if name == "numeric":
+        return Numeric(what.low, what.high, clip=what.clip, missing=what.missing)
+    if what.missing:
+        raise ArgumentError(
+            "The mechanism 'wave' cannot report a missing number, and --missing names {column!r}.",
+            hint="Use --mechanism {column}=numeric, or leave --missing {column} out.",
+            column=column,
+        )
+    if "window" not in settings and planned is None:
+        best = SquareWave(what.low, what.high, epsilon=epsilon, **settings)
+        raise _make_missing_setting_error(
+            name, column, "window", f"wave:bins={best.bins},window={best.window}", epsilon
+        )
+    return SquareWave(what.low, what.high, epsilon=planned, clip=what.clip, **settings)
+
+
+def _make_missing_setting_error(name: str, column: str, setting: str, best: str, epsilon: Epsilon) -> ArgumentError:
+    return ArgumentError(
+        "The mechanism {mechanism!r} of {column!r} needs the setting {setting!r}, which stays the same for all levels.",
+        hint="Write --mechanism {column}={best}, the best for epsilon {epsilon}, or add --planned-epsilon NUMBER.",
+        mechanism=name,
+        column=column,
+        setting=setting,
+        best=best,
+        epsilon=epsilon,
+    )
+
+
+def _split_assignment(option: str, text: str) -> tuple[str, str]:
+    name, sign, rest = text.partition("=")
+    if not sign or not name or not rest:
+        example = {"--values-file": "city=cities.txt", "--mechanism": "age=wave:bins=64,window=32"}.get(option)
+        raise ArgumentError(
+            "{option} {text!r} is not of the form NAME={what}.",
+            hint="For example: {option} {example}."
+            if example
+            else "Write {option} {column}=a,b,c for values, or {option} {column}=0..120 for numbers.",
+            option=option,
+            text=text,
+            what={"--values-file": "FILE", "--mechanism": "MECHANISM"}.get(option, "VALUES"),
+            example=example,
+            column=name or "diagnosis",
+        )
+    return name, rest
+
+
+def _require_declared(option: str, names: Iterable[str], declared: Mapping[str, Any]) -> None:
+    for name in names:
+        if name not in declared:
+            raise ArgumentError(
+                "{option} names the column {column!r}, which no --column or --values-file declares.",
+                hint="Name one of the declared columns ({declared}), or add --column {column}=VALUES.",
+                option=option,
+                column=name,
+                declared=", ".join(declared),
+            )
+
+
+def _parse_declared_values(name: str, text: str) -> Any:
+    """Return the values after `NAME=`, or the two bounds of a range."""
+    found = _RANGE.fullmatch(text)
+    if found:
+        return float(found[1]), float(found[2])
+    values = text.split(",")
+    if len(values) == 1:
+        raise ValuesError(
+            "--column {column}={text} declares a single value.",
+            hint="Separate values by commas (--column {column}=a,b,c), or write a range (--column {column}=0..120).",
+            column=name,
+            text=text,
+        )
+    for value in values:
+        if value[:1] == '"' or value[-1:] == '"' or value != value.strip():
+            raise ValuesError(
+                "--column {column} declares the value {value!r}, whose blanks or quotation marks belong to the value.",
+                hint="Write --column {column}={without}, or one value a line in a file: --values-file {column}=FILE.",
+                column=name,
+                value=value,
+                without=",".join(each.strip().strip('"') for each in values),
+            )
+        if not value:
+            raise ValuesError(
+                "--column {column} declares an empty value.",
+                hint="Remove the extra comma. If values may be missing, add --missing {column}.",
+                column=name,
+            )
+    return values
+
+
+def _parse_mechanism(column: str, written: str) -> tuple[str, dict[str, int]]:
+    """Return the name and the settings of a mechanism that is written like olh:buckets=16."""
+    name, _, rest = written.partition(":")
+    if name not in _MECHANISMS:
+        raise ArgumentError(
+            "Unknown mechanism {mechanism!r} for the column {column!r}.",
+            hint="Use one of: {known}.",
+            mechanism=name,
+            column=column,
+            known=", ".join(_MECHANISMS),
+        )
+    settings: dict[str, int] = {}
+    for each in filter(None, rest.split(",")):
+        setting, _, number = each.partition("=")
+        if setting not in _MECHANISMS[name] or not (number.isdecimal() and number.isascii()):
+            takes = ",".join(f"{one}=16" for one in _MECHANISMS[name])
+            raise ArgumentError(
+                "The mechanism {mechanism!r} of {column!r} does not have the setting {text!r}.",
+                hint="Write --mechanism {column}={example}.",
+                text=each,
+                mechanism=name,
+                column=column,
+                example=f"{name}:{takes}" if takes else name,
+            )
+        settings[setting] = int(number)
+    return name, settings

@@ -21,31 +21,31 @@ from relaxdp.estimation.plot import (
 )
 
 if TYPE_CHECKING:
-    from relaxdp.cli.estimate import EstimateGroup, EstimateSettings
+    from relaxdp.cli.estimate import EstimateSettings, GroupEstimate
     from relaxdp.estimation.planning import PlannedLevel
 
 MAX_PANELS = 20
 
 
-def plot_groups(path: Path, groups: Sequence[EstimateGroup], name: str, settings: EstimateSettings) -> None:
+def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settings: EstimateSettings) -> None:
     """Write the plot of an estimate: a crosstab, or one panel per group."""
     if len(groups) > MAX_PANELS:
         raise EstimationError(
-            "A plot shows at most {most} groups, and there are {groups}.",
-            hint="Leave --plot out, or keep fewer groups.",
-            most=MAX_PANELS,
+            "The column of --by has {groups} groups, and a plot shows at most {maximum}.",
+            hint="Leave --plot out, or choose another column with --by.",
+            maximum=MAX_PANELS,
             groups=len(groups),
         )
     intervals: Any = {"confidence_level": settings.confidence_level, "about": settings.about}
     whole = groups[0].result
     if len(whole.keys) > 1 and len(whole.labels) == len(groups[0].rows):
         rows, columns = (len(set(map(str, side))) for side in whole.keys.values())
-        figure = new_figure(*compute_heat_map_size(rows, columns))
+        figure = create_figure(*compute_heat_map_size(rows, columns))
         plot_heat_map(whole, figure.subplots(), simultaneous=settings.simultaneous, **intervals)
         save_figure(figure, path)
         return
     heights = [2.8 if isinstance(group.result, Distribution) else 0.8 + 0.32 * len(group.rows) for group in groups]
-    figure = new_figure(7, 0.4 + sum(heights))
+    figure = create_figure(7, 0.4 + sum(heights))
     axes = figure.subplots(len(groups), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": heights})[:, 0]
     hollow = False
     for group, each in zip(groups, axes, strict=True):
@@ -61,7 +61,7 @@ def plot_groups(path: Path, groups: Sequence[EstimateGroup], name: str, settings
                 escape_formulas(f"{clean_text(settings.by)}: {format_label(group.name)}"), loc="left", fontsize=10
             )
     together = any(group.is_simultaneous for group in groups)
-    which = f"the largest of {len(whole.labels):,}, " if any(group.is_cut for group in groups) else ""
+    which = f"the largest of {len(whole.labels):,}, " if any(group.is_truncated for group in groups) else ""
     if isinstance(whole, Distribution):
         name, which = "density, smoothed", f"line: {name}, "
     axes[-1].set_xlabel(
@@ -70,16 +70,16 @@ def plot_groups(path: Path, groups: Sequence[EstimateGroup], name: str, settings
     save_figure(figure, path)
 
 
-def plot_rows(path: Path, result: Any, **intervals: Any) -> None:
+def plot_result(path: Path, result: Any, **intervals: Any) -> None:
     """Write the plot of one result or change, as its own `plot` draws it."""
-    figure = new_figure(7, 1.1 + 0.42 * len(result.labels))
+    figure = create_figure(7, 1.1 + 0.42 * len(result.labels))
     result.plot(figure.subplots(), **intervals)
     save_figure(figure, path)
 
 
-def plot_steps(path: Path, steps: Sequence[PlannedLevel], margin: float | None) -> None:
+def plot_plan(path: Path, steps: Sequence[PlannedLevel], margin: float | None) -> None:
     """Write the margin of error at every level of a plan."""
-    figure = new_figure(7, 4)
+    figure = create_figure(7, 4)
     axes = figure.subplots()
     axes.plot([float(step.epsilon) for step in steps], [step.margin for step in steps], "o-", color="#2563a8")
     if margin is not None:
@@ -91,7 +91,7 @@ def plot_steps(path: Path, steps: Sequence[PlannedLevel], margin: float | None) 
     save_figure(figure, path)
 
 
-def new_figure(width: float, height: float) -> Any:
+def create_figure(width: float, height: float) -> Any:
     """Return an empty figure; its size is in inches."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
@@ -108,7 +108,7 @@ def save_figure(figure: Any, path: Path) -> None:
         staged.replace(path)
     except OSError as problem:
         raise TableFileError(
-            "{path!r} cannot be written: {why}.",
+            "The plot {path!r} cannot be written: {why}.",
             hint="Choose another folder, or make it writable.",
             why=problem.strerror or "the disk may be full",
             path=str(path),

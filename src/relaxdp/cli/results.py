@@ -68,7 +68,7 @@ class OutputOptions:
             raise ArgumentError("--json and --csv cannot be combined.", hint="Leave one of them out.")
         if self.plot is not None and self.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise TableFileError(
-                "{path!r} does not end in .png, .svg or .pdf.",
+                "The plot {path!r} does not end in .png, .svg or .pdf.",
                 hint="Choose a file name such as plot.png.",
                 path=str(self.plot),
             )
@@ -92,7 +92,7 @@ def print_result(view: ResultView, output: OutputOptions) -> None:
     if view.is_implausible:
         typer.echo(IMPLAUSIBLE, err=output.is_for_programs)
     if output.plot is not None and not output.is_for_programs:
-        print_done(f"wrote the plot {output.plot}")
+        print_done(f"Wrote the plot {output.plot}.")
 
 
 def print_json(document: Any) -> None:
@@ -101,7 +101,7 @@ def print_json(document: Any) -> None:
 
 
 def clean_text(text: str) -> str:
-    """Return text without control characters: a file may come from a stranger, and a terminal obeys them."""
+    """Replace control characters: a file may come from a stranger, and a terminal obeys them."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
@@ -112,7 +112,7 @@ def format_label(label: Any) -> str:
     return label.hex() if isinstance(label, bytes) else clean_text(str(label))
 
 
-def convert_label(label: Any) -> Any:
+def label_to_json(label: Any) -> Any:
     """Return a value as JSON has it."""
     if label is None or isinstance(label, str | int | float):
         return label
@@ -120,7 +120,7 @@ def convert_label(label: Any) -> Any:
 
 
 def format_number(number: float) -> str:
-    """Return an estimate or an end of an interval with as many digits as a table has room for."""
+    """Format an estimate or a bound of its interval for a table: 4 decimal places below 10, else 2."""
     return f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}"
 
 
@@ -151,7 +151,7 @@ def _print_table(view: ResultView) -> None:
     console.print(Text(view.heading))
     if view.rows:
         table, width = _make_table(view, console.width)
-        # A number is never cut: if the least width is too wide, the terminal breaks the lines.
+        # A number is never cut: if the minimum width is too wide, the terminal breaks the lines.
         (console if width <= console.width else Console(width=width)).print(table)
     for note in view.notes:
         console.print(Text(note))
@@ -186,7 +186,7 @@ def _fit_widths(natural: list[int], room: int, max_bar: int) -> tuple[list[int],
     if bar < _MIN_BAR:
         bar = 0
     room -= bar + 3 if bar else 0
-    most = max(natural)
-    while most > _MIN_LABEL and sum(min(each, most) for each in natural) > room:
-        most -= 1
-    return [min(each, most) for each in natural], bar
+    widest = max(natural)
+    while widest > _MIN_LABEL and sum(min(each, widest) for each in natural) > room:
+        widest -= 1
+    return [min(each, widest) for each in natural], bar

@@ -22,20 +22,20 @@ _ASCII = "relaxdp_ascii"
 _SIMILAR = {"±": "+-", "…": "~", **{chr(block): "#" for block in range(0x2580, 0x25A0)}}
 
 
-def _escape_missing(problem: UnicodeError) -> tuple[str, int]:
+def _escape_unencodable(problem: UnicodeError) -> tuple[str, int]:
     """Write letters that an encoding does not have like JSON: no two texts become one, and JSON stays valid."""
     if not isinstance(problem, UnicodeEncodeError):
         raise problem
     missing = problem.object[problem.start : problem.end]
-    return "".join(_SIMILAR.get(letter) or _escape(letter) for letter in missing), problem.end
+    return "".join(_SIMILAR.get(letter) or _escape_character(letter) for letter in missing), problem.end
 
 
-def _escape(letter: str) -> str:
+def _escape_character(letter: str) -> str:
     units = letter.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
-def _find_ascii(name: str) -> codecs.CodecInfo | None:
+def _find_ascii_codec(name: str) -> codecs.CodecInfo | None:
     """Return ASCII under another name: typer takes "ascii" for a mistake and writes UTF-8 instead."""
     if name != _ASCII:
         return None
@@ -46,10 +46,10 @@ def _find_ascii(name: str) -> codecs.CodecInfo | None:
     )  # fmt: skip
 
 
-def accept_all_text() -> None:
+def escape_unencodable_output() -> None:
     """Let standard output take every text in every character set, as Python does for standard error."""
-    codecs.register_error(_ERROR_HANDLER, _escape_missing)
-    codecs.register(_find_ascii)
+    codecs.register_error(_ERROR_HANDLER, _escape_unencodable)
+    codecs.register(_find_ascii_codec)
     stream = sys.stdout
     # Who chose another way of handling it (PYTHONIOENCODING=ascii:replace) keeps that one.
     if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
@@ -70,7 +70,9 @@ def flush_output() -> Iterator[None]:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except OSError as problem:
-        stuck = None if isinstance(problem, RelaxdpError) else next(filter(_is_stuck, (sys.stdout, sys.stderr)), None)
+        stuck = (
+            None if isinstance(problem, RelaxdpError) else next(filter(_is_unwritable, (sys.stdout, sys.stderr)), None)
+        )
         if stuck is None:
             raise
         _redirect_to_null(stuck)
@@ -87,7 +89,7 @@ def print_error(sentence: str) -> None:
         _redirect_to_null(sys.stderr)
 
 
-def _is_stuck(stream: TextIO | None) -> bool:
+def _is_unwritable(stream: TextIO | None) -> bool:
     """Tell whether a stream cannot be written. It is tried, because an error does not name its stream."""
     if stream is None:
         return False

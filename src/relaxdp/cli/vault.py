@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from relaxdp.cli.command_group import CommandGroup
-from relaxdp.cli.messages import add_verbosity, print_done
+from relaxdp.cli.messages import add_verbosity_options, print_done
 from relaxdp.cli.options import CsvOption, JsonOption, VaultOption
 from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_json, print_result
 from relaxdp.errors import ArgumentError
@@ -19,14 +19,16 @@ from relaxdp.tables.vault_folder import VaultFolder, find_vault
 from relaxdp.theory.epsilon import format_epsilon
 
 
-def locate_vault(given: str | None) -> Path:
+def locate_vault(folder: str | None) -> Path:
     """Return the vault that is named, or the only one in the current folder."""
-    if given == "":  # as an unset variable of a shell gives it: another vault must not be charged
-        raise ArgumentError("--vault is empty.", hint="Name the folder, such as --vault study.vault.")
-    return find_vault(given)
+    if folder == "":  # as an unset variable of a shell gives it: another vault must not be charged
+        raise ArgumentError(
+            "--vault or RELAXDP_VAULT is empty.", hint="Name the folder of the vault, such as --vault study.vault."
+        )
+    return find_vault(folder)
 
 
-Reason = Annotated[str, typer.Option(help="Why; it is recorded.")]
+Reason = Annotated[str, typer.Option(help="The reason, which is recorded in the ledger.")]
 
 
 def init(
@@ -58,8 +60,8 @@ def init(
     made = Vault.create(path, budget=budget, ledger=ledger, reason=reason, **places)
     place = "in the vault" if key_file is None else f"in {key_file}"
     print_done(
-        f"created the vault {str(path)!r} with a budget of {format_epsilon(made.budget)}; "
-        f"its key {made.key_fingerprint} " + ("comes from the command" if key_command is not None else f"is {place}")
+        f"Created the vault {str(path)!r} with a budget of {format_epsilon(made.budget)}. "
+        f"Its key {made.key_fingerprint} " + ("comes from the command." if key_command is not None else f"is {place}.")
     )
     print_done(
         "The folder with its key is the data: it holds all true values. Keep it private, and back it up after each "
@@ -114,7 +116,7 @@ def show_budget(
     print_result(view, OutputOptions(as_json, as_csv))
 
 
-budget.callback()(add_verbosity(show_budget))
+budget.callback()(add_verbosity_options(show_budget))
 
 
 @budget.command("raise")
@@ -127,7 +129,7 @@ def raise_budget(
     opened = Vault(locate_vault(vault))
     opened.raise_budget(budget, reason=reason)
     now, left = format_epsilon(opened.budget), format_epsilon(opened.remaining)
-    print_done(f"the budget of {opened.path.name!r} is now {now}, {left} of it remaining")
+    print_done(f"The budget of {opened.path.name!r} is now {now}, {left} of it remaining.")
 
 
 @budget.command("history")
@@ -136,15 +138,15 @@ def show_history(vault: VaultOption = None, as_json: JsonOption = False) -> None
     opened = Vault(locate_vault(vault))
     events = opened.events()
     if as_json:
-        shown = [json.loads(event.to_json(), object_hook=_hide_changes) for event in events]
+        shown = [json.loads(event.to_json(), object_hook=_remove_row_changes) for event in events]
         print_json({"vault": str(opened.path), "events": shown})
         return
     typer.echo("\n".join([f"Vault {opened.path.name}:", *map(str, events)]))
 
 
-def _hide_changes(found: dict[str, Any]) -> dict[str, Any]:
-    """Leave out how many rows joined and left, which no log may show."""
-    return {name: each for name, each in found.items() if name not in ("known", "joined", "left", "exchanged")}
+def _remove_row_changes(event: dict[str, Any]) -> dict[str, Any]:
+    """Remove the numbers of rows that joined and left, which no log may contain."""
+    return {name: each for name, each in event.items() if name not in ("known", "joined", "left", "exchanged")}
 
 
 def retire(
@@ -160,12 +162,12 @@ def retire(
     """
     opened = Vault(locate_vault(vault))
     opened.retire(name, reason=reason)
-    print_done(f"retired the release {name!r} of {opened.path.name!r}; its cost stays")
+    print_done(f"Retired the release {name!r} of {opened.path.name!r}. Its cost stays.")
 
 
 def check(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILES]", help="Released files, to compare with the vault.")
+        list[Path] | None, typer.Argument(metavar="FILES", help="Released files, to compare with the vault.")
     ] = None,
     adopt: Annotated[
         str | None,
@@ -210,5 +212,5 @@ def backup(
     """
     opened = Vault(locate_vault(vault))
     made = opened.backup(folder, with_key=with_key)
-    key: Any = "with its key: keep the copy private" if with_key else "without its key: keep a copy of that elsewhere"
-    print_done(f"copied the vault {opened.path.name!r} to {str(made)!r}, {key}")
+    key = "with its key. Keep the copy private." if with_key else "without its key. Keep a copy of the key elsewhere."
+    print_done(f"Copied the vault {opened.path.name!r} to {str(made)!r}, {key}")

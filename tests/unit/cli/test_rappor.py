@@ -171,8 +171,8 @@ def test_relaxing_along_a_schedule(place: Path) -> None:
     run("relax", "clients", "low.csv", "--epsilon", "0.1")
     failed = RUNNER.invoke(app, ["rappor", "relax", "clients", "r5.csv", *pace])
     assert str(failed.exception) == (
-        "The release 'clients' is at epsilon 1.656674, and the schedule ends at 1.5. Pass a longer schedule, or "
-        "--epsilon. Nothing was released."
+        "The release 'clients' is at epsilon 1.656674, and --schedule has no higher level: it ends at 1.5. Pass a "
+        "schedule with a level above 1.656674, or one level with --epsilon. Nothing was released."
     )
 
 
@@ -308,7 +308,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ("words", "sentence"),
     [
         ("params --devices 5 --candidates 3", "Pass --epsilon to get the smallest share of a word that is detected"),
-        ("params --devices 5 --candidates 3 --epsilon 1 --write params.csv", "'params.csv' exists already."),
+        ("params --devices 5 --candidates 3 --epsilon 1 --write params.csv", "'params.csv' already exists."),
         ("params --devices 5 --candidates 3 --epsilon 1 --hashes 17", "The number of hashes (h) must be"),
         ("map none.txt --params params.csv", "The values file 'none.txt' cannot be read"),
         ("map candidates.txt --params none.csv", "The parameter file 'none.csv' cannot be read"),
@@ -388,13 +388,13 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
         ("encode clients.csv out.csv --params params.csv --column word", "has no column 'word'"),
         ("encode clients.csv out.csv --params params.csv --vault none.vault", "There is no vault at 'none.vault'."),
-        ("relax clients out.csv", "The next level is missing, or is given twice."),
-        ("relax clients out.csv --epsilon 2 --schedule 1,2", "The next level is missing, or is given twice."),
+        ("relax clients out.csv", "Exactly one of --epsilon and --schedule is needed"),
+        ("relax clients out.csv --epsilon 2 --schedule 1,2", "Exactly one of --epsilon and --schedule is needed"),
         ("relax clients out.csv --schedule linear:1", "--schedule 'linear:1' is not a schedule."),
         ("relax others out.csv --epsilon 2", "The vault has no release 'others'."),
         (
             "relax plain out.csv --schedule linear:1,2,2",
-            "The release 'plain' holds no RAPPOR reports.",
+            "The release 'plain' does not contain RAPPOR reports.",
         ),
     ],
 )

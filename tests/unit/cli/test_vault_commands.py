@@ -19,7 +19,7 @@ from tests.commands import printed, status_and_words
 
 import relaxdp as rx
 from relaxdp.cli import release as release_command
-from relaxdp.cli.column_options import declare_columns
+from relaxdp.cli.release import parse_declared_columns
 from relaxdp.errors import OldVaultError, RelaxdpError, VaultError
 from relaxdp.tables.vault_folder import VaultFolder
 
@@ -74,7 +74,7 @@ def draw(epsilon: str) -> list[str]:
 
 def test_init_makes_a_private_folder_and_says_what_it_is(place: Path) -> None:
     said = printed("init", "other.vault", "--budget", "2.5", "--reason", "consent of 2026")
-    assert "created the vault 'other.vault' with a budget of 2.5" in said
+    assert "Created the vault 'other.vault' with a budget of 2.5" in said
     assert "is the data" in said
     assert "Keep it private, and back it up" in said
     assert "Use one vault for everything about the same people" in said
@@ -167,12 +167,12 @@ def test_what_can_be_declared(place: Path) -> None:
 
 
 def test_missing_is_last_among_the_values_and_ranges_are_exact() -> None:
-    assert declare_columns(["a=x,y"], [], [], ["a"]) == {"a": ["x", "y", None]}
+    assert parse_declared_columns(["a=x,y"], [], [], ["a"]) == {"a": ["x", "y", None]}
     for text, ends in {"0..120": (0, 120), "-1.5..2": (-1.5, 2), "-2e3..-1": (-2000, -1), "+1..2": (1, 2)}.items():
-        found = declare_columns([f"n={text}"], [], [], [])["n"]
+        found = parse_declared_columns([f"n={text}"], [], [], [])["n"]
         assert (found.low, found.high) == ends
-    assert declare_columns(["n=1..2,3..4"], [], [], []) == {"n": ["1..2", "3..4"]}
-    assert declare_columns(["a=b=c,d"], [], [], []) == {"a": ["b=c", "d"]}
+    assert parse_declared_columns(["n=1..2,3..4"], [], [], []) == {"n": ["1..2", "3..4"]}
+    assert parse_declared_columns(["a=b=c,d"], [], [], []) == {"a": ["b=c", "d"]}
 
 
 def test_sql_shapes_a_file(place: Path) -> None:
@@ -240,7 +240,7 @@ def test_budget_shows_raises_and_remembers(place: Path) -> None:
 
 def test_a_retired_release_is_never_relaxed_and_its_cost_stays(place: Path) -> None:
     release("out.parquet")
-    assert "its cost stays" in printed("retire", "patients", "--reason", "the study ended")
+    assert "Its cost stays." in printed("retire", "patients", "--reason", "the study ended")
     assert not list((place / "study.vault" / "snapshots").iterdir())
     assert status_and_words("relax", "patients", "more.parquet", "--epsilon", "1")[0] == 2
     assert budget()["spent"] == "0.5"
