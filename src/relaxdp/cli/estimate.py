@@ -30,7 +30,7 @@ _TOP_HELP = "Show the largest N of more rows, with intervals that hold for all o
 
 @dataclass(frozen=True, slots=True)
 class EstimateSettings:
-    """The options of `relaxdp estimate` and `relaxdp compare`: what is estimated, with which intervals."""
+    """The options of `relaxdp estimate` and `relaxdp compare` that choose the estimate and its intervals."""
 
     confidence_level: float
     simultaneous: bool

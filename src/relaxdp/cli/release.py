@@ -224,7 +224,7 @@ def apply_mechanism_options(
     epsilon: Epsilon,
     planned_epsilon: Epsilon | None,
 ) -> dict[str, Any]:
-    """Return the declared columns, with a mechanism object for each column that --mechanism names."""
+    """Return the declared columns, with a mechanism for each column that --mechanism names."""
     found = dict(declared)
     for text in mechanisms:
         column, written = _split_assignment("--mechanism", text)
