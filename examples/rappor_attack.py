@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.bloom_fleet import Fleet
 
-from relaxdp.estimation.schedules import Linear, noisy_sampling_epsilon
+from relaxdp.estimation.schedules import Linear, compute_noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, compute_epsilon
 from relaxdp.paper.baselines import noisy_sampling_variance, relaxation_variance
@@ -117,7 +117,7 @@ def relaxed_attack(
 def variances(beta: float, samples: int) -> tuple[list[float], list[float], list[float]]:
     """Return guarantee, variance of noisy sampling and of relaxation after 1, 2, ... samples; one device, one bit."""
     numbers = range(1, samples + 1)
-    guarantees = [noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=beta, samples=each) for each in numbers]
+    guarantees = [compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=beta, samples=each) for each in numbers]
     sampled = [noisy_sampling_variance(epsilon_alpha=1, epsilon_beta=beta, samples=each) for each in numbers]
     relaxed = [relaxation_variance([each], values=2) for each in guarantees]
     return [float(each) for each in guarantees], sampled, relaxed

@@ -86,7 +86,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.mechanisms.bloom": ("Bloom", "BloomShape", "compute_epsilon", "compute_noise"),
     },
     "Baselines": {
-        "relaxdp.estimation.schedules": ("noisy_sampling_epsilon",),
+        "relaxdp.estimation.schedules": ("compute_noisy_sampling_epsilon",),
         "relaxdp.paper.baselines": ("noisy_sampling_variance", "relaxation_variance", "split_budget_variance"),
     },
     "Unsafe steps, for experiments only": {

@@ -30,7 +30,7 @@ from relaxdp.audit.case_sources import (
     list_pooled_levels,
 )
 from relaxdp.audit.transcript_sources import KeyedPathSource, MechanismFunction, RelaxationSource, TranscriptSource
-from relaxdp.estimation.schedules import noisy_sampling_epsilon
+from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
@@ -157,7 +157,7 @@ def list_other_cases() -> Iterator[AuditCase]:
     renamed = ChangedValueSource(("0.5", "1"), new_name=True)
     yield AuditCase("other", "a new name after the truth changed, 0.5 + 1", "1.5", renamed, range(4))
     samples = NoisySamplesDistribution.from_epsilons(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
-    claimed = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
+    claimed = compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
     noisy = NoisySampleSource(samples.permanent, samples.sample, STEPS)
     yield AuditCase("other", "noisy sampling, ten samples (the paper's baseline)", claimed, noisy, distribution=samples)
 

@@ -128,16 +128,20 @@ class PoisoningTest:
         values = self.evidence.label_log_capitals
         order = np.argsort(-values, axis=None, kind="stable")
         certain = [index for index in order.tolist() if values.reshape(-1)[index] >= -np.log(self.false_alarm_rate)]
+        named = [(KINDS[index // values.shape[1]], index % values.shape[1]) for index in certain]
         return [
-            SuspiciousValue(self.mechanism.labels[label], KINDS[kind], self._bound_of_value(KINDS[kind], label))
-            for kind, label in (divmod(index, values.shape[1]) for index in certain)
-            if not self._is_hash or self._is_supported_unusually(KINDS[kind], label)
+            SuspiciousValue(self.mechanism.labels[label], kind, self._count_fabricated_of_value(kind, label))
+            for kind, label in named
+            if not self._is_hash or self._is_supported_unusually(kind, label)
         ]
 
     @cached_property
-    def fabricated(self) -> FabricatedCount:
+    def fabricated_count(self) -> FabricatedCount:
         """The number of individuals that fabricate reports: exact if each of them repeats its report, else at least."""
-        bounds = [self._bound_over_all, *([] if self._bound_of_suspicious is None else [self._bound_of_suspicious])]
+        bounds = [
+            self._fabricated_count_by_symbols,
+            *([] if self._fabricated_count_by_values is None else [self._fabricated_count_by_values]),
+        ]
         return max(bounds, key=lambda each: each.low)
 
     @cached_property
@@ -161,7 +165,8 @@ class PoisoningTest:
         repeated, changed = suspicious[REPEATED], suspicious[CHANGED] - suspicious[REPEATED]
         # If many fabricated reports push no suspicious value, leaving out these values is not enough.
         is_covered = (
-            self._bound_of_suspicious is not None and self._bound_over_all.low <= self._bound_of_suspicious.high
+            self._fabricated_count_by_values is not None
+            and self._fabricated_count_by_symbols.low <= self._fabricated_count_by_values.high
         )
         if self.mechanism.symbols == 1 and not (is_covered and repeated | changed):
             use_unchanged = self._compute_excess_of_equal_symbols() < 0
@@ -202,7 +207,9 @@ class PoisoningTest:
             f"look, {self.anytime_p_value:.3g} for all looks"
         ]
         lines += [f"{each.label}: {each.kind}, {each.individuals}" for each in self.suspicious_values]
-        lines.append(f"{'fabricate reports, at least' if self.is_alarm else 'repeat every report'}: {self.fabricated}")
+        lines.append(
+            f"{'fabricate reports, at least' if self.is_alarm else 'repeat every report'}: {self.fabricated_count}"
+        )
         return "\n".join([*lines, *self.limitations])
 
     @property
@@ -227,7 +234,7 @@ class PoisoningTest:
         quantile = -float(scipy.special.ndtri(self.false_alarm_rate / len(self.mechanism.labels)))
         return bool(excess > quantile * variance**0.5)
 
-    def _bound_of_value(self, kind: str, label: int) -> FabricatedCount:
+    def _count_fabricated_of_value(self, kind: str, label: int) -> FabricatedCount:
         cells = []
         for table in self.newest_tables:
             stay, leave = compute_blur_probabilities(table, self.mechanism)
@@ -236,10 +243,10 @@ class PoisoningTest:
                 cells.append((table.n - newer, int(table.older_counts[label]) - both, leave))
             else:
                 cells.append((newer, both, stay) if kind == REPEATED else (newer, newer - both, 1 - stay))
-        return _add_independent([_bound_fabricated(*cell, self._tail) for cell in cells if cell[0]])
+        return _add_independent_bounds([_count_fabricated(*cell, self._tail_probability) for cell in cells if cell[0]])
 
     @cached_property
-    def _bound_of_suspicious(self) -> FabricatedCount | None:
+    def _fabricated_count_by_values(self) -> FabricatedCount | None:
         """A bound from all suspicious values; None without any, or if a report supports many values."""
         found = self.suspicious_values
         if self._is_hash or not found:
@@ -248,21 +255,21 @@ class PoisoningTest:
         if self.mechanism.symbols > 1:  # one individual may push many bits
             return max((each.individuals for each in found), key=lambda each: each.estimate)
         # An individual that sends one value and then another counts for both kinds.
-        changes = max(map(_add, (bounds[CHANGED], bounds[OLDER])), key=lambda each: each.estimate)
-        return _add([*bounds[REPEATED], changes])
+        changes = max(map(_add_bounds, (bounds[CHANGED], bounds[OLDER])), key=lambda each: each.estimate)
+        return _add_bounds([*bounds[REPEATED], changes])
 
     @property
-    def _tail(self) -> float:
+    def _tail_probability(self) -> float:
         """The error on each side of intervals that hold at once: over all, and for every value."""
         return compute_tail_probability(0.95, 1 + len(KINDS) * len(self.mechanism.labels))
 
     @cached_property
-    def _bound_over_all(self) -> FabricatedCount:
+    def _fabricated_count_by_symbols(self) -> FabricatedCount:
         """A bound from all equal symbols: too many if reports are repeated, too few if they are changed."""
         too_many = self._compute_excess_of_equal_symbols() >= 0 or not self.is_alarm
         symbols, tail = (
             self.mechanism.symbols,
-            self._tail if self._bound_of_suspicious else compute_tail_probability(0.95, 1),
+            self._tail_probability if self._fabricated_count_by_values else compute_tail_probability(0.95, 1),
         )
         bounds = []
         for table in self.newest_tables:
@@ -270,8 +277,8 @@ class PoisoningTest:
             trials = table.n * symbols
             if trials:
                 hits = table.equal_symbols if too_many else trials - table.equal_symbols
-                bounds.append(_bound_fabricated(trials, hits, stay if too_many else 1 - stay, tail))
-        total = _add_independent(bounds)
+                bounds.append(_count_fabricated(trials, hits, stay if too_many else 1 - stay, tail))
+        total = _add_independent_bounds(bounds)
         return FabricatedCount(total.estimate / symbols, total.low / symbols, total.high / symbols)
 
     def _compute_excess_of_equal_symbols(self) -> float:
@@ -380,13 +387,13 @@ def compute_max_influence(mechanism: Mechanism, level: Level) -> MaxInfluence:
     return MaxInfluence(str(level), (1 - noise) / gain, values)
 
 
-def _bound_fabricated(trials: int, hits: int, probability: float, tail: float) -> FabricatedCount:
+def _count_fabricated(trials: int, hits: int, probability: float, tail: float) -> FabricatedCount:
     """Return the number of trials that are hits for certain, if all others are hits with this probability."""
     low, high = compute_true_count_interval(np.array([hits]), trials, 1.0, probability, tail)
     return FabricatedCount(max(0.0, (hits - probability * trials) / (1 - probability)), float(low[0]), float(high[0]))
 
 
-def _add_independent(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
+def _add_independent_bounds(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
     """Return the sum of independent bounds. The distances to the ends of the intervals add up as squares."""
     total = sum(each.estimate for each in bounds)
     below = sum((each.estimate - each.low) ** 2 for each in bounds) ** 0.5
@@ -394,7 +401,7 @@ def _add_independent(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
     return FabricatedCount(total, max(0.0, total - below), total + above)
 
 
-def _add(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
+def _add_bounds(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
     return FabricatedCount(*(sum(getattr(each, name) for each in bounds) for name in ("estimate", "low", "high")))
 
 
@@ -481,7 +488,7 @@ class CleanedEstimate(Result):
     @cached_property
     def shares(self) -> Floats:
         """The shares of the values."""
-        return np.asarray(sum(part.individuals / self.individuals * _debias(part) for part in self.parts))
+        return np.asarray(sum(part.individuals / self.individuals * _debias_counts(part) for part in self.parts))
 
     @property
     def value(self) -> Floats:
@@ -510,7 +517,7 @@ class CleanedEstimate(Result):
             middle = float(shares @ weights)
             return part.individuals * (shares @ weights**2 - middle**2) + part.variances @ (weights - middle) ** 2
         support = part.support
-        clipped = np.clip(_debias(part), 0, 1)
+        clipped = np.clip(_debias_counts(part), 0, 1)
         own = part.individuals * compute_report_variance(clipped, float(support.hit), float(support.noise), about)
         if self.joint == "exclusive":
             return own + part.variances * (1 - 2 * shares) + shares**2 * part.variances.sum()
@@ -569,5 +576,5 @@ def estimate_from_subset(
     return combine_levels(mechanism.measure, parts, [part.individuals / individuals for part in parts])
 
 
-def _debias(part: HonestCounts) -> Floats:
+def _debias_counts(part: HonestCounts) -> Floats:
     return np.asarray(part.support.debias(part.counts / part.individuals))

@@ -199,7 +199,7 @@ class ReportPairs:
         step = max(1, BATCH // packed_width(self.mechanism))
         for start in range(0, len(newer), step):
             part = slice(start, start + step)
-            self._count(self._parse_levels(older_epsilon, newer_epsilon), older[part], newer[part])
+            self._add_packed_pairs(self._parse_levels(older_epsilon, newer_epsilon), older[part], newer[part])
 
     def add_individuals(self, reports: Sequence[Any], *, epsilons: Sequence[Epsilon]) -> None:
         """Add the reports of individuals at several levels.
@@ -221,7 +221,7 @@ class ReportPairs:
             )
         for index in range(len(packed) - 1):
             levels = self._parse_levels(epsilons[index], epsilons[index + 1])
-            self._count(levels, packed[index], packed[index + 1], superseded=index + 2 < len(packed))
+            self._add_packed_pairs(levels, packed[index], packed[index + 1], superseded=index + 2 < len(packed))
 
     def add_table(self, table: Any, *, older_epsilon: Epsilon, newer_epsilon: Epsilon) -> None:
         """Add a table of counts.
@@ -264,7 +264,9 @@ class ReportPairs:
         known = tables.get(levels)
         tables[levels] = counts.astype(np.int64) if known is None else known + counts
 
-    def _count(self, levels: tuple[Level, Level], older: Packed, newer: Packed, *, superseded: bool = False) -> None:
+    def _add_packed_pairs(
+        self, levels: tuple[Level, Level], older: Packed, newer: Packed, *, superseded: bool = False
+    ) -> None:
         counts = count_pairs(self.mechanism, older, newer, self._n_labels)
         self.add_counts(counts, levels)
         if superseded:
@@ -313,14 +315,16 @@ def compute_p_value(tables: Sequence[ReportPairCounts], mechanism: Mechanism) ->
 def _compute_chi_squared_terms(table: ReportPairCounts, mechanism: Mechanism) -> list[tuple[float, int]]:
     """Return squared distances and their degrees of freedom; each is independent of the next one, given that one."""
     stay, leave = compute_blur_probabilities(table, mechanism)
-    first = _compute_binomial_term(table.newer_counts, table.both_counts, stay)
+    first = _compute_binomial_chi_squared(table.newer_counts, table.both_counts, stay)
     away = table.older_counts - table.both_counts
     if mechanism.symbols > 1:
-        return [first, _compute_binomial_term(table.n - table.newer_counts, away, leave)]
-    return [first, _compute_arrival_term(table.newer_counts - table.both_counts, away)]
+        return [first, _compute_binomial_chi_squared(table.n - table.newer_counts, away, leave)]
+    return [first, _compute_arrival_chi_squared(table.newer_counts - table.both_counts, away)]
 
 
-def _compute_binomial_term(trials: NDArray[np.int64], hits: NDArray[np.int64], probability: float) -> tuple[float, int]:
+def _compute_binomial_chi_squared(
+    trials: NDArray[np.int64], hits: NDArray[np.int64], probability: float
+) -> tuple[float, int]:
     """Return the squared distance of independent binomials, with the rare ones added up."""
     enough = trials * min(probability, 1 - probability) >= _MIN_EXPECTED
     cells = [(float(n), float(k)) for n, k in zip(trials[enough], hits[enough], strict=True)]
@@ -333,7 +337,7 @@ def _compute_binomial_term(trials: NDArray[np.int64], hits: NDArray[np.int64], p
     return float(np.sum((k - n * probability) ** 2 / (n * probability * (1 - probability)))), len(cells)
 
 
-def _compute_arrival_term(left: NDArray[np.int64], arrived: NDArray[np.int64]) -> tuple[float, int]:
+def _compute_arrival_chi_squared(left: NDArray[np.int64], arrived: NDArray[np.int64]) -> tuple[float, int]:
     """Return the squared distance of the values to which reports changed: from each value evenly to all others.
 
     The covariance is a diagonal minus a matrix of rank two, so its inverse has a closed form. Rare values share groups,

@@ -27,7 +27,7 @@ __all__ = [
     "NoisySampling",
     "Schedule",
     "UntilPrecise",
-    "noisy_sampling_epsilon",
+    "compute_noisy_sampling_epsilon",
 ]
 _DIGITS = 6
 _MAX_STEPS = 10_000
@@ -166,7 +166,7 @@ class NoisySampling(Schedule):
     def __iter__(self) -> Iterator[Decimal]:
         _check_steps(self.samples, minimum=1)
         for samples in range(1, self.samples + 1):
-            guarantee = noisy_sampling_epsilon(
+            guarantee = compute_noisy_sampling_epsilon(
                 epsilon_alpha=self.epsilon_alpha, epsilon_beta=self.epsilon_beta, samples=samples
             )
             # The guarantee was rounded up in its 40th digit and is never an exact decimal: one digit less is below it.
@@ -268,7 +268,7 @@ class UntilPrecise(Schedule):
         )
 
 
-def noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, samples: int) -> Decimal:
+def compute_noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, samples: int) -> Decimal:
     """Return the epsilon of one bit after several samples of RAPPOR's noisy sampling.
 
     It is smaller than `epsilon_alpha` and than `samples * epsilon_beta`, and approaches the smaller of the two.
@@ -285,7 +285,7 @@ def noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, sam
     tests/unit/paper/test_baselines.py.
 
     Example:
-        >>> round(noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=0.5, samples=10), 5)
+        >>> round(compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=0.5, samples=10), 5)
         Decimal('0.98433')
     """
     wide = Context(prec=MAX_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])

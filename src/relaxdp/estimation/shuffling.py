@@ -73,7 +73,7 @@ class ReportBounds:
     """The retention of a report that is one of two values."""
 
     @property
-    def is_covered(self) -> bool:
+    def has_tight_cover(self) -> bool:
         """Whether the cover is as good as the bound from epsilon alone: it has nearly all of a report, and its odds."""
         if self.cover is None:
             return False
@@ -91,10 +91,12 @@ def compute_smallest_epsilon(report: ReportBounds, n: int, delta: float) -> floa
     if report.bit is not None and float((1 - report.bit**2) / 4) * n < 3 * _MAX_VARIANCE:
         found = min(found, _compute_epsilon_of_two_values(n, float(report.bit), delta))
     if report.cover is not None:
-        found = _compute_epsilon_of_covers([RoundedCloneProbabilities.from_cover(report.cover)], n, delta, found)
-        if report.is_covered:
+        found = _compute_epsilon_of_clones([RoundedCloneProbabilities.from_exact(report.cover)], n, delta, found)
+        if report.has_tight_cover:
             return found
-    return _compute_epsilon_of_covers(iterate_covers(report.epsilon, float(report.distance)), n, delta, found)
+    return _compute_epsilon_of_clones(
+        iterate_clone_probabilities(report.epsilon, float(report.distance)), n, delta, found
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class RoundedCloneProbabilities:
     neither: float
 
     @classmethod
-    def from_cover(cls, cover: CloneProbabilities) -> RoundedCloneProbabilities:
+    def from_exact(cls, cover: CloneProbabilities) -> RoundedCloneProbabilities:
         """Return a cover in floats, rounded so that it hides less."""
         either = cover.own + cover.clone
         return cls(
@@ -120,7 +122,7 @@ class RoundedCloneProbabilities:
         )
 
 
-def iterate_covers(epsilon: float, distance: float) -> Iterator[RoundedCloneProbabilities]:
+def iterate_clone_probabilities(epsilon: float, distance: float) -> Iterator[RoundedCloneProbabilities]:
     """Yield covers, one of which is worse than that of any two true values at most this distance apart.
 
     Two distributions P and Q within e^epsilon of each other and a distance d apart are mixtures. With
@@ -146,14 +148,14 @@ def iterate_covers(epsilon: float, distance: float) -> Iterator[RoundedCloneProb
         clone -= width
 
 
-def _compute_epsilon_of_covers(
+def _compute_epsilon_of_clones(
     covers: Iterable[RoundedCloneProbabilities], n: int, delta: float, maximum: float
 ) -> float:
     """Return the smallest epsilon that holds for all covers, or `maximum` if that is not smaller."""
     found = 0.0
     for cover in covers:
         counted = min(n, math.ceil(_MAX_CLONES / cover.clone))
-        compute_delta = CloneTotals.from_cover(cover, counted, _CUT * delta).compute_delta
+        compute_delta = CloneTotals.from_clone_probabilities(cover, counted, _CUT * delta).compute_delta
         if compute_delta(maximum) > delta:
             return maximum
         found = bisect_epsilon(compute_delta, delta, found, maximum)
@@ -182,7 +184,7 @@ class CloneTotals:
     outside: float
 
     @classmethod
-    def from_cover(cls, cover: RoundedCloneProbabilities, n: int, outside: float) -> CloneTotals:
+    def from_clone_probabilities(cls, cover: RoundedCloneProbabilities, n: int, outside: float) -> CloneTotals:
         """Return the distribution of the total of the clones of all others and of the individual's own report.
 
         First, the number of others that send a clone or a report that supports neither; the public may know it. Then,
@@ -247,14 +249,14 @@ def _compute_coin_tail(trials: Floats, minimum: Floats) -> Floats:
     return np.where(inside, scipy.special.betainc(heads, tails, 0.5), minimum < 1)
 
 
-def _compute_epsilon_of_two_values(n: int, keep: float, delta: float) -> float:
+def _compute_epsilon_of_two_values(n: int, retention: float, delta: float) -> float:
     """Return the epsilon of randomized response with two values, over all data sets and all totals.
 
     The public sees how many reported a one. If `ones` of the others have the true value one, epsilon must reach the
     odds of a total of at least j, less delta. A data set with fewer ones and fewer zeros is worse, because others can
     only hide the individual. So a block of data sets is as bad as the one with the fewest of both.
     """
-    flip = (1 - keep) / 2 * (1 - _ROUND)
+    flip = (1 - retention) / 2 * (1 - _ROUND)
     others = min(n, math.ceil(_MAX_VARIANCE / (flip * (1 - flip)))) - 1
     outside = _CUT * delta
     wide = others * flip > _MAX_VARIANCE / 100
@@ -347,7 +349,7 @@ class ShufflingBound:
     """The conditions of the bound. If one fails, the privacy loss is that of the reports."""
 
     @property
-    def gain(self) -> float:
+    def amplification_factor(self) -> float:
         """The epsilon of the reports divided by this epsilon."""
         return float(self.report_epsilon * self.publications / self.epsilon) if self.epsilon else math.inf
 
@@ -473,7 +475,10 @@ def _describe_reports(values: PlannedValues | None, name: str | None, last: Deci
     if mechanism is not None:
         retained = mechanism.level(last).retention
         bit = retained if mechanism.alphabet == 2 and mechanism.symbols == 1 and not mechanism.seeded else None
-        distance, cover = compute_distance(mechanism, retained), compute_cover(mechanism, retained)
+        distance, cover = (
+            compute_total_variation_bound(mechanism, retained),
+            compute_clone_probabilities(mechanism, retained),
+        )
         return prefix + get_mechanism_title(mechanism.name), ReportBounds(float(last), distance, cover, bit)
     assert isinstance(values, int)  # noqa: S101
     retained = compute_retention(compute_nonzero_threshold(last, values))
@@ -483,7 +488,7 @@ def _describe_reports(values: PlannedValues | None, name: str | None, last: Deci
     )
 
 
-def compute_distance(mechanism: Mechanism, retention: Fraction) -> Fraction:
+def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> Fraction:
     """Return a bound on the total variation between the reports of two true values.
 
     A symbol that was not kept has the same distribution for all true values, and so has a seed. For several symbols
@@ -499,7 +504,7 @@ def compute_distance(mechanism: Mechanism, retention: Fraction) -> Fraction:
     return retention if mechanism.symbols == 1 else Fraction(1)
 
 
-def compute_cover(mechanism: Mechanism, retention: Fraction) -> CloneProbabilities | None:
+def compute_clone_probabilities(mechanism: Mechanism, retention: Fraction) -> CloneProbabilities | None:
     """Return the cover of a report among others, if it is known. A true value may be a mixture of symbols."""
     if isinstance(mechanism, Unary):  # one of two bits is set alone, or none is; both set reveal nothing
         bit = mechanism.support(retention)

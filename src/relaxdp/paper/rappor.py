@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from relaxdp.estimation.schedules import Linear, noisy_sampling_epsilon
+from relaxdp.estimation.schedules import Linear, compute_noisy_sampling_epsilon
 from relaxdp.paper import figures, judge
 from relaxdp.paper.baselines import noisy_sampling_variance, relaxation_variance
 from relaxdp.paper.claims import Claim, ClaimOutcome, Data, Picture
@@ -26,7 +26,7 @@ LINEAR = (5, 10, 20, 50)
 
 def guarantee(beta: Decimal, rounds: int) -> float:
     """Return ε_ns(K)."""
-    return float(noisy_sampling_epsilon(**_where(beta, rounds)))
+    return float(compute_noisy_sampling_epsilon(**_where(beta, rounds)))
 
 
 def enumerated(beta: Decimal, rounds: int) -> tuple[float, float]:
@@ -47,7 +47,7 @@ def figure_a(lab: Lab) -> ClaimOutcome:
             least, greatest = enumerated(beta, rounds)
             worst = max(worst, abs(greatest - curves[beta][rounds - 1]))
             lopsided = max(lopsided, abs(least + greatest))
-    exact = [[noisy_sampling_epsilon(**_where(beta, rounds)) for rounds in ROUNDS] for beta in BETAS]
+    exact = [[compute_noisy_sampling_epsilon(**_where(beta, rounds)) for rounds in ROUNDS] for beta in BETAS]
     rising = all(old < new < ALPHA for curve in exact for old, new in pairwise(curve))
     limit = max(float(ALPHA) - guarantee(beta, 1000) for beta in BETAS)
     rows = [[rounds, *(curves[beta][rounds - 1] for beta in BETAS)] for rounds in ROUNDS]
@@ -79,7 +79,9 @@ def figure_b(lab: Lab) -> ClaimOutcome:
     for beta in BETAS:
         where = [_where(beta, rounds) for rounds in ROUNDS]
         sampling[beta] = np.array([noisy_sampling_variance(**each) for each in where])
-        relaxation[beta] = np.array([relaxation_variance([noisy_sampling_epsilon(**each)], values=2) for each in where])
+        relaxation[beta] = np.array(
+            [relaxation_variance([compute_noisy_sampling_epsilon(**each)], values=2) for each in where]
+        )
     first = max(abs(sampling[beta][0] / relaxation[beta][0] - 1) for beta in BETAS)
     later = min(float((sampling[beta][1:] / relaxation[beta][1:]).min()) for beta in BETAS)
     most = max(float((sampling[beta] / relaxation[beta]).max()) for beta in BETAS)

@@ -34,7 +34,7 @@ from relaxdp.audit.attacks import (
     guess_last_output,
 )
 from relaxdp.errors import ArgumentError
-from relaxdp.estimation.schedules import noisy_sampling_epsilon
+from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.theory.level import compute_odds
 from relaxdp.theory.privacy_loss import compute_transcript_probability
 from relaxdp.theory.randomized_response import compute_report_distribution
@@ -165,12 +165,12 @@ def test_noisy_samples(values: int, samples: int) -> None:
     assert exact_error(laws, samples, lambda rows: guess_by_highest_frequency(rows, values=values)) == best
     assert exact_error(laws, samples, lambda rows: guess_last_output(rows, values=values)) > best
     if values == 2:
-        guarantee = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=samples)
+        guarantee = compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=samples)
         assert best > compute_minimum_error_rate(2, guarantee)
 
 
 def test_the_papers_minimum() -> None:
-    guarantee = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=10)
+    guarantee = compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=10)
     assert round(compute_minimum_error_rate(2, guarantee), 4) == 0.2720
     assert compute_minimum_error_rate(5, 0) == pytest.approx(0.8)
     assert 0 < compute_minimum_error_rate(2, 700) < 1e-300

@@ -21,7 +21,7 @@ from relaxdp.estimation.report_pairs import (
     MAX_TRACKED_LABELS,
     ReportPairCounts,
     ReportPairs,
-    _compute_arrival_term,
+    _compute_arrival_chi_squared,
     _compute_log_capital,
     compute_betting_evidence,
     compute_blur_probabilities,
@@ -211,6 +211,6 @@ def test_the_covariance_of_arrivals_in_closed_form() -> None:
         covariance += n * (np.diag(law) - np.outer(law, law))
         mean += n * law
     away = came - mean
-    distance, freedom = _compute_arrival_term(left, came)
+    distance, freedom = _compute_arrival_chi_squared(left, came)
     assert freedom == 4
     assert distance == pytest.approx(float(away @ np.linalg.pinv(covariance) @ away), rel=1e-9)

@@ -17,8 +17,8 @@ from tests.exact.enumeration import compute_chain_distribution
 
 import relaxdp as rx
 from relaxdp.estimation import shuffling
-from relaxdp.estimation.shuffling import compute_cover as cover_reports
-from relaxdp.estimation.shuffling import compute_distance
+from relaxdp.estimation.shuffling import compute_clone_probabilities as cover_reports
+from relaxdp.estimation.shuffling import compute_total_variation_bound
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.local_hash import LocalHash
@@ -108,13 +108,13 @@ def test_rounding_down_would_be_seen(exact: dict[Any, Any], monkeypatch: pytest.
 
 def test_what_speaks_for_neither_must_hide_too(exact: dict[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all that is no clone hid it: the bound of others, which is exceeded where few objects report."""
-    of = shuffling.RoundedCloneProbabilities.from_cover
+    of = shuffling.RoundedCloneProbabilities.from_exact
 
     def mutant(cover: CloneProbabilities) -> shuffling.RoundedCloneProbabilities:
         hidden = of(cover)
         return hidden if hidden.informative == 1 else replace(hidden, neither=(1 - 2 * hidden.clone) * (1 - 1e-9))
 
-    monkeypatch.setattr(shuffling.RoundedCloneProbabilities, "from_cover", mutant)
+    monkeypatch.setattr(shuffling.RoundedCloneProbabilities, "from_exact", mutant)
     failed = fails(exact)
     assert (3, 2, "1.5", 1e-3) in failed
     assert {values for values, *_ in failed} == {3}
@@ -188,9 +188,9 @@ def test_bits_and_hashes(name: str) -> None:
     }.get(name, lambda: rows_of(encoding, keep))()
     farthest = max(variation(one, other) for one, other in permutations(laws, 2))
     if name == "local-hash":  # some seeds hash both values into one bucket
-        assert compute_distance(encoding, keep) * (1 - F(1, 3)) == farthest
+        assert compute_total_variation_bound(encoding, keep) * (1 - F(1, 3)) == farthest
     else:
-        assert compute_distance(encoding, keep) == farthest
+        assert compute_total_variation_bound(encoding, keep) == farthest
     objects = 2 if name in ("local-hash", "bloom") else 3
     pairs = list(neighbours(laws, objects))
     for delta in DELTAS:
@@ -250,7 +250,7 @@ def test_a_single_symbol_is_as_far_apart_as_it_is_kept(name: str) -> None:
     encoding = create_mechanism(
         name, **({"values": ["a", "b"]} if name == "categorical" else {"range": (0.0, 1.0)}), epsilon=2
     )
-    assert compute_distance(encoding, F(1, 3)) == F(1, 3)
+    assert compute_total_variation_bound(encoding, F(1, 3)) == F(1, 3)
 
 
 def test_whatever_the_reports_are() -> None:

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from relaxdp.estimation.schedules import noisy_sampling_epsilon
+from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.mechanisms.bloom import BloomShape, compute_guarantee
 from relaxdp.paper.classic import Responses
 from relaxdp.theory.level import compute_log_rounded_up
@@ -51,7 +51,7 @@ def test_it_is_the_papers_for_symmetric_samples() -> None:
     """alpha = 3/4 and beta = 2/3: eps_alpha = ln 3, eps_beta = ln 2."""
     symmetric = Responses(F(1, 2), F(1, 3), F(2, 3))
     for samples in (1, 2, 5, 10):
-        paper = noisy_sampling_epsilon(
+        paper = compute_noisy_sampling_epsilon(
             epsilon_alpha=str(compute_log_rounded_up(F(3), digits=50)),
             epsilon_beta=str(compute_log_rounded_up(F(2), digits=50)),
             samples=samples,

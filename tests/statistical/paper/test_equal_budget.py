@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
-from relaxdp.estimation.schedules import noisy_sampling_epsilon
+from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.paper.baselines import (
     noisy_sampling_estimate,
@@ -82,5 +82,5 @@ def test_relaxation_beats_noisy_sampling() -> None:
     estimates = noisy_sampling_estimate(sampled, samples=samples, epsilon_alpha=1, epsilon_beta=0.5)
     variance = noisy_sampling_variance(epsilon_alpha=1, epsilon_beta=0.5, samples=samples, objects=objects)
     judge(estimates - ones / objects, variance)
-    level = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=0.5, samples=samples)
+    level = compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=0.5, samples=samples)
     assert variance / relaxation_variance([level], values=2, objects=objects) == pytest.approx(2.89, abs=0.01)

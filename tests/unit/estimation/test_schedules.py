@@ -22,7 +22,7 @@ from relaxdp.estimation.schedules import (
     NoisySampling,
     Schedule,
     UntilPrecise,
-    noisy_sampling_epsilon,
+    compute_noisy_sampling_epsilon,
 )
 
 
@@ -73,7 +73,7 @@ def test_noisy_sampling() -> None:
     assert len(levels) == 100
     assert str(levels[9]) == "0.984325"
     for samples, level in enumerate(levels, 1):
-        guarantee = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=samples)
+        guarantee = compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=samples)
         assert 0 < guarantee - level <= Decimal("1.1e-6")
     assert levels[-1] == Decimal("0.999999")  # the limit, epsilon_alpha, is never reached
 

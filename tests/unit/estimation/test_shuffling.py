@@ -11,7 +11,12 @@ from tests.refusals import refused
 
 import relaxdp as rx
 from relaxdp.errors import EpsilonError, PlanError
-from relaxdp.estimation.shuffling import CloneTotals, RoundedCloneProbabilities, bisect_epsilon, iterate_covers
+from relaxdp.estimation.shuffling import (
+    CloneTotals,
+    RoundedCloneProbabilities,
+    bisect_epsilon,
+    iterate_clone_probabilities,
+)
 
 # What a public program says that computes the clones of Wang et al. 2023 numerically (20 halvings of the local epsilon)
 # at delta 1e-6: of any report, of 100 values, and of hashes into so many buckets.
@@ -46,7 +51,7 @@ def test_the_published_figure_of_clones() -> None:
     cover = RoundedCloneProbabilities(
         informative=1.0, lean=(power - 1) / (power + 1) / 2, clone=1 / (2 * power), neither=0.0
     )
-    found = bisect_epsilon(CloneTotals.from_cover(cover, 100_000, 1e-12).compute_delta, 1e-6, 0, 4)
+    found = bisect_epsilon(CloneTotals.from_clone_probabilities(cover, 100_000, 1e-12).compute_delta, 1e-6, 0, 4)
     assert 0.16753 < found < 0.17279
     assert rx.shuffling.compute_bound(4, n=100_000, delta=1e-6).epsilon == Decimal("0.1185")
     assert rx.shuffling.compute_bound(4, n=100_000, delta=1e-6, values=2).epsilon < Decimal("0.113")
@@ -57,7 +62,7 @@ def test_the_published_figure_of_clones() -> None:
 def test_blocks_of_distances_leave_out_none_and_hide_in_no_more_than_there_is(epsilon: float, part: float) -> None:
     power = math.exp(epsilon)
     farthest = 1 / (power + 1)
-    blocks = list(iterate_covers(epsilon, part * (power - 1) / (power + 1)))
+    blocks = list(iterate_clone_probabilities(epsilon, part * (power - 1) / (power + 1)))
     if part == 1:
         first = blocks.pop(0)
         assert (first.informative, first.neither) == (1, 0)
@@ -160,8 +165,8 @@ def test_what_it_says() -> None:
     assert len(said["assumes"]) == len(found.assumes) == 6
     frame = found.to_frame()
     assert frame.loc[0, "epsilon"] == 0.08482
-    assert found.gain == pytest.approx(47.2, abs=0.1)
-    assert math.isinf(rx.shuffling.compute_bound(0.001, n=10**6, delta=0.1).gain)
+    assert found.amplification_factor == pytest.approx(47.2, abs=0.1)
+    assert math.isinf(rx.shuffling.compute_bound(0.001, n=10**6, delta=0.1).amplification_factor)
 
 
 def test_refusals() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from relaxdp.estimation.report_variance import compute_categorical_support
-from relaxdp.estimation.schedules import noisy_sampling_epsilon
+from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.paper.baselines import (
     noisy_sampling_estimate,
     noisy_sampling_variance,
@@ -53,7 +53,9 @@ def test_guarantee_of_noisy_sampling_is_the_greatest_likelihood_ratio(
 ) -> None:
     laws = [samples_law(alpha, beta, samples, truth=truth) for truth in (0, 1)]
     greatest = max(max(zero / one, one / zero) for zero, one in zip(*laws, strict=True))
-    found = noisy_sampling_epsilon(epsilon_alpha=exact_log(alpha), epsilon_beta=exact_log(beta), samples=samples)
+    found = compute_noisy_sampling_epsilon(
+        epsilon_alpha=exact_log(alpha), epsilon_beta=exact_log(beta), samples=samples
+    )
     assert 0 <= found - exact_log(greatest) < Decimal("1e-38")  # rounded up, in the 40th digit
 
 
@@ -80,7 +82,7 @@ def test_the_papers_final_formula() -> None:
 
 
 def test_the_papers_experiment() -> None:
-    guarantee = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=10)
+    guarantee = compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=10)
     assert f"{guarantee:.5f}" == "0.98433"
     assert f"{noisy_sampling_variance(epsilon_alpha=1, epsilon_beta='0.5', samples=10):.3f}" == "2.755"
     assert f"{relaxation_variance([guarantee], values=2):.3f}" == "0.953"
@@ -90,7 +92,7 @@ def test_the_papers_experiment() -> None:
 def test_relaxation_is_never_worse_than_noisy_sampling() -> None:
     for samples in range(1, 30):
         epsilons: dict[str, Any] = {"epsilon_alpha": "1.5", "epsilon_beta": "0.3", "samples": samples}
-        level = noisy_sampling_epsilon(**epsilons)
+        level = compute_noisy_sampling_epsilon(**epsilons)
         sampled = noisy_sampling_variance(**epsilons)
         relaxed = relaxation_variance([level], values=2)
         # One sample is a plain response with the same guarantee, so there the two agree.
@@ -98,11 +100,11 @@ def test_relaxation_is_never_worse_than_noisy_sampling() -> None:
 
 
 def test_extreme_noisy_sampling() -> None:
-    many = noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=1000, samples=1_000_000)
+    many = compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta=1000, samples=1_000_000)
     assert 0 <= many - 1 < Decimal("1e-38")
-    both = noisy_sampling_epsilon(epsilon_alpha=10**30, epsilon_beta=10**30, samples=1)
+    both = compute_noisy_sampling_epsilon(epsilon_alpha=10**30, epsilon_beta=10**30, samples=1)
     assert both == pytest.approx(10**30)
-    tiny = noisy_sampling_epsilon(epsilon_alpha="1e-6", epsilon_beta="1e-6", samples=1)
+    tiny = compute_noisy_sampling_epsilon(epsilon_alpha="1e-6", epsilon_beta="1e-6", samples=1)
     assert float(tiny) == pytest.approx(5e-13, rel=1e-6)
 
 
