@@ -57,7 +57,7 @@ def write_release(
         level, place = mechanism.level(epsilon), PathId(name, column)
         planned = PlannedColumn(column, mechanism, "", level, place, Decimal(0), None)
         arrays += planned.draw(holder, rows.column(column), arrays[0], 0)[0]
-        fields += planned.fields()
+        fields += planned.make_fields()
         described[planned.output] = ColumnDescription.from_level(
             mechanism, level, path=place, id_type=get_id_type(arrays[0].type), key_fingerprint=key.fingerprint
         )
@@ -66,5 +66,5 @@ def write_release(
     output = ReleaseWriter(path, get_file_kind(path), pa.schema(fields), FileDescription(id, described))
     output.write(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)))
     output.close()
-    output.abandon()
+    output.close_unfinished()
     return path

@@ -134,7 +134,7 @@ def test_rows_that_left_stay_in_order(spark: Any, vault: rx.Vault, tmp_path: Pat
         release(vault, to_spark(spark, rest, tmp_path), **asked)
     snapshot = next((vault.path / "snapshots").iterdir())
     kept = Snapshot(snapshot.parent, snapshot.stem, Key.load_from_vault(vault.path / "key"))
-    assert [id for rows in kept.rows(ChunkKind.LEFT) for id in rows.ids.to_pylist()] == [1, 1900]
+    assert [id for rows in kept.read_rows(ChunkKind.LEFT) for id in rows.ids.to_pylist()] == [1, 1900]
     changed = table["diagnosis"].to_pylist()
     changed[1] = "flu"
     wrong = table.set_column(1, "diagnosis", pa.array(changed))
@@ -188,7 +188,7 @@ def test_workers_need_the_key(spark: Any, tmp_path: Path) -> None:
     with refused(KeyFileError, says="workers need a file"):
         release(commanded, frame)
     elsewhere = rx.Vault.create(tmp_path / "elsewhere.vault", budget=5, worker_key_file=tmp_path / "missing")
-    with refused(KeyFileError, says="On a worker"):
+    with refused(KeyFileError, says="A Spark worker cannot load the key"):
         release(elsewhere, frame)
     assert elsewhere.spent == 0
 

@@ -234,7 +234,7 @@ def apply_mechanism_options(
                 "--mechanism names the column {column!r} twice.", hint="Remove one of the two options.", column=column
             )
         name, settings = _parse_mechanism(column, written)
-        source.names.check(column)
+        source.names.require_column(column)
         what, kind = found[column], source.schema.field(column).type
         if isinstance(what, NumberRange) != (name in _NUMBER_MECHANISMS):
             fitting = [each for each in _MECHANISMS if (each in _NUMBER_MECHANISMS) == isinstance(what, NumberRange)]

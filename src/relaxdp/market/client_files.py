@@ -67,7 +67,7 @@ def _write(found: ReleasedFile, name: str, place: Path) -> None:
                 output.write(batch.select(wanted).cast(output.schema))
         output.close()
     finally:
-        output.abandon()
+        output.close_unfinished()
 
 
 Ask = Callable[[Callable[[http.client.HTTPResponse], None]], None]

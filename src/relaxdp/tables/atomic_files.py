@@ -1,4 +1,4 @@
-"""A file that appears under its name only when it is whole: written aside, made durable, then renamed.
+"""Files that appear under their name only when they are whole: written under another name, then renamed.
 
 A process that is killed leaves unfinished files next to their targets, and temporary folders of sorts with
 true values. The next release removes those that are abandoned: a free lock, the owner and a signature show it.
@@ -28,52 +28,52 @@ from relaxdp.sampling.private_file import sync_folder
 _ENDING = ".relaxdp-unfinished"
 _NAME = re.compile(rf"\..+\.[0-9a-f]{{12}}-(?P<machine>[0-9a-f]{{8}}){re.escape(_ENDING)}", re.DOTALL)
 _DAY = 86_400
-_MAKE_ROOM = "Free some space there, or choose a folder that you can write to (TMPDIR names that for temporary files)."
+_MAKE_ROOM = "Free some space there, or choose a folder that you can write to."
 
 
 def make_unfinished_path(target: Path) -> Path:
-    """Return a new name beside `target` for what is written for it."""
+    """Return a new path next to `target` under which it is written."""
     return target.with_name(f".{target.name}.{secrets.token_hex(6)}-{_get_boot_id()}{_ENDING}")
 
 
-def sign(folder: int, name: str) -> None:
+def write_signature(folder_descriptor: int, name: str) -> None:
     """Sign an unfinished folder from within: others may give its name to another folder of ours, but not enter one."""
-    descriptor = os.open(_ENDING, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+    descriptor = os.open(_ENDING, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder_descriptor)
     with os.fdopen(descriptor, "wb") as file:
         file.write(name.encode())
 
 
 def remove_abandoned_files(folder: Path) -> None:
-    """Remove what was left unfinished in a folder, and among the temporary files, where sorts spill truths."""
+    """Remove abandoned files from a folder and from the temporary files, where sorts spill true values."""
     for each in {folder: None, _get_temporary_folder(): None}:
-        for left in _list_unfinished(each):
-            with suppress(OSError), open_abandoned(left) as descriptor:
-                if descriptor is not None and _is_abandoned(left, descriptor):
-                    _remove(left, descriptor)
+        for path in _list_unfinished(each):
+            with suppress(OSError), open_abandoned(path) as descriptor:
+                if descriptor is not None and _is_abandoned(path, descriptor):
+                    _remove_abandoned(path, descriptor)
 
 
 @contextmanager
-def open_abandoned(left: Path) -> Iterator[int | None]:
-    """Open what a process of this user left behind, if that is gone; while it is looked at, nobody else has it.
+def open_abandoned(path: Path) -> Iterator[int | None]:
+    """Open a file or folder that a process of this user left behind, and lock it; None if it is in use or foreign.
 
     Others may write to the folder too. A pipe of theirs under such a name would block whoever opens it, a link would
     lead elsewhere, and a folder of ours that they gave such a name is no unfinished one, unless it is private.
     """
-    found, mine = left.lstat(), os.geteuid() if os.name == "posix" else None
+    found, mine = path.lstat(), os.geteuid() if os.name == "posix" else None
     is_folder, is_private = stat.S_ISDIR(found.st_mode), not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     if found.st_uid != mine or not (is_private if is_folder else stat.S_ISREG(found.st_mode)):
         yield None
         return
     kind = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_WRONLY
-    descriptor = os.open(left, kind | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = os.open(path, kind | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        yield descriptor if os.path.samestat(os.fstat(descriptor), found) and lock(descriptor) else None
+        yield descriptor if os.path.samestat(os.fstat(descriptor), found) and try_lock(descriptor) else None
     finally:
         os.close(descriptor)
 
 
-def lock(descriptor: int) -> bool | None:
-    """Lock, or say that somebody else has the lock; None where there are no locks."""
+def try_lock(descriptor: int) -> bool | None:
+    """Lock, or return False where another process has the lock; None where there are no locks."""
     if os.name != "posix":  # pragma: no cover
         return None
     import fcntl  # noqa: PLC0415
@@ -99,9 +99,9 @@ def _get_temporary_folder() -> Path | None:
     return None
 
 
-def _is_abandoned(left: Path, descriptor: int) -> bool:
-    """Tell whether a lock that nobody holds is all that there is to know, or time has to tell."""
-    found = _NAME.fullmatch(left.name)
+def _is_abandoned(path: Path, descriptor: int) -> bool:
+    """Tell whether a free lock proves that the process is gone; on another machine its age has to."""
+    found = _NAME.fullmatch(path.name)
     if found is not None and found["machine"] == _get_boot_id():
         return True
     times = [os.fstat(descriptor).st_mtime]
@@ -111,35 +111,35 @@ def _is_abandoned(left: Path, descriptor: int) -> bool:
     return max(times) < time.time() - _DAY
 
 
-def _remove(left: Path, descriptor: int) -> None:
-    """Remove a file; of a folder what is in it, if it is signed, and then the folder, which must be empty."""
+def _remove_abandoned(path: Path, descriptor: int) -> None:
+    """Remove a file, or a folder with its content; a folder without our signature must be empty."""
     if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-        left.unlink()
+        path.unlink()
         return
-    if _has_signature(descriptor, left.name):
+    if _has_signature(descriptor, path.name):
         # Through the descriptor: whatever has the name by now, this is what was looked at. The signature goes last.
         for name in sorted(os.listdir(descriptor), key=_ENDING.__eq__):
             if stat.S_ISDIR(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
                 shutil.rmtree(name, dir_fd=descriptor)
             else:
                 os.unlink(name, dir_fd=descriptor)
-    left.rmdir()
+    path.rmdir()
 
 
-def _has_signature(folder: int, name: str) -> bool:
+def _has_signature(folder_descriptor: int, name: str) -> bool:
     with suppress(OSError):
-        descriptor = os.open(_ENDING, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        descriptor = os.open(_ENDING, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_descriptor)
         with os.fdopen(descriptor, "rb") as file:
             signed = file.read()
-            # Whoever was killed while signing had written nothing else.
-            is_begun = not signed and os.listdir(folder) == [_ENDING]
+            # A process that was killed while signing had written nothing else.
+            is_begun = not signed and os.listdir(folder_descriptor) == [_ENDING]
             return stat.S_ISREG(os.fstat(descriptor).st_mode) and (is_begun or signed == name.encode())
     return False
 
 
 @cache
 def _get_boot_id() -> str:
-    """Name what knows all locks that are held here: this run of the system. Containers on it share it."""
+    """Return an id of this run of the system, which knows all locks. Containers on it share the id."""
     try:
         name = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     except OSError:
@@ -149,34 +149,33 @@ def _get_boot_id() -> str:
 
 # How the opening of something that is not ours may fail: of a link, of what is gone, of what only others may read.
 _NOT_OURS = {errno.ELOOP, errno.EMLINK, errno.ENOENT, errno.ENXIO, errno.EACCES}
-_written: dict[tuple[int, int], Path] = {}
-"""What this process writes now, by its number in the file system, and what for: its name may get to something else."""
+_unfinished_targets: dict[tuple[int, int], Path] = {}
+"""The targets of the files that this process writes now, by their identity: their names may get to other files."""
 
 
 @contextmanager
 def make_unfinished_file(target: Path) -> Iterator[Path]:
-    """Give a place beside `target` to write to; whatever is still there at the end is removed.
+    """Give the path of a new file next to `target` to write to; it is removed at the end unless it was renamed.
 
     A killed process leaves its unfinished file behind. The next release into that folder removes it.
     """
     reject_existing(target)
-    with _make_unfinished(target, is_folder=False) as place:
-        yield place
+    with _make_unfinished(target, is_folder=False) as path:
+        yield path
 
 
 @contextmanager
 def make_unfinished_folder(target: Path) -> Iterator[Path]:
-    """Give a folder that never gets the name `target`, only names made from it: whatever has that name may keep it."""
-    with _make_unfinished(target, is_folder=True) as place:
-        yield place
+    """Give a new folder next to `target`, which is removed at the end. The target itself may exist."""
+    with _make_unfinished(target, is_folder=True) as path:
+        yield path
 
 
 @contextmanager
 def make_temporary_folder() -> Iterator[Path]:
-    """Give a private folder among the temporary files, for what does not fit into memory or is on its way.
+    """Give a private folder among the temporary files, for rows that do not fit into memory or are on their way.
 
-    Truths may be in it, so it is held and swept like what is written beside a target. Everybody may write beside it,
-    and can stop nobody.
+    True values may be in it, so it is locked and removed like an unfinished file.
     """
     with ExitStack() as stack:
         try:
@@ -185,64 +184,66 @@ def make_temporary_folder() -> Iterator[Path]:
             else:  # pragma: no cover (a folder cannot be held there)
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
         except OSError:
-            raise TableFileError("The folder for temporary files cannot be written to.", hint=_MAKE_ROOM) from None
+            raise TableFileError(
+                "The folder for temporary files cannot be written to.",
+                hint="Free some space there, or set the environment variable TMPDIR to a folder that you can write to.",
+            ) from None
         yield folder
 
 
 @contextmanager
 def _make_unfinished(target: Path, *, is_folder: bool) -> Iterator[Path]:
-    """Hold a file or folder beside `target`, and remove it at the end; not what somebody else put in its place."""
-    descriptor, place = _create_and_lock(target, is_folder=is_folder)
+    """Make a locked file or folder next to `target`, and remove it at the end, unless it was exchanged."""
+    descriptor, path = _create_and_lock(target, is_folder=is_folder)
     number = _get_file_identity(os.fstat(descriptor))
-    _written[number] = target
+    _unfinished_targets[number] = target
     try:
-        yield place
+        yield path
     finally:
-        _written.pop(number, None)
-        is_there = _read_file_identity(place) == number
+        _unfinished_targets.pop(number, None)
+        is_there = _read_file_identity(path) == number
         os.close(descriptor)
         if is_there:
-            shutil.rmtree(place, ignore_errors=True) if is_folder else place.unlink(missing_ok=True)
+            shutil.rmtree(path, ignore_errors=True) if is_folder else path.unlink(missing_ok=True)
 
 
 def _create_and_lock(target: Path, *, is_folder: bool) -> tuple[int, Path]:
-    """Make a file or folder beside `target` and lock it.
+    """Make a file or folder next to `target` and lock it.
 
-    Whoever sweeps at that very instant may find it before it is locked, and take it for left behind: then the next one
-    is made.
+    Another release may find it before it is locked, and remove it as abandoned: then the next one is made.
     """
     remove_abandoned_files(target.parent)
     try:
         while True:
-            place = make_unfinished_path(target)
-            descriptor = _try_create_and_lock(place, is_folder=is_folder)
+            path = make_unfinished_path(target)
+            descriptor = _try_create_and_lock(path, is_folder=is_folder)
             if descriptor is not None:
-                return descriptor, place
+                return descriptor, path
     except OSError as problem:
         raise TableFileError(
-            "The folder of {target!r} cannot be written to: {why}.",
+            "The folder of the file {target!r} cannot be written to: {why}.",
             hint=_MAKE_ROOM,
             target=str(target),
             why=problem.strerror,
         ) from None
 
 
-def _try_create_and_lock(place: Path, *, is_folder: bool) -> int | None:
-    """Make and lock a file or folder; None where somebody swept it away in between."""
+def _try_create_and_lock(path: Path, *, is_folder: bool) -> int | None:
+    """Make and lock a file or folder; None where another process removed it in between."""
     if is_folder:
-        place.mkdir(0o700)
+        path.mkdir(0o700)
     try:
-        descriptor = os.open(place, os.O_RDONLY if is_folder else os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(path, os.O_RDONLY if is_folder else os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileNotFoundError:
         if is_folder:
             return None
         raise
-    # Where a file system knows no locks, nobody sweeps either.
-    taken, is_held = lock(descriptor) is False, False
+    # Where a file system has no locks, no process removes abandoned files either.
+    taken, is_held = try_lock(descriptor) is False, False
     try:
-        if not taken and _read_file_identity(place) == _get_file_identity(os.fstat(descriptor)):
+        if not taken and _read_file_identity(path) == _get_file_identity(os.fstat(descriptor)):
             if is_folder:
-                sign(descriptor, place.name)
+                write_signature(descriptor, path.name)
             is_held = True
     finally:
         if not is_held:
@@ -250,27 +251,30 @@ def _try_create_and_lock(place: Path, *, is_folder: bool) -> int | None:
     return descriptor if is_held else None
 
 
-def move_to_target(place: Path, target: Path) -> None:
+def move_to_target(unfinished: Path, target: Path) -> None:
     """Rename a finished file. Its mode becomes that of any new one: reports are there to be read."""
     reject_existing(target)
     umask = os.umask(0)
     os.umask(umask)
     if os.name == "posix":
-        with _open_without_links(place.parent) as parent, _open_without_links(place.name, parent) as descriptor:
+        with (
+            _open_without_links(unfinished.parent) as parent,
+            _open_without_links(unfinished.name, parent) as descriptor,
+        ):
             # Others who may write to the folder can exchange the file, for a link or for another private file of ours.
-            if _written.get(_get_file_identity(os.fstat(descriptor))) != target:
-                raise _make_exchanged_error(place.name)
+            if _unfinished_targets.get(_get_file_identity(os.fstat(descriptor))) != target:
+                raise _make_exchanged_error(unfinished.name)
             os.fchmod(descriptor, 0o666 & ~umask)
     else:  # pragma: no cover
-        place.chmod(0o666 & ~umask)
-    place.rename(target)
+        unfinished.chmod(0o666 & ~umask)
+    unfinished.rename(target)
     with suppress(OSError):  # the file is there; a power failure may take its name away again
         sync_folder(target.parent)
 
 
 @contextmanager
 def _open_without_links(name: str | Path, folder: int | None = None) -> Iterator[int]:
-    """Open a folder, or something in one that is open: there no link is followed, and nobody waits for a pipe."""
+    """Open a folder, or a file in an open folder without following a link or waiting for a pipe."""
     kind = os.O_DIRECTORY if folder is None else os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(name, os.O_RDONLY | kind, dir_fd=folder)
@@ -286,8 +290,8 @@ def _open_without_links(name: str | Path, folder: int | None = None) -> Iterator
 
 def _make_exchanged_error(name: str) -> TableFileError:
     return TableFileError(
-        "Another process exchanged {name!r} while it was written.",
-        hint="Run the command again. It charges nothing twice.",
+        "Another process replaced the unfinished file {name!r} while it was written.",
+        hint="Write to a folder that only you can write to, and run the same call again. It charges nothing twice.",
         name=name,
     )
 
@@ -296,15 +300,17 @@ def _get_file_identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _read_file_identity(place: Path) -> tuple[int, int] | None:
+def _read_file_identity(path: Path) -> tuple[int, int] | None:
     with contextlib.suppress(OSError):
-        return _get_file_identity(place.lstat())
+        return _get_file_identity(path.lstat())
     return None
 
 
 def reject_existing(target: Path) -> None:
-    """Refuse to write over a file, or over a link, even one to nothing: it says where somebody wants a file."""
+    """Reject a target that exists, even as a broken link."""
     if os.path.lexists(target):
         raise TableFileError(
-            "{path!r} exists already.", hint="Choose another file name, or move the file away.", path=str(target)
+            "The file {path!r} already exists.",
+            hint="Choose another file name, or move the existing file away.",
+            path=str(target),
         )

@@ -501,7 +501,7 @@ def database(paths: Sequence[Path], memory_limit: str) -> AbstractContextManager
             hint="Pass the file as it was released.",
             named=named,
         ),
-        full=TableFileError(
+        out_of_memory_error=TableFileError(
             "Counting needs more memory or disk than is available ({memory} of memory are used).",
             hint="Free some disk space, or count fewer files at once.",
             memory=memory_limit,

@@ -65,13 +65,13 @@ class DataFrameReader:
                 raise ColumnError("Expected a data frame, got {type}.", hint=_HINT, type=type(native).__name__)
             self.library, self.rows, names = "pyarrow", None, self._reader.schema.names
         else:
-            self.library, self.rows, names = self._look()
+            self.library, self.rows, names = self._read_library_and_names()
         index = list(native.index.names) if self.library == "pandas" else []
         shown = ColumnNames.from_frame([self.numbers.get(name, name) for name in names], index)
         self.all_names = replace(shown, names=names)
         self.names = self.all_names.usable_names
 
-    def _look(self) -> tuple[str, int | None, list[Any]]:
+    def _read_library_and_names(self) -> tuple[str, int | None, list[Any]]:
         found = self._found
         names = call_or_none(lambda: found.collect_schema().names())
         if names is None:
@@ -85,7 +85,7 @@ class DataFrameReader:
 
     @property
     def reports(self) -> FileDescription | None:
-        """What the frame says about itself, if relaxdp released it."""
+        """The description of the reports in the frame, if relaxdp released it."""
         own = getattr(self.native, "description", None)  # of a `Release`
         if isinstance(own, FileDescription):
             return own
@@ -110,7 +110,7 @@ class DataFrameReader:
             raise _make_unreadable_error(name, "")
         return _convert_series(nw.from_native(made).get_column(name)).type  # type: ignore[union-attr]
 
-    def load(self, columns: Sequence[str]) -> None:
+    def read_columns(self, columns: Sequence[str]) -> None:
         """Read these columns, and execute what is lazy."""
         if self._reader is not None:
             rows = call_or_none(lambda: nw.from_native(_read_stream(self._reader, columns)))
@@ -126,8 +126,8 @@ class DataFrameReader:
             )
         self._rows, self.rows = rows, len(rows)
 
-    def arrow(self, columns: Sequence[str]) -> pa.Table:
-        """Return columns that were read as Arrow has them, without a copy where that is possible."""
+    def to_arrow(self, columns: Sequence[str]) -> pa.Table:
+        """Return columns that were read as an Arrow table, without a copy where that is possible."""
         return pa.table({name: self._convert(name) for name in columns})
 
     def _convert(self, name: str) -> pa.ChunkedArray:
@@ -150,8 +150,8 @@ def _find_frame(native: Any) -> Any | None:
 
 def _make_unreadable_error(name: str, kind: str) -> ColumnError:
     return ColumnError(
-        "The column {name!r} cannot be read as one kind of values{kind}.",
-        hint="Convert it to whole numbers, numbers, text, bytes or UUIDs.",
+        "The column {name!r} holds values of several types, or of a type that cannot be released{kind}.",
+        hint="Convert the column to whole numbers, numbers, text, bytes or UUIDs.",
         name=name,
         kind=f" ({kind})" if kind else "",
     )

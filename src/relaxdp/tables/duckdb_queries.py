@@ -19,7 +19,7 @@ from relaxdp.tables.atomic_files import make_temporary_folder
 from relaxdp.tables.data_frames import convert_bytes_to_uuids, format_column_sql
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, get_file_kind, list_table_files
 from relaxdp.tables.interrupts import allow_interrupts, is_interrupt
-from relaxdp.tables.table_columns import get_plain_type, get_storage, remove_hidden_values, suggest_read_csv
+from relaxdp.tables.table_columns import get_plain_type, get_storage_column, remove_hidden_values, suggest_read_csv
 
 MEMORY = "600MB"
 _EXAMPLE = "SELECT patient, diagnosis FROM input"
@@ -39,22 +39,22 @@ _KINDS = (
 @contextmanager
 def run_query(sql: str, path: Path) -> Iterator[Path]:
     """Give a Parquet file with the result of a query about a file, and remove it in the end."""
-    statement = _parse(sql)
+    statement = _parse_select(sql)
     with make_temporary_folder() as folder:
         result, problem = folder / "result.parquet", None
         with _connect(path, folder) as connection, allow_interrupts(connection):
             try:
                 unreadable = _create_view(connection, path)
                 try:
-                    _write(connection.sql(statement), result)
+                    _write_result(connection.sql(statement), result)
                 except duckdb.CatalogException as error:
                     if unreadable is None or "Table with name input does not exist" not in str(error):
                         raise
-                    problem = _replace_error(unreadable)
+                    problem = _make_query_error(unreadable)
             except Exception as error:
                 if isinstance(error, MemoryError) or is_interrupt(error):
                     raise
-                problem = _replace_error(error)
+                problem = _make_query_error(error)
         if problem is not None:  # raised here, without a context
             raise problem
         yield result
@@ -75,17 +75,17 @@ def _create_view(connection: Any, path: Path) -> Exception | None:
     return None
 
 
-def _parse(sql: str) -> Any:
+def _parse_select(sql: str) -> Any:
     problem, statements = None, []
     try:
         statements = duckdb.extract_statements(sql)
     except duckdb.Error as error:
-        problem = _replace_error(error)
+        problem = _make_query_error(error)
     if problem is not None:
         raise problem
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise QueryError(
-            "Expected one SELECT, got {found}.",
+            "Expected one SELECT statement as the query, got {found}.",
             hint=f'Write one query, such as --sql "{_EXAMPLE}".',
             found=f"{len(statements)} statements" if len(statements) != 1 else "another statement",
         )
@@ -117,7 +117,7 @@ def _connect(path: Path, folder: Path) -> Iterator[Any]:
         yield connection
 
 
-def _write(relation: Any, target: Path) -> None:
+def _write_result(relation: Any, target: Path) -> None:
     """Write the rows of a query. Its columns are named by place, because two may have one name."""
     names, kinds = relation.columns, list(map(str, relation.types))
     listed = [f"{format_column_sql(f'#{place}', kind)} AS c{place}" for place, kind in enumerate(kinds, 1)]
@@ -138,7 +138,7 @@ def _write(relation: Any, target: Path) -> None:
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
-def _replace_error(error: Exception) -> QueryError:
+def _make_query_error(error: Exception) -> QueryError:
     """Return an error without cells: messages about rows quote them, messages about the query do not."""
     message = str(error).partition("\n")[0]
     kind = message.partition(" Error:")[0]  # Arrow passes an error of DuckDB on as OSError, with its message
@@ -178,16 +178,21 @@ def _replace_error(error: Exception) -> QueryError:
 
 @contextmanager
 def open_database(
-    memory: str, failed: RelaxdpError, *, full: RelaxdpError | None = None, threads: int | None = None
+    memory_limit: str,
+    error: RelaxdpError,
+    *,
+    out_of_memory_error: RelaxdpError | None = None,
+    threads: int | None = None,
 ) -> Iterator[Any]:
     """Open DuckDB in memory, with a private folder for rows that do not fit there.
 
-    Its messages may quote a row: `failed` is raised in their place, or `full` where memory or disk did not suffice.
+    Its messages may quote a row. So `error` is raised in their place, or `out_of_memory_error` where memory or disk did
+    not suffice.
     """
     problem = None
     with make_temporary_folder() as folder:
         settings: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": memory,
+            "memory_limit": memory_limit,
             "temp_directory": str(folder),
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
@@ -204,8 +209,9 @@ def open_database(
                 yield connection
             except duckdb.InterruptException:
                 raise
-            except duckdb.Error as error:
-                problem = full if full is not None and isinstance(error, duckdb.OutOfMemoryException) else failed
+            except duckdb.Error as duckdb_error:
+                is_full = out_of_memory_error is not None and isinstance(duckdb_error, duckdb.OutOfMemoryException)
+                problem = out_of_memory_error if is_full else error
     if problem is not None:
         try:
             raise problem from None
@@ -220,7 +226,7 @@ def sort_batches(
     wanted = list(dict.fromkeys(columns))
     table.require_same_columns(wanted)
     failed = TableFileError(
-        "{table!r} could not be sorted by its ids.",
+        "The rows of the file {table!r} could not be sorted by the id column.",
         hint="Check that the file is complete, and that the disk has room for another copy of it.",
         table=str(table.path),
     )
@@ -261,7 +267,7 @@ def _make_input_sql(connection: Any, table: TableFile, columns: list[str]) -> st
     schema = pa.schema([(f"c{place}", getattr(kind, "storage_type", kind)) for place, kind in enumerate(kinds)])
     batches = (
         pa.RecordBatch.from_arrays(
-            [get_storage(remove_hidden_values(column)) for column in each.columns], schema=schema
+            [get_storage_column(remove_hidden_values(column)) for column in each.columns], schema=schema
         )
         for each in _select_columns(table, columns)
     )

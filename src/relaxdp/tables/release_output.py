@@ -1,4 +1,4 @@
-"""Where released rows go: a file (Parquet, CSV or TSV) that appears when it is paid for, or memory."""
+"""Where released rows are written: a file (Parquet, CSV or TSV) that appears when it is charged, or memory."""
 
 from __future__ import annotations
 
@@ -59,8 +59,11 @@ class ReleaseWriter:
             options = pa_csv.WriteOptions(delimiter=kind.separator)
             self._writer = pa_csv.CSVWriter(self._text, self._written, write_options=options)
         if self._writer is None:
-            self.abandon()
-            raise TableFileError("A pass-through column cannot be written as text.", hint="Write a .parquet file.")
+            self.close_unfinished()
+            raise TableFileError(
+                "A pass-through column is of a type that CSV cannot hold.",
+                hint="Choose an output that ends in .parquet.",
+            )
 
     def write(self, batch: Any) -> None:
         """Write one batch."""
@@ -69,13 +72,13 @@ class ReleaseWriter:
             self._writer.write_batch(batch)
         elif not self._write_text(batch):
             raise TableFileError(
-                "A column contains binary data, which CSV cannot hold.", hint="Name an output that ends in .parquet."
+                "A column contains binary data, which CSV cannot hold.", hint="Choose an output that ends in .parquet."
             )
 
     def _write_text(self, batch: Any) -> bool:
         """Write one batch as text; False where that cannot be, because Arrow's own exception may quote a row."""
         try:
-            self._writer.write_batch(_as_text(batch, self._packed, self._written))
+            self._writer.write_batch(_convert_batch_to_text(batch, self._packed, self._written))
         except pa.ArrowInvalid:
             return False
         return True
@@ -99,7 +102,7 @@ class ReleaseWriter:
         """Return the file's descriptor, to wait for the disk."""
         return self._file.fileno()
 
-    def abandon(self) -> None:
+    def close_unfinished(self) -> None:
         """Close the file, finished or not; an unfinished one is about to be removed."""
         with contextlib.suppress(Exception):  # Arrow's writers would complain later that their file is gone
             if not self._is_closed:  # one of Arrow files would write its foot again
@@ -115,7 +118,7 @@ def _is_packed(schema: Any, name: str) -> bool:
     return name in schema.names and pa.types.is_fixed_size_binary(schema.field(name).type)
 
 
-def _as_text(batch: Any, packed: Mapping[str, int | None], schema: Any) -> Any:
+def _convert_batch_to_text(batch: Any, packed: Mapping[str, int | None], schema: Any) -> Any:
     """Return a batch whose packed reports are text."""
     columns = [
         format_reports(column, packed[name]) if name in packed else _format_uuids(column)
@@ -131,7 +134,7 @@ def _format_uuids(column: Any) -> Any:
 
 
 def format_reports(column: Any, bits: int | None) -> Any:
-    """Return packed reports as hexadecimal digits; those of RAPPOR as so many bits, the highest first."""
+    """Return packed reports as hexadecimal digits; those of RAPPOR as bits, the highest first."""
     if bits is not None:
         return pa.array(bit_strings(packed_matrix(column, column.type.byte_width), bits), pa.string())
     return pa.array([None if cell is None else cell.hex() for cell in column.to_pylist()], pa.string())
@@ -197,7 +200,7 @@ class FileSink:
         self.target = target
         if target.is_dir():
             raise TableFileError(
-                "{path!r} is a folder.", hint="Name a file in it, such as {example!r}.", path=str(target),
+                "The output {path!r} is a folder.", hint="Name a file in it, such as {example!r}.", path=str(target),
                 example=str(target / "out.parquet"),
             )  # fmt: skip
         try:
@@ -211,7 +214,9 @@ class FileSink:
         _reject_existing(target)
         if not target.absolute().parent.is_dir():
             raise TableFileError(
-                "The folder of {path!r} does not exist.", hint="Create it with mkdir.", path=str(target)
+                "The folder of the output {path!r} does not exist.",
+                hint="Create the folder, or choose another output.",
+                path=str(target),
             )
 
     @contextmanager
@@ -228,7 +233,7 @@ class FileSink:
             try:
                 yield
             finally:
-                self._output.abandon()
+                self._output.close_unfinished()
 
     def write(self, batch: Any) -> None:
         """Write one batch."""
@@ -270,7 +275,7 @@ class FileSink:
             if isinstance(problem, RelaxdpError):
                 raise
             raise TableFileError(
-                "{path!r} cannot be written: {why}.",
+                "The output {path!r} cannot be written: {why}.",
                 hint="Free some space, or choose another output.",
                 path=str(self.target),
                 why=problem.strerror or "the disk may be full",
@@ -280,7 +285,7 @@ class FileSink:
 def _reject_existing(path: Path) -> None:
     if os.path.lexists(path):
         raise TableFileError(
-            "{path!r} already exists.",
+            "The output {path!r} already exists.",
             hint="Choose another output, or remove the file. The same level again costs nothing.",
             path=str(path),
         )

@@ -80,7 +80,7 @@ class PlannedColumn:
         """The name of the reports: a report of a number is not a number of the table, and is not called like it."""
         return f"{self.column}_report" if self.mechanism.domain == "range" else self.column
 
-    def fields(self) -> list[Any]:
+    def make_fields(self) -> list[Any]:
         """Return the columns of the output."""
         if self.mechanism.domain == "words":
             return [pa.field("cohort", pa.uint32()), pa.field("report", self.mechanism.report_type)]
@@ -134,7 +134,7 @@ class ReleasePlan:
         """The description of the output."""
         head = ChainHead(self.vault.id, self.account.number, self.account.digest)
         described = {
-            each.fields()[-1].name: ColumnDescription.from_level(
+            each.make_fields()[-1].name: ColumnDescription.from_level(
                 each.mechanism,
                 each.level,
                 path=each.path,
@@ -250,7 +250,7 @@ def plan_release(vault: VaultFolder, request: ReleaseRequest, source: Any) -> Re
     ]
     fields = [pa.field(request.id, get_plain_type(schema.field(request.id).type))]
     for each in planned:
-        fields += each.fields()
+        fields += each.make_fields()
     fields += [pa.field(name, get_plain_type(schema.field(name).type)) for name in request.passthrough]
     _reject_duplicate_names([field.name for field in fields])
     id_type = get_id_type(schema.field(request.id).type)
@@ -281,10 +281,10 @@ def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
         kind = Snapshot(vault.snapshots, planned[0].state.snapshot, vault.key).description["id"]  # type: ignore[union-attr]
         fields = [pa.field(state.id_column, parse_id_type(kind))]
         for each in planned:
-            fields += each.fields()
+            fields += each.make_fields()
         if state.passthrough_snapshot is not None:
             sealed = Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key)
-            with closing(sealed.batches(ChunkKind.PASSTHROUGH)) as batches:
+            with closing(sealed.read_batches(ChunkKind.PASSTHROUGH)) as batches:
                 fields += [field for field in next(batches).schema if field.name in state.passthrough]
     plan = ReleasePlan(
         request, vault, account, state, planned, state.id_column, state.id_type, state.passthrough,
@@ -295,14 +295,16 @@ def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
 
 @contextmanager
 def detect_concurrent_release(vault: VaultFolder, name: str, state: ReleaseState | None) -> Iterator[None]:
-    """Read snapshots within. One may be missing because another process has just released the same name."""
+    """Report a snapshot that is missing because another process has just released the same name."""
     try:
         yield
     except VaultError:
         found = vault.ledger.read_account().releases.get(name)
         if found is not None and (state is None or found.last_event != state.last_event):
             raise LedgerBusyError(
-                "The release {name!r} changed while this one ran.", hint="Run it again.", name=name
+                "Another process released {name!r} while this release ran.",
+                hint="Run the same call again.",
+                name=name,
             ) from None
         raise
 

@@ -107,9 +107,9 @@ class Release:
     """The data frame that the rows came from, without its rows."""
 
     @classmethod
-    def from_outcome(cls, done: ReleaseOutcome, sink: Any, source: Any) -> Release:
-        """Return what became of a plan."""
-        plan, staged = done.plan, done.staged
+    def from_outcome(cls, outcome: ReleaseOutcome, sink: Any, source: Any) -> Release:
+        """Return the release that a carried-out plan or a dry run has as its result."""
+        plan, staged = outcome.plan, outcome.staged
         rows = None if staged is None else staged.rows
         expected = rows if rows is not None or source is None else source.rows
         if source is None and plan.state is not None:
@@ -117,7 +117,7 @@ class Release:
         columns = tuple(
             ReleasedColumn(
                 each.column,
-                each.fields()[-1].name,
+                each.make_fields()[-1].name,
                 each.mechanism,
                 each.why,
                 each.level.epsilon,
@@ -126,7 +126,7 @@ class Release:
             )
             for each in plan.columns
         )
-        account: Account = done.account
+        account: Account = outcome.account
         spent = account.spent if staged is not None else add_amounts([account.spent, *(each.cost for each in columns)])
         return cls(
             plan.request.name,
@@ -168,12 +168,16 @@ class Release:
             ArgumentError: A dry run has no rows.
         """
         if self.is_dry_run:
-            raise ArgumentError("A dry run releases nothing.", hint="Leave out dry_run=True.")
+            raise ArgumentError(
+                "A dry run has no rows, because it releases nothing.", hint="Release without dry_run=True."
+            )
         if self.library == "spark":
             return self.table
-        return attach_description(convert_table(self._arrow(), self.library, self.template), self.description)
+        return attach_description(
+            convert_table(self._read_arrow_table(), self.library, self.template), self.description
+        )
 
-    def _arrow(self) -> Any:
+    def _read_arrow_table(self) -> Any:
         if self.table is not None:
             return self.table
         from relaxdp.tables.files import TableFile  # noqa: PLC0415
@@ -186,7 +190,7 @@ class Release:
             raise ArgumentError(
                 "The rows of this release are not in memory.", hint="Load them with release.to_frame()."
             )
-        return self._arrow().__arrow_c_stream__(requested_schema)
+        return self._read_arrow_table().__arrow_c_stream__(requested_schema)
 
     @property
     def summary(self) -> str:
@@ -198,7 +202,7 @@ class Release:
             f"cost {cost}, spent {spent} of {budget}, unprotected {', '.join([self.id, *self.passthrough])}"
         )
 
-    def _describe(self) -> tuple[str, list[str]]:
+    def _format_parts(self) -> tuple[str, list[str]]:
         """Return the line above the table, and those below it."""
         each = " each" if len(self.columns) > 1 else ""
         what = f"as {self.name!r} at epsilon {format_epsilon(self.epsilon)}{each}"
@@ -214,7 +218,7 @@ class Release:
         return first, [unprotected, last, describe_risk(self.spent, subject=" of all releases together")]
 
     def __repr__(self) -> str:
-        first, rest = self._describe()
+        first, rest = self._format_parts()
         table = format_table(_HEADINGS, [each.to_row(self.spent) for each in self.columns], left=(0, 1))
         return "\n".join([first, table, *rest])
 
@@ -225,7 +229,7 @@ class Release:
         return f"{self.joined:,} rows joined and {self.left:,} left since the last release of {self.name!r}."
 
     def _repr_html_(self) -> str:
-        first, rest = self._describe()
+        first, rest = self._format_parts()
         table = format_html(_HEADINGS, [each.to_row(self.spent) for each in self.columns], rest)
         return f"<p>{escape(first)}</p>{table}"
 

@@ -25,7 +25,7 @@ from relaxdp.tables.metadata import (
     require_description,
     require_same_description,
 )
-from relaxdp.tables.table_columns import ColumnNames, get_id_type, get_storage, suggest_name
+from relaxdp.tables.table_columns import ColumnNames, get_id_type, get_storage_column, suggest_name
 from relaxdp.theory.epsilon import format_epsilon
 
 PartRows = Sequence[tuple[FileDescription, int]]
@@ -166,7 +166,7 @@ class ReleasedFile:
             )
         if name not in self.table.schema.names:
             kept = set(self.table.schema.names) - {self.description.id_column, *self.description.columns}
-            hint = self.table.names.hint(name, sorted(kept))
+            hint = self.table.names.format_hint(name, sorted(kept))
             raise ColumnError(
                 "{path!r} has no pass-through column {column!r}.",
                 hint="{suggestion}",
@@ -454,8 +454,8 @@ def _open_frame(
     reads_ids = id_column in frame.names and (needs_ids or given is not None)
     chosen = [each for each in frame.names if each in columns or each in column_names]
     chosen = list(dict.fromkeys([*chosen, id_column] if reads_ids else chosen))
-    frame.load(chosen)
-    table = frame.arrow(chosen)
+    frame.read_columns(chosen)
+    table = frame.to_arrow(chosen)
     if reads_ids:
         _require_unique_ids(name, description, table.column(id_column))
     loaded = InMemoryTable(name, frame.all_names, table)
@@ -471,7 +471,7 @@ def _require_unique_ids(name: str, description: FileDescription, ids: pa.Chunked
             name=name,
             expected=expected,
         )
-    if pc.count_distinct(get_storage(ids), mode="all").as_py() < len(ids):
+    if pc.count_distinct(get_storage_column(ids), mode="all").as_py() < len(ids):
         raise EstimationError(
             "An id occurs twice in {name}, or is missing. Each individual counts once.",
             hint="Remove duplicate rows and rows without an id.",

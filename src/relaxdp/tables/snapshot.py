@@ -47,8 +47,8 @@ _HEADER_BYTES = len(_MAGIC) + _SALT_BYTES + _FINGERPRINT_BYTES
 _CHUNK_HEAD = struct.Struct("<IB")
 _MAX_CHUNK_BYTES = 1 << 30
 _PIECE = 1 << 14
-ENDING = ".snapshot"
-STAGED = ".staged-"
+SNAPSHOT_SUFFIX = ".snapshot"
+STAGED_PREFIX = ".staged-"
 
 
 class ChunkKind(IntEnum):
@@ -136,11 +136,11 @@ def restore_ids(ids: pa.Array, kind: Any) -> pa.Array:
     return ids.cast(kind)
 
 
-def parse_id_type(written: str) -> Any:
+def parse_id_type(text: str) -> Any:
     """Return the type of the ids as the description of a snapshot states it."""
-    if written == "uuid":
+    if text == "uuid":
         return pa.uuid()
-    name, _, width = written.rstrip("]").partition("[")
+    name, _, width = text.rstrip("]").partition("[")
     return pa.binary(int(width)) if width else pa.type_for_alias(name)
 
 
@@ -276,7 +276,7 @@ class StagedSnapshot:
 
     def __init__(self, folder: Path, key: Key) -> None:
         self._folder, self._key, self._mac = folder, key, start_digest(key)
-        self.place = folder / f"{STAGED}{secrets.token_hex(8)}"
+        self.place = folder / f"{STAGED_PREFIX}{secrets.token_hex(8)}"
         with _replace_write_errors():
             self._file = os.fdopen(os.open(self.place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
@@ -326,7 +326,7 @@ def _replace_write_errors() -> Iterator[None]:
 
 def get_snapshot_path(folder: Path, digest: str) -> Path:
     """Return the file of a snapshot."""
-    return folder / f"{digest}{ENDING}"
+    return folder / f"{digest}{SNAPSHOT_SUFFIX}"
 
 
 # Reading.
@@ -347,9 +347,9 @@ class Snapshot:
                 self._description = _PartReader(file, self._key, start_digest(self._key), self.path).description
         return self._description
 
-    def rows(self, kind: ChunkKind) -> Iterator[SnapshotRows]:
+    def read_rows(self, kind: ChunkKind) -> Iterator[SnapshotRows]:
         """Return the rows of one kind, chunk by chunk. At the end the whole file was the one that the ledger names."""
-        for batch in self.batches(kind):
+        for batch in self.read_batches(kind):
             rows = _unpack_rows(batch)
             if not pa.types.is_decimal(rows.ids.type):
                 yield rows
@@ -358,7 +358,7 @@ class Snapshot:
             for part, type_ in ((rows.slice(0, negative), pa.int64()), (rows.slice(negative, len(rows)), pa.uint64())):
                 yield SnapshotRows(part.ids.cast(type_), part.values)
 
-    def batches(self, kind: ChunkKind) -> Generator[Any]:
+    def read_batches(self, kind: ChunkKind) -> Generator[Any]:
         """Return the batches of one kind, as they were sealed."""
         mac = start_digest(self._key)
         with self._open() as file:
@@ -371,7 +371,7 @@ class Snapshot:
 
     def verify(self) -> None:
         """Read the whole file, and reject one that is not the one that the ledger names."""
-        for _ in self.batches(ChunkKind.END):
+        for _ in self.read_batches(ChunkKind.END):
             pass
 
     def _open(self) -> IO[bytes]:
@@ -471,8 +471,8 @@ def _check_order(chunks: Iterator[SnapshotRows]) -> Iterator[SnapshotRows]:
             first = rows.ids[0].as_py()
             if last is not None and not last < first:
                 raise VaultError(
-                    "The rows of a snapshot are not in the order of their ids.",
-                    hint="Release the table under a new name.",
+                    "A snapshot of the vault is damaged: its rows are not in the order of their ids.",
+                    hint="Restore it from a backup of the vault, or release the table under a new name.",
                 )
             last = rows.ids[len(rows) - 1].as_py()
         yield rows
@@ -526,11 +526,11 @@ class SnapshotComparison:
         self.joined_ids: list[pa.Array] = []
         """The ids that no release had before, where there were earlier ones."""
         self._is_first = snapshot is None
-        present = iter(()) if snapshot is None else snapshot.rows(ChunkKind.PRESENT)
-        left = snapshot.rows(ChunkKind.LEFT) if snapshot is not None and has_left else iter(())
+        present = iter(()) if snapshot is None else snapshot.read_rows(ChunkKind.PRESENT)
+        left = snapshot.read_rows(ChunkKind.LEFT) if snapshot is not None and has_left else iter(())
         self._present, self._left = _SortedRows(present), _SortedRows(left)
 
-    def add(self, rows: SnapshotRows) -> SnapshotRows | None:
+    def compare_rows(self, rows: SnapshotRows) -> SnapshotRows | None:
         """Compare the next rows, and return known rows before them that are absent from the table."""
         if self._is_first:
             return None

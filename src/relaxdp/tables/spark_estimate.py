@@ -54,7 +54,7 @@ class SparkReleased:
             )
         found = self.description.find_column(wanted)
         if found not in names:
-            hint = ColumnNames.from_frame(self.frame.columns).hint(wanted, names)
+            hint = ColumnNames.from_frame(self.frame.columns).format_hint(wanted, names)
             raise ColumnError(
                 "{path} has no released column {column!r}.",
                 hint="{suggestion}",

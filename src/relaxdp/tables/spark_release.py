@@ -102,14 +102,14 @@ class SparkTask:
             key = Key.load_from_vault(self.key_file)
         except KeyFileError as problem:
             raise KeyFileError(
-                "On a worker: {problem}",
+                "A Spark worker cannot load the key of the vault. {problem}",
                 hint="Put the vault's key on every worker, and name the file in vault.toml: [key] worker_file.",
                 problem=problem.sentence,
             ) from None
         if key.fingerprint != self.key_fingerprint:
             raise KeyFileError(
-                "On a worker, {key_file!r} holds the key {given}, not {known}.",
-                hint="Put the vault's key on every worker.",
+                "The file {key_file!r} on a Spark worker holds the key {given}; expected {known}.",
+                hint="Copy the key of the vault to this file on every worker.",
                 key_file=self.key_file,
                 given=key.fingerprint,
                 known=self.key_fingerprint,
@@ -140,15 +140,15 @@ def draw_partition(task: SparkTask, batches: Iterator[Any], schema: Any) -> Iter
         for released in _draw_rows(task, batches, extra):
             summary["rows"] += released.num_rows
             yield _pad_rows(released, schema)
-            yield from _pack_extra(extra, summary["partition"], schema)
+            yield from _pack_extra_rows(extra, summary["partition"], schema)
     except RelaxdpError as problem:
         summary |= {"error": type(problem).__name__, "sentence": problem.template, "hint": problem.hint_template}
         summary["fields"] = problem.fields
     except Exception as problem:
         failure = type(problem).__name__
     if failure:
-        raise SparkError("A task failed: {failure}.", hint="Look at the log of the worker.", failure=failure)
-    yield from _pack_extra([*extra, (_SUMMARY, json.dumps(summary).encode())], summary["partition"], schema)
+        raise SparkError("A Spark task failed with {failure}.", hint="Look at the log of the worker.", failure=failure)
+    yield from _pack_extra_rows([*extra, (_SUMMARY, json.dumps(summary).encode())], summary["partition"], schema)
 
 
 def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, bytes]]) -> Iterator[Any]:
@@ -208,7 +208,7 @@ def _pad_rows(batch: Any, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays([*arrays, *nothing], schema=schema)
 
 
-def _pack_extra(extra: list[tuple[int, bytes]], partition: int, schema: Any) -> Iterator[Any]:
+def _pack_extra_rows(extra: list[tuple[int, bytes]], partition: int, schema: Any) -> Iterator[Any]:
     """Return rows that hold no report, and forget them here."""
     for place, content in extra:
         nothing = [pa.nulls(1, each.type) for each in list(schema)[:-3]]
@@ -241,7 +241,8 @@ class SparkStager:
             )
         if any(each.mechanism.domain == "words" for each in plan.columns):
             raise ArgumentError(
-                "RAPPOR reports are not drawn on Spark.", hint="Write the columns to Parquet and release the file."
+                "A RAPPOR column cannot be released from a Spark DataFrame.",
+                hint="Write the columns to Parquet and release the file.",
             )
         self._plan, self._source, self._snapshots = plan, source, list[StagedSnapshot]()
         self.table: Any = None
@@ -252,7 +253,7 @@ class SparkStager:
             plan.columns,
             plan.id_column,
             plan.passthrough,
-            tuple(each.fields()[-1].name for each in plan.columns),
+            tuple(each.make_fields()[-1].name for each in plan.columns),
             tuple(plan.describe_snapshot(each) for each in plan.columns),
             key_file,
             plan.vault.key.fingerprint,
@@ -317,7 +318,7 @@ class SparkStager:
         absent: list[SnapshotRows] = []
         left = 0
         for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
-            for rows in old.rows(kind):
+            for rows in old.read_rows(kind):
                 places, is_there = tags.find(first.tag_ids(rows.ids))
                 changed = own.tag_rows(rows.ids, rows.values)[is_there] != tags.rows[place][places[is_there]]
                 if changed.any():
@@ -336,7 +337,7 @@ class SparkStager:
         if tags.folded is not None and is_joined.any():
             new = tags.folded[is_joined]
             for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
-                for rows in old.rows(kind):
+                for rows in old.read_rows(kind):
                     if np.isin(first.tag_ids(normalize_spelling(rows.ids)), new).any():
                         reject_respelled_ids(plan.request.name)
         joined = int(np.count_nonzero(is_joined))
@@ -434,17 +435,20 @@ def make_spark_schema(schema: Any) -> Any:
 
 
 def make_unsupported_type_error() -> ArgumentError:
-    """Return the refusal of a table with a column that can be handed over neither way."""
-    return ArgumentError("The table has a column of a type that Spark cannot hand over.", hint="Convert it to text.")
+    """Return the error about a column that Spark and Arrow cannot exchange."""
+    return ArgumentError(
+        "The table has a column of a type that cannot be exchanged between Spark and Arrow.",
+        hint="Convert the column to text.",
+    )
 
 
 def restore_schema(schema: Any, types: ColumnTypes) -> Any:
-    """Return a schema of Spark's with the own types of the columns."""
+    """Return a schema of Spark with the original types of the columns."""
     return pa.schema([(field.name, types.get(field.name, field.type)) for field in schema])
 
 
 def restore_types(batch: Any, types: ColumnTypes) -> Any:
-    """Return a batch of Spark's with columns of their own types; one that was read from a file has them."""
+    """Return a batch of Spark with the original types of its columns."""
     for place, name in enumerate(batch.schema.names):
         kind = types.get(name)
         if kind is not None and batch.schema.field(place).type != kind:

@@ -39,7 +39,7 @@ duckdb.sql("FROM read_csv('FILE', decimal_separator=',')").
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """All names of a table, also those that cannot be used, and where a person sees them if they are not shown."""
+    """All column names of a table, and where to look at them if they may be data and are not shown."""
 
     names: Sequence[Any]
     seen_in: str | None = None
@@ -55,13 +55,13 @@ class ColumnNames:
 
     @property
     def usable_names(self) -> list[str]:
-        """Those that can name a column here: pandas has columns that are called by a number, or by half a letter."""
+        """The names that are text in UTF-8: pandas also has columns named by a number or by half a letter."""
         return [name for name in self.names if isinstance(name, str) and is_utf8_encodable(name)]
 
-    def check(self, name: str, others: Sequence[str] = ()) -> None:
+    def require_column(self, name: str, other_names: Sequence[str] = ()) -> None:
         """Reject a name that the table does not have, or has twice.
 
-        Where one of the `others` is a column, the names are a header and can be shown.
+        Where one of the `other_names` is a column, the names are a header and can be shown.
         """
         check_name(name)
         times = self.usable_names.count(name)
@@ -89,18 +89,20 @@ class ColumnNames:
                 mark=_SEPARATORS[mark],
                 column=name,
             )
-        is_header = any(isinstance(other, str) and other in self.usable_names for other in others)
+        is_header = any(isinstance(other, str) and other in self.usable_names for other in other_names)
         raise ColumnError(
             "The table has no column {column!r}.",
             hint="{suggestion}",
-            suggestion=suggest_name(name, self.usable_names) if is_header else self.hint(name, self.usable_names),
+            suggestion=suggest_name(name, self.usable_names)
+            if is_header
+            else self.format_hint(name, self.usable_names),
             column=name,
         )
 
-    def hint(self, wanted: str, among: Sequence[str]) -> str:
-        """Return a hint about the columns that could be meant, which are some of these or all."""
+    def format_hint(self, wanted: str, candidates: Sequence[str]) -> str:
+        """Return a hint with the most similar of some column names, or all, unless they may be data."""
         if self.seen_in is None:
-            return suggest_name(wanted, among)
+            return suggest_name(wanted, candidates)
         columns = f"{len(self.names):,} column{'' if len(self.names) == 1 else 's'}"
         return (
             f"It has {columns}, whose names are not shown: those of a table without a header are data. Look at "
@@ -119,7 +121,7 @@ def check_name(name: object) -> None:
 
 
 def suggest_name(wanted: str, names: Sequence[str]) -> str:
-    """Return a hint about the nearest of names that may be shown, or about all of them."""
+    """Return a hint with the most similar of some names, or with all of them."""
     near = get_close_matches(wanted, names, 1)
     if near:
         return f"Did you mean {near[0]!r}?"
@@ -131,20 +133,19 @@ def check_columns(names: ColumnNames, id_column: str, released: Sequence[str], p
     """Reject names that a table does not have, or that are given twice."""
     wanted = (id_column, *released, *passthrough)
     for name in wanted:
-        names.check(name, wanted)
+        names.require_column(name, wanted)
     for name in wanted:
         if wanted.count(name) > 1:
             raise ColumnError(
-                "The column {column!r} is named twice. A column is the id, released or passed through, and only one "
-                "of these.",
-                hint="Name it once.",
+                "The column {column!r} is named twice. A column is either the id, or released, or passed through.",
+                hint="Name it in only one of `id`, `columns` and `passthrough`.",
                 column=name,
             )
 
 
-def get_id_type(kind: Any) -> str:
+def get_id_type(arrow_type: Any) -> str:
     """Return the type of ids as files and ledgers record it: 17 and "17" are different people."""
-    kind = get_plain_type(kind)
+    kind = get_plain_type(arrow_type)
     if pa.types.is_integer(kind):
         return "integer"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -159,21 +160,23 @@ def get_id_type(kind: Any) -> str:
     elif pa.types.is_decimal(kind):
         hint = "In SQL convert the column with CAST(... AS BIGINT)."
     raise IdError(
-        "Ids must be whole numbers, text, bytes or UUIDs. This column is of type {kind}.", hint=hint, kind=kind
+        "The column of the ids is of type {kind}. Ids must be whole numbers, text, bytes or UUIDs.",
+        hint=hint,
+        kind=kind,
     )
 
 
-def convert_declared_values(values: Sequence[Any], kind: Any) -> tuple[Any, ...]:
+def convert_declared_values(values: Sequence[Any], arrow_type: Any) -> tuple[Any, ...]:
     """Return declared values as the kind of a column: texts are whole numbers for a column of them."""
-    if not pa.types.is_integer(get_plain_type(kind)):
+    if not pa.types.is_integer(get_plain_type(arrow_type)):
         return tuple(values)
     try:
         return tuple(int(value) if isinstance(value, str) else value for value in values)
     except ValueError:
         pass
     raise ValuesError(
-        "The column holds whole numbers, and the declared values are others.",
-        hint="Declare whole numbers, or convert the column to text.",
+        "The column holds whole numbers, but a declared value is not a whole number.",
+        hint="Declare whole numbers such as [0, 1, 2], or convert the column to text.",
     )
 
 
@@ -189,19 +192,19 @@ def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: i
     if mechanism.domain != "values" or not is_released_as_text(kind):
         return column
     is_boolean, labels = pa.types.is_boolean(kind), [each for each in mechanism.labels if isinstance(each, str)]
-    if not any(each in ("true", "false") if is_boolean else _is_date(each) for each in labels):
+    if not any(each in ("true", "false") if is_boolean else _is_iso_date(each) for each in labels):
         raise ValuesError(
-            "{column} holds {kind}, and none of the declared values is one.",
-            hint="Declare 'true' and 'false'." if is_boolean else "Declare values like '2026-01-31'.",
+            "{column} holds {kind}, and no declared value is of this type.",
+            hint="Declare the values 'true' and 'false'." if is_boolean else "Declare dates such as '2026-01-31'.",
             column=repr(name) if name else "The column",
             kind=name_type(kind),
         )
     return (column.dictionary_decode() if pa.types.is_dictionary(column.type) else column).cast(pa.string())
 
 
-def is_released_as_text(kind: Any) -> bool:
+def is_released_as_text(arrow_type: Any) -> bool:
     """Tell whether a column of this type is released as text, because no such value can be declared as it is."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
     return bool(pa.types.is_boolean(kind) or pa.types.is_date(kind))
 
 
@@ -218,14 +221,14 @@ def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
     cell, column_name = column[row].as_py(), repr(name) if name else "the column"
     if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell):
         raise ValuesError(
-            "{column} has a decimal comma, and is read as text.",
+            "{column} has a decimal comma, so that the column is read as text, not as numbers.",
             hint=suggest_read_csv("decimal_separator=','"),
             row=first_row + row + 1,
             column=column_name,
         )
     raise ValuesError(
-        "{column} is not a number.",
-        hint="Declare its values instead of a range, or convert it to numbers.",
+        "{column} is not a number, but the column was declared as a range of numbers.",
+        hint="Declare a list of its values instead of a range, or convert the column to numbers.",
         row=first_row + row + 1,
         column=column_name,
     )
@@ -238,7 +241,7 @@ def _try_cast(column: Any) -> Any | None:
         return None
 
 
-def _is_date(value: str) -> bool:
+def _is_iso_date(value: str) -> bool:
     try:
         return date.fromisoformat(value).isoformat() == value
     except ValueError:
@@ -271,7 +274,7 @@ def get_plain_type(kind: Any) -> Any:
         return pa.list_(get_plain_type(kind.value_type))
     if pa.types.is_union(kind):
         raise ColumnError(
-            "Columns of a union type cannot be released: they keep values of types that a row does not have.",
+            "A column of a union type cannot be released: it keeps values of types that a row does not have.",
             hint="Convert the column to one type, such as text.",
         )
     return kind
@@ -316,7 +319,9 @@ def make_record_batch(columns: Sequence[Any], schema: Any) -> Any:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     except pa.ArrowException:
         pass
-    raise ColumnError("A pass-through column does not survive a sort.", hint="Convert it to text.")  # no context
+    raise ColumnError(
+        "A pass-through column is of a type that cannot be sorted by the id.", hint="Convert the column to text."
+    )  # no context
 
 
 def _rebuild_map(column: Any, plain_kind: Any) -> Any:
@@ -344,7 +349,7 @@ def _compute_valid_positions(column: Any, size: int = 1) -> Any:
     return pa.array(np.cumsum(there) - 1, mask=~there)
 
 
-def get_storage(column: Any) -> Any:
+def get_storage_column(column: Any) -> Any:
     """Return the bytes of UUIDs, which Arrow cannot compare, and other columns as they are."""
     if isinstance(column, pa.ChunkedArray) and isinstance(column.type, pa.BaseExtensionType):
         return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)

@@ -36,7 +36,7 @@ from relaxdp.tables.files import (
     read_description,
 )
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.table_columns import ColumnNames, get_storage, remove_hidden_values
+from relaxdp.tables.table_columns import ColumnNames, get_storage_column, remove_hidden_values
 
 
 class TableSource(ABC):
@@ -151,7 +151,7 @@ class FileSource(TableSource):
         order, value = IdOrderCheck(), None
         with closing(rows):
             for batch in rows:
-                ids = get_storage(remove_hidden_values(batch.column(id_column)))
+                ids = get_storage_column(remove_hidden_values(batch.column(id_column)))
                 if ids.null_count:
                     raise self._find_missing(id_column)
                 try:
@@ -178,7 +178,7 @@ class FileSource(TableSource):
     def _find_repeated(self, id_column: str, value: Any) -> IdError:
         first, found = 0, []
         for batch in self._table.batches([id_column]):
-            ids = get_storage(remove_hidden_values(batch.column(0)))
+            ids = get_storage_column(remove_hidden_values(batch.column(0)))
             same = pc.equal(ids, value.cast(ids.type))
             found += [first + int(place) + 1 for place in pc.indices_nonzero(same).to_pylist()]
             if len(found) > 1:
@@ -239,7 +239,7 @@ class FrameSource(TableSource):
         """Give the rows in id order."""
         table = self._load(list(dict.fromkeys(columns)))
         self._order = compute_id_order(table.column(id_column), self.label)
-        yield _split(table, self._order)
+        yield _split_into_batches(table, self._order)
 
     def get_original_row(self, row: int) -> int | None:
         """Return the number of a row in the frame."""
@@ -247,16 +247,18 @@ class FrameSource(TableSource):
 
     def _load(self, columns: list[str]) -> pa.Table:
         if self._table is None:
-            self._frame.load(columns)
-            self._table, self.rows = self._frame.arrow(columns), self._frame.rows
+            self._frame.read_columns(columns)
+            self._table, self.rows = self._frame.to_arrow(columns), self._frame.rows
         if not set(columns) <= set(self._table.column_names):
-            raise ColumnError("A data frame is read once, and these columns were not.", hint="Open it again.")
+            raise ColumnError(
+                "The data frame was read before, without some of these columns.", hint="Open the data frame again."
+            )
         return self._table.select(columns)
 
 
 def compute_id_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | None:
     """Return the rows in id order, None where they are in it. A missing or repeated id is rejected."""
-    ids = get_storage(remove_hidden_values(ids))
+    ids = get_storage_column(remove_hidden_values(ids))
     if ids.null_count:
         raise make_missing_id_error(pc.index(ids.is_null(), True).as_py() + 1, label)
     try:
@@ -277,7 +279,7 @@ def _sort_ids(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64]:
     return order
 
 
-def _split(table: pa.Table, order: NDArray[np.int64] | None) -> Iterator[Any]:
+def _split_into_batches(table: pa.Table, order: NDArray[np.int64] | None) -> Iterator[Any]:
     if order is None:
         yield from table.to_batches(BATCH_ROWS)
         return
@@ -316,13 +318,15 @@ class IdOrderCheck:
         if ids.null_count:
             row = self._rows + pc.index(pc.is_null(ids), True).as_py() + 1
             raise IdError("The id is missing.", hint="Remove the row, or fill in the id.", row=row)
-        ids = get_storage(ids)  # UUIDs are ordered by their bytes
+        ids = get_storage_column(ids)  # UUIDs are ordered by their bytes
         first = ids[0]
         try:
             rises = self._last is None or pc.less(self._last, first).as_py()
             ascending = rises and pc.all(pc.less(ids[:-1], ids[1:]), min_count=0).as_py()
         except pa.ArrowException:
-            raise IdError("The ids cannot be ordered.", hint="Use whole numbers, text or UUIDs.") from None
+            raise IdError(
+                "The ids are of a type that cannot be sorted.", hint="Convert them to whole numbers, text or UUIDs."
+            ) from None
         if not ascending:
             raise make_repeated_id_error() if self._is_sorted else NotAscendingError
         self._last, self._rows = ids[len(ids) - 1], self._rows + len(ids)

@@ -60,7 +60,7 @@ Progress = Callable[[int, int | None], None]
 MAX_RESPELLED = Decimal("0.01")
 """The share of all known rows that may join while others are absent: respelled ids look like that."""
 _LEFT_ROWS = 1 << 16
-_CHARGED = "It is charged, and was not handed over. The same call again costs nothing."
+_CHARGED = "The release was charged, but its rows were not written. The same call again writes them at no cost."
 _UNCERTAIN = "Nothing was released. The same call again charges nothing twice."
 
 
@@ -187,7 +187,7 @@ class _ColumnSnapshotWriter:
 
     def add(self, rows: SnapshotRows, chunk: bytes) -> None:
         """Compare the next rows, and keep them."""
-        self._keep_left(self.comparison.add(rows))
+        self._keep_left(self.comparison.compare_rows(rows))
         if self.comparison.changes.changed:
             reject_changed_values(self._plan.request.name, self._column.column)
         self.part.write(chunk)
@@ -218,7 +218,7 @@ class _ColumnSnapshotWriter:
             return
         folded = normalize_spelling(pa.concat_arrays(joined))
         for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
-            for rows in self._old.rows(kind):
+            for rows in self._old.read_rows(kind):
                 if pc.any(pc.is_in(normalize_spelling(rows.ids), value_set=folded), min_count=0).as_py():
                     reject_respelled_ids(self._plan.request.name)
 
@@ -430,16 +430,16 @@ def read_snapshot_rows(plan: ReleasePlan) -> Iterator[InputBatch]:
     """Return the rows of the last release of all columns, from their snapshots."""
     vault, state = plan.vault, plan.state
     runs = [Snapshot(vault.snapshots, str(each.state and each.state.snapshot), vault.key) for each in plan.columns]
-    readers = [_RowStream(each.rows(ChunkKind.PRESENT)) for each in runs]
+    readers = [_RowStream(each.read_rows(ChunkKind.PRESENT)) for each in runs]
     kept: _RowStream | None = None
     if state is not None and state.passthrough_snapshot is not None:
         kept = _RowStream(
-            Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key).batches(ChunkKind.PASSTHROUGH)
+            Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key).read_batches(ChunkKind.PASSTHROUGH)
         )
     kind = plan.schema.field(plan.id_column).type
     while True:
         everything = [*readers, *([] if kept is None else [kept])]
-        counts = [each.count() for each in everything]
+        counts = [each.count_available() for each in everything]
         if not any(counts):
             return
         parts = [each.take(min(counts)) for each in everything] if min(counts) else []
@@ -465,14 +465,14 @@ def reject_different_rows(plan: ReleasePlan) -> NoReturn:
 
 
 class _RowStream:
-    """What is left of a stream of rows or batches."""
+    """The rest of a stream of rows or batches."""
 
     def __init__(self, parts: Iterator[Any]) -> None:
         self._parts = parts
         self._part: Any = None
 
-    def count(self) -> int:
-        """Return how many rows are at hand; 0 only at the end."""
+    def count_available(self) -> int:
+        """Return how many rows the next part has; 0 only at the end."""
         while self._part is None or not len(self._part):
             self._part = next(self._parts, None)
             if self._part is None:
@@ -480,7 +480,7 @@ class _RowStream:
         return len(self._part)
 
     def take(self, count: int) -> Any:
-        """Return that many of the rows at hand."""
+        """Return this many rows of the next part."""
         part = self._part
         if isinstance(part, SnapshotRows):
             self._part = part.slice(count, len(part))

@@ -96,14 +96,14 @@ class Vault:
         if reason:
             ledger_rules.check_reason(reason)
 
-        def first(settings: Any) -> Event:
+        def make_first_event(settings: Any) -> Event:
             return Created(1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint)
 
         paths = {"key_file": key_file, "worker_key_file": worker_key_file}
-        places: Any = {option: str(_require_path(each, option)) for option, each in paths.items() if each is not None}
+        options: Any = {option: str(_require_path(each, option)) for option, each in paths.items() if each is not None}
         words = {"key_command": key_command, "ledger": ledger}
-        places |= {option: str(each) for option, each in words.items() if each is not None}
-        VaultFolder.create(_require_path(path, "path"), first, **places)
+        options |= {option: str(each) for option, each in words.items() if each is not None}
+        VaultFolder.create(_require_path(path, "path"), make_first_event, **options)
         return cls(path)
 
     @on_error("Nothing was released.")
@@ -176,20 +176,20 @@ class Vault:
         sink: Any = MemorySink() if output is None else FileSink(_require_path(output, "output"))
         plan = plan_release(self._folder, request, source)
         done = run_release(plan, LocalStager(plan, source, sink, progress).open)
-        return self._report(Release.from_outcome(done, sink, source))
+        return self._log_release(Release.from_outcome(done, sink, source))
 
     def _release_spark(self, data: Any, request: ReleaseRequest, output: Any) -> Release:
         from relaxdp.tables.spark_release import SparkSource, SparkStager  # noqa: PLC0415 (Spark may be missing)
 
         if output is not None:
             raise ArgumentError(
-                "`output` is only valid for local data.",
+                "`output` cannot be used with a Spark DataFrame.",
                 hint="Write the returned Spark DataFrame yourself: release.to_frame().write.parquet(...).",
             )
         source = SparkSource(data)
         plan = plan_release(self._folder, request, source)
         stager = SparkStager(plan, source)
-        return self._report(Release.from_outcome(run_release(plan, stager.open), stager, source))
+        return self._log_release(Release.from_outcome(run_release(plan, stager.open), stager, source))
 
     @on_error("Nothing was released.")
     def relax(
@@ -239,9 +239,9 @@ class Vault:
         sink: Any = MemorySink() if output is None else FileSink(_require_path(output, "output"))
         plan = plan_relaxation(self._folder, request)
         done = run_release(plan, LocalStager(plan, None, sink, progress).open)
-        return self._report(Release.from_outcome(done, sink, None))
+        return self._log_release(Release.from_outcome(done, sink, None))
 
-    def _report(self, release: Release) -> Release:
+    def _log_release(self, release: Release) -> Release:
         if not release.is_dry_run:
             _LOG.info("%s", release.summary)
         return release
@@ -264,19 +264,19 @@ class Vault:
     @property
     def budget(self) -> Decimal:
         """The largest total epsilon that may be spent."""
-        return self._account().budget
+        return self._read_account().budget
 
     @property
     def spent(self) -> Decimal:
         """The epsilon spent: the largest level of each column, summed over columns and names."""
-        return self._account().spent
+        return self._read_account().spent
 
     @property
     def remaining(self) -> Decimal:
         """The rest of the budget."""
-        return self._account().remaining
+        return self._read_account().remaining
 
-    def _account(self) -> Account:
+    def _read_account(self) -> Account:
         return self._folder.read_account()
 
     @on_error("The budget was not raised.")
@@ -291,7 +291,7 @@ class Vault:
             BudgetError: The budget is not larger than before, or there is no reason.
         """
         exact = parse_budget(budget)
-        self._append(lambda account: ledger_rules.make_budget_event(account, exact, reason, datetime.now(UTC)))
+        self._append_event(lambda account: ledger_rules.make_budget_event(account, exact, reason, datetime.now(UTC)))
 
     @on_error("Nothing was retired.")
     def retire(self, name: str, *, reason: str) -> None:
@@ -304,8 +304,8 @@ class Vault:
         Raises:
             UnknownReleaseError: The vault has no such release.
         """
-        self._append(lambda account: ledger_rules.make_retirement_event(account, name, reason, datetime.now(UTC)))
-        with self._folder.lock_snapshots(self._account()):
+        self._append_event(lambda account: ledger_rules.make_retirement_event(account, name, reason, datetime.now(UTC)))
+        with self._folder.lock_snapshots(self._read_account()):
             pass  # which removes what interrupted releases of it left
 
     @on_error("Nothing was adopted.")
@@ -325,15 +325,16 @@ class Vault:
         _, found = self._folder.read_account_and_problem()
         if found is None:
             raise ArgumentError(
-                "The vault is the newest copy on this machine. There is nothing to adopt.", hint="Leave `adopt` out."
+                "This vault is already the newest copy on this machine, so there is nothing to adopt.",
+                hint="Use the vault as it is, without `adopt` (--adopt).",
             )
         account = self._folder.ledger.append_event(
             lambda account: Adopted(account.number + 1, datetime.now(UTC), reason, found)
         )
         adopt_stamp(self._folder, account)
 
-    def _append(self, make: Any) -> None:
-        before = self._account()
+    def _append_event(self, make: Any) -> None:
+        before = self._read_account()
         after = self._folder.append_event(make)
         self._folder.remove_snapshots(before, after)
 
@@ -344,7 +345,7 @@ class Vault:
             A pandas data frame, or a pyarrow table without pandas. `risk` is how often a guess between two answers is
             right at most. Columns may depend on one another, so it follows from everything that was spent.
         """
-        account = self._account()
+        account = self._read_account()
         rows = [
             {
                 "name": release.name, "column": column.column, "mechanism": get_mechanism_title(column.mechanism),
@@ -399,8 +400,8 @@ class Vault:
         """
         return copy_vault(self._folder, _require_path(folder, "folder"), with_key=_require_bool(with_key, "with_key"))
 
-    def _describe(self) -> tuple[str, list[str], list[list[str]], list[str]]:
-        account = self._account()
+    def _format_parts(self) -> tuple[str, list[str], list[list[str]], list[str]]:
+        account = self._read_account()
         spent, budget, left = map(format_epsilon, (account.spent, account.budget, account.remaining))
         rows = [
             [
@@ -419,15 +420,17 @@ class Vault:
         return first, ["name", "column", "mechanism", "epsilon", "rows"], rows, notes
 
     def __repr__(self) -> str:
-        first, headings, rows, notes = self._describe()
+        first, headings, rows, notes = self._format_parts()
         return "\n".join([first, *([format_table(headings, rows, left=(0, 1, 2))] if rows else []), *notes])
 
     def _repr_html_(self) -> str:
-        first, headings, rows, notes = self._describe()
+        first, headings, rows, notes = self._format_parts()
         return f"<p>{escape(first)}</p>{format_html(headings, rows, notes)}"
 
     def __reduce__(self) -> Any:
-        raise TypeError("A vault is not pickled: it holds a key. Open it where it is needed.")
+        raise TypeError(
+            "A vault cannot be pickled, because it holds a key. Open it where it is needed: rx.Vault(path)."
+        )
 
 
 def _require_bool(value: Any, option: str) -> bool:

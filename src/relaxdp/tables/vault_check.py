@@ -89,10 +89,10 @@ def _check_file(vault: VaultFolder, account: Account, file: Path, found: Check) 
     try:
         with open_source(file) as source:
             try:
-                problems, rows = _check_released(vault, account, source.reports, source)
+                problems, rows = _check_released_columns(vault, account, source.reports, source)
             except NotAscendingError:  # numbers are text in a text file, and sort in another order
                 source.sort()
-                problems, rows = _check_released(vault, account, source.reports, source)
+                problems, rows = _check_released_columns(vault, account, source.reports, source)
     except RelaxdpError as problem:
         problems, rows = [problem.sentence], 0
     if problems:
@@ -103,7 +103,7 @@ def _check_file(vault: VaultFolder, account: Account, file: Path, found: Check) 
         found.lines.append(f"{file}: its levels are charged; it is retired, so that its rows cannot be drawn again")
 
 
-def _check_released(
+def _check_released_columns(
     vault: VaultFolder, account: Account, description: FileDescription | None, source: Any
 ) -> tuple[list[str], int]:
     """Compare a released file with the ledger, and its reports with what the snapshots give."""
@@ -145,12 +145,12 @@ def _compare_reports(
     mechanism = described.mechanism()
     level = mechanism.level(described.epsilon, described.threshold)
     planned = PlannedColumn(state.column, mechanism, "", level, described.path, level.epsilon * 0, state)
-    names = [field.name for field in planned.fields()]
+    names = [field.name for field in planned.make_fields()]
     known: list[tuple[Any, list[Any]]] = []
     snapshot = Snapshot(vault.snapshots, state.snapshot, vault.key)
     id_type = parse_id_type(snapshot.description["id"])
     for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
-        for rows in snapshot.rows(kind):
+        for rows in snapshot.read_rows(kind):
             # Numbers of any width are the same ids, and rows that left may not fit into the type of the last table.
             drawn_ids = rows.ids if pa.types.is_integer(id_type) else restore_ids(rows.ids, id_type)
             reports, _ = planned.draw(vault, rows.values, drawn_ids, 0)
@@ -160,7 +160,7 @@ def _compare_reports(
     differing, compared = 0, 0
     with source.batches([id_column, *names], id_column) as batches:
         for batch in batches:
-            found, value_set = cast_to_common_type(_read_ids(batch.column(id_column), ids.type), ids)
+            found, value_set = cast_to_common_type(_convert_ids(batch.column(id_column), ids.type), ids)
             places = pc.index_in(found, value_set=value_set)
             same = places.is_valid()
             for name, array in zip(names, drawn, strict=True):
@@ -175,13 +175,13 @@ def _decode_values(column: Any) -> Any:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _read_ids(ids: Any, kind: Any) -> Any:
+def _convert_ids(ids: Any, id_type: Any) -> Any:
     """Return ids of a file in the kind of the snapshot: in a text file they are text."""
     ids = normalize_ids(ids)
-    if not pa.types.is_large_string(ids.type) or kind == ids.type:
+    if not pa.types.is_large_string(ids.type) or id_type == ids.type:
         return ids
-    if pa.types.is_large_binary(kind):
-        return pa.array([uuid.UUID(each).bytes for each in ids.to_pylist()], kind)
+    if pa.types.is_large_binary(id_type):
+        return pa.array([uuid.UUID(each).bytes for each in ids.to_pylist()], id_type)
     return ids.cast(pa.decimal128(20, 0))
 
 

@@ -35,7 +35,7 @@ from relaxdp.sampling.private_file import (
     sync_folder,
     write_private_file,
 )
-from relaxdp.tables.snapshot import ENDING, STAGED, get_snapshot_path
+from relaxdp.tables.snapshot import SNAPSHOT_SUFFIX, STAGED_PREFIX, get_snapshot_path
 
 SETTINGS, KEY, LEDGER, SNAPSHOTS, IGNORE = "vault.toml", "key", "ledger.db", "snapshots", ".gitignore"
 VARIABLE = "RELAXDP_VAULT"
@@ -92,9 +92,9 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def find_vault(given: str | os.PathLike[str] | None = None) -> Path:
+def find_vault(path: str | os.PathLike[str] | None = None) -> Path:
     """Return the vault that is named, that of RELAXDP_VAULT, or the only one in the current folder."""
-    named = given if given is not None else os.environ.get(VARIABLE) or None
+    named = path if path is not None else os.environ.get(VARIABLE) or None
     if named is not None:
         if not os.fspath(named):
             raise VaultError("The path of the vault is empty.", hint="Name a folder, such as study.vault.")
@@ -164,14 +164,14 @@ class VaultFolder:
     def create(
         cls,
         path: str | os.PathLike[str],
-        first: Callable[[VaultSettings], Event],
+        make_first_event: Callable[[VaultSettings], Event],
         *,
         key_file: str | os.PathLike[str] | None = None,
         key_command: str | None = None,
         ledger: str | None = None,
         worker_key_file: str | None = None,
     ) -> VaultFolder:
-        """Make a vault whose first event is `first`. It appears whole, or not at all."""
+        """Make a vault with a first event. It appears whole, or not at all."""
         place = Path(path).absolute()
         if ledger is not None and not ledger.startswith(("postgresql://", "postgres://")):
             raise VaultError(
@@ -198,8 +198,8 @@ class VaultFolder:
                 key.save_for_vault(made / KEY if outside is None else outside)
                 saved = outside is not None
             book = Ledger(open_store(ledger or made / LEDGER, settings.vault), key, settings.vault)
-            account = book.create(first(settings))
-            _write_stamp(settings, place, account, must=True)
+            account = book.create(make_first_event(settings))
+            _write_stamp(settings, place, account, is_required=True)
             made.rename(place)
         except BaseException as problem:
             _remove_folder(made)
@@ -247,7 +247,12 @@ class VaultFolder:
         try:
             return (read_private_file(self.path / name) or b"").decode("utf-8", "replace")
         except PrivateFileError as problem:
-            raise VaultError("'{path}' {problem}.", path=str(self.path / name), problem=problem) from None
+            raise VaultError(
+                "The file '{path}' of the vault {problem}.",
+                hint="Make it a file that only you can read, or restore it from a backup of the vault.",
+                path=str(self.path / name),
+                problem=problem,
+            ) from None
 
     def _load_key(self) -> Key:
         settings = self.settings
@@ -260,7 +265,7 @@ class VaultFolder:
             key = Key.load_from_vault(place)
         if key.fingerprint != settings.key_fingerprint:
             raise VaultError(
-                "The vault '{path}' belongs to the key {known}, and this is the key {given}.",
+                "The key of the vault '{path}' must have the fingerprint {known}, but the key found has {given}.",
                 hint=_PUT_KEY_BACK,
                 path=self.path.name,
                 known=settings.key_fingerprint,
@@ -269,7 +274,7 @@ class VaultFolder:
         return key
 
     def find_paths_open_to_others(self) -> list[Path]:
-        """Return what of the vault other users of this machine can read or write."""
+        """Return the files and folders of the vault that other users of this machine can read or write."""
         if os.name != "posix":  # pragma: no cover
             return []
         files = [self.path, *(each for each in self.path.iterdir() if each.name != IGNORE)]
@@ -287,7 +292,7 @@ class VaultFolder:
         return account
 
     def read_account_and_problem(self) -> tuple[Account, str | None]:
-        """Read the ledger, and return in words how it contradicts the stamp on this machine; None where it does not."""
+        """Read the ledger, and describe how it contradicts the stamp on this machine; None where it does not."""
         # The stamp first: another process writes the ledger before the stamp.
         stamp, account = _read_stamp(self.id), self.ledger.read_account()
         unknown = None if self.is_shared else "is not known on this machine: it was copied, moved here or restored"
@@ -309,7 +314,7 @@ class VaultFolder:
             problem=problem,
         )
 
-    def append_event(self, make: Callable[[Account], Event | None]) -> Account:
+    def append_event(self, make_event: Callable[[Account], Event | None]) -> Account:
         """Append an event to the ledger, durably, and then move the stamp.
 
         The stamp is compared again, and no other process moves it meanwhile: a copy may have been charged by now.
@@ -324,7 +329,7 @@ class VaultFolder:
                     )
                 if stamp is not None and stamp[0] == account.number and stamp[1] != account.digest:
                     raise self._make_old_vault_error("has another history than the vault that was used here before")
-                return make(account)
+                return make_event(account)
 
             account = self.ledger.append_event(check)
             _write_stamp(self.settings, self.path, account, is_locked=True)
@@ -334,7 +339,7 @@ class VaultFolder:
 
     @contextmanager
     def lock_snapshots(self, account: Account) -> Iterator[Path]:
-        """Hold the folder of the snapshots while some are written; first remove what interrupted releases left there.
+        """Lock the folder of the snapshots while some are written, and first remove snapshots of interrupted releases.
 
         Releases hold the folder together, and only one that is alone removes anything. Where machines share the folder,
         the lock of another one may not be seen, so that only old files are removed.
@@ -369,7 +374,11 @@ class VaultFolder:
 
     def _find_unnamed_snapshots(self, account: Account) -> list[Path]:
         named = {get_snapshot_path(self.snapshots, digest) for digest in list_snapshots(account)}
-        ours = (each for each in self.snapshots.iterdir() if each.name.startswith(STAGED) or each.name.endswith(ENDING))
+        ours = (
+            each
+            for each in self.snapshots.iterdir()
+            if each.name.startswith(STAGED_PREFIX) or each.name.endswith(SNAPSHOT_SUFFIX)
+        )
         return [each for each in ours if each not in named]
 
     def remove_snapshots(self, before: Account, after: Account) -> None:
@@ -446,8 +455,8 @@ def _write_stamp(
     path: Path,
     account: Account,
     *,
-    must: bool = False,
-    back: bool = False,
+    is_required: bool = False,
+    may_go_back: bool = False,
     is_locked: bool = False,
 ) -> None:
     """Write the last event of a vault. A stamp moves forward, unless a vault is adopted."""
@@ -461,11 +470,11 @@ def _write_stamp(
             nullcontext() if is_locked else lock_folder(_get_stamp_folder())
         ):  # another process may write a later event
             known = _read_stamp(settings.vault)
-            if known is None or known[0] < account.number or back:
+            if known is None or known[0] < account.number or may_go_back:
                 write_private_file(_get_stamp_path(settings.vault), json.dumps(content).encode(), replace=True)
     except (OSError, PrivateFileError, RuntimeError) as problem:
         why = getattr(problem, "strerror", None) or str(problem)
-        if must:
+        if is_required:
             raise VaultError(
                 "The state folder of this user cannot be written: {why}. It holds a stamp by which an older copy of "
                 "the vault is noticed.",
@@ -481,7 +490,7 @@ def _write_stamp(
 
 def adopt_stamp(folder: VaultFolder, account: Account) -> None:
     """Take a vault as it is for the newest one."""
-    _write_stamp(folder.settings, folder.path, account, must=True, back=True)
+    _write_stamp(folder.settings, folder.path, account, is_required=True, may_go_back=True)
 
 
 def _reject_second_vault(fingerprint: str) -> None:
@@ -491,8 +500,8 @@ def _reject_second_vault(fingerprint: str) -> None:
             content = _read_json(place)
             if isinstance(content, dict) and content.get("key") == fingerprint:
                 raise VaultError(
-                    "This key belongs to the vault '{path}' already.",
-                    hint="Use another key: a vault has its own key, and costs of two vaults are not added up.",
+                    "The vault '{path}' already uses this key.",
+                    hint="Use another key. Each vault needs its own key, because costs of two vaults are not added up.",
                     path=str(content.get("path")),
                 )
 
@@ -511,7 +520,7 @@ def copy_vault(vault: VaultFolder, folder: Path, *, with_key: bool) -> Path:
     try:
         folder.mkdir(0o700)
         try:
-            _copy(vault, folder, with_key=with_key)
+            _copy_vault_files(vault, folder, with_key=with_key)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -525,7 +534,7 @@ def copy_vault(vault: VaultFolder, folder: Path, *, with_key: bool) -> Path:
     return folder
 
 
-def _copy(vault: VaultFolder, folder: Path, *, with_key: bool) -> None:
+def _copy_vault_files(vault: VaultFolder, folder: Path, *, with_key: bool) -> None:
     (folder / SNAPSHOTS).mkdir(0o700)
     settings = replace(vault.settings, key_file=KEY) if with_key else vault.settings
     write_private_file(folder / SETTINGS, settings.to_toml().encode(), replace=False)

@@ -50,7 +50,7 @@ def forget_rows(seal: Any, rows: Any, *, is_last: bool = False) -> None:
 
 
 def compare_if_paid(seal: Any, rows: Any, chunk: bytes) -> None:
-    seal._keep_left(seal.comparison.add(rows))
+    seal._keep_left(seal.comparison.compare_rows(rows))
     if seal.comparison.changes.changed and seal._column.cost:
         transaction.reject_changed_values(seal._plan.request.name, seal._column.column)
     seal.part.write(chunk)

@@ -70,7 +70,7 @@ def write(path: Path, columns: dict[str, Any], description: FileDescription) -> 
     for batch in table.cast(output.schema).to_batches(1_000):
         output.write(batch)
     output.close()
-    output.abandon()
+    output.close_unfinished()
     if path.suffix != ".parquet":
         get_sidecar_path(path).write_text(description.dumps(), "utf-8")
     return path

@@ -143,7 +143,9 @@ def test_a_release_states_that_it_is_charged(tmp_path: Path, ours: Path, monkeyp
         patch.setattr(release_output, "move_to_target", exchanged)
         with refused(TableFileError, says=EXCHANGED) as caught:
             release()
-    assert caught.value.consequence == "It is charged, and was not handed over. The same call again costs nothing."
+    assert caught.value.consequence == (
+        "The release was charged, but its rows were not written. The same call again writes them at no cost."
+    )
     assert modes(ours) == {0o600, 0o700}
     assert not Path("out.parquet").exists()
     assert (float(release().cost), float(vault.spent), mode(Path("out.parquet"))) == (0, 1, 0o640)

@@ -61,7 +61,7 @@ def write(path: Path, columns: dict[str, tuple[Mechanism, Any]], truths: Sequenc
     for batch in table.to_batches():
         output.write(batch)
     output.close()
-    output.abandon()
+    output.close_unfinished()
     if path.suffix == ".csv":
         get_sidecar_path(path).write_text(replace(description, rows=len(truths)).dumps(), "utf-8")
     return path

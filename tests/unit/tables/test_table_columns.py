@@ -46,7 +46,8 @@ def test_text_becomes_numbers_for_a_range() -> None:
 
 
 @pytest.mark.parametrize(("cells", "hint"), [
-    (pa.array([True]), "Declare 'true' and 'false'"), (pa.array([DAY]), "Declare values like '2026-01-31'"),
+    (pa.array([True]), "Declare the values 'true' and 'false'"),
+    (pa.array([DAY]), "Declare dates such as '2026-01-31'"),
 ])  # fmt: skip
 def test_other_values_of_booleans_and_dates_are_rejected(cells: Any, hint: str) -> None:
     with rejected(ValuesError, hint):
@@ -93,7 +94,7 @@ def test_the_hint_is_a_query_that_works(tmp_path: Path, content: str, error: typ
     file = tmp_path / "t.csv"
     file.write_bytes(content.encode("latin-1"))
     with rejected(error) as caught, open_source(file) as source:
-        source.names.check("id")
+        source.names.require_column("id")
         convert_column_for_mechanism(pa.array([row["a"] for row in read(source, ["id", "a"])]), rx.Numeric(0, 120))
     copied = re.search(r'--sql "([^"]*)"', str(caught.value))
     assert copied is not None

@@ -194,7 +194,7 @@ def test_other_objects_are_rejected(data: Any, words: str) -> None:
 def test_an_index_is_not_a_column() -> None:
     frame = TABLE.to_pandas().set_index("id")
     with open_source(frame) as source, rejected(ColumnError, "reset_index"):
-        source.names.check("id")
+        source.names.require_column("id")
 
 
 def test_mixed_objects_are_rejected_without_a_cell_only_where_they_are_read() -> None:
@@ -382,9 +382,9 @@ def test_names_are_shown_where_they_are_a_header(tmp_path: Path) -> None:
         check_columns(source.names, "patient", ["diagnose"], [])
     for kind in ("pandas", "polars", "polars-lazy", "pyarrow", "duckdb", "stream"):
         with open_source(FRAMES[kind](TABLE)) as source, rejected(ColumnError, "Did you mean 'illness'"):
-            source.names.check("ilness")
+            source.names.require_column("ilness")
     with open_source(pd.DataFrame({0: [1], SECRET: [2]})) as source, rejected(ColumnError, "not shown"):
-        source.names.check("patient")
+        source.names.require_column("patient")
 
 
 def test_columns_are_named_once(tmp_path: Path) -> None:
@@ -394,12 +394,12 @@ def test_columns_are_named_once(tmp_path: Path) -> None:
         with rejected(ColumnError, "named twice"):
             check_columns(names, "id", released, passthrough)
     with rejected(ColumnError, "2 columns named 'b'"):
-        names.check("b")
+        names.require_column("b")
     with rejected(ColumnError, "got Series"):
-        names.check(pd.Series([SECRET]))
+        names.require_column(pd.Series([SECRET]))
     (tmp_path / "t.csv").write_text("id;a\n1;2\n")
     with open_source(tmp_path / "t.csv") as source, rejected(ColumnError, "delim=';'"):
-        source.names.check("id")
+        source.names.require_column("id")
 
 
 # Reports fed back.

@@ -132,13 +132,13 @@ def test_a_run_out_of_order_is_rejected() -> None:
     """Rows of it would be taken for new ones, and drawn a second time."""
 
     class Disordered:
-        def rows(self, kind: ChunkKind) -> Any:
+        def read_rows(self, kind: ChunkKind) -> Any:
             for first in (5, 1) if kind is ChunkKind.PRESENT else ():
                 yield SnapshotRows(pa.array([first, first + 1]), Truths(np.zeros(2, np.uint64)))
 
     comparison = SnapshotComparison(Disordered(), has_left=False)  # type: ignore[arg-type]
     with refused(VaultError, says="order"):
-        comparison.add(SnapshotRows(pa.array([9]), Truths(np.zeros(1, np.uint64))))
+        comparison.compare_rows(SnapshotRows(pa.array([9]), Truths(np.zeros(1, np.uint64))))
 
 
 @pytest.mark.parametrize("letter", ["\u200b", "\u00ad", "\ufeff", "\x00", "\x0b", "\x85", "\u00a0"])
