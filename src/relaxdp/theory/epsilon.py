@@ -18,8 +18,8 @@ MIN_EXPONENT = -100
 _HINT = "Write a number between 0.01 and 10, such as 0.5."
 
 
-def as_epsilon(written: Epsilon, *, zero: bool = False) -> Decimal:
-    """Return `written` as an exact, positive `Decimal`; zero only where `zero` allows it.
+def as_epsilon(value: Epsilon, *, zero: bool = False) -> Decimal:
+    """Return `value` as an exact, positive `Decimal`; zero only where `zero` allows it.
 
     A float means the shortest decimal number that prints as it, which is the number that was typed: 0.1 is one tenth.
     A float32 does not print as the number that was typed, so it is rejected.
@@ -27,33 +27,33 @@ def as_epsilon(written: Epsilon, *, zero: bool = False) -> Decimal:
     >>> as_epsilon(0.1), as_epsilon("2.50"), as_epsilon(1)
     (Decimal('0.1'), Decimal('2.5'), Decimal('1'))
     """
-    number = _convert_to_decimal(written)
+    number = _convert_to_decimal(value)
     if number is None:
         raise EpsilonError(
             "Epsilon must be a number such as 0.5 or '0.5', not {epsilon}.",
             hint=_HINT,
-            epsilon=_describe_input(written),
+            epsilon=_describe_input(value),
         )
     if not number.is_finite():
-        raise EpsilonError("Epsilon must be finite, not {epsilon}.", hint=_HINT, epsilon=_describe_input(written))
+        raise EpsilonError("Epsilon must be finite, not {epsilon}.", hint=_HINT, epsilon=_describe_input(value))
     if number < 0 or (number == 0 and not zero):
         raise EpsilonError(
             "Epsilon must be 0 or more, not {epsilon}." if zero else "Epsilon must be greater than 0, not {epsilon}.",
             hint=_HINT,
-            epsilon=_describe_input(written),
+            epsilon=_describe_input(value),
         )
     if len(number.as_tuple().digits) > MAX_DIGITS or number.adjusted() >= MAX_DIGITS:
         raise EpsilonError(
             "Epsilon has too many digits. The maximum is {most}.",
             hint=_HINT,
             most=MAX_DIGITS,
-            epsilon=_describe_input(written),
+            epsilon=_describe_input(value),
         )
     if number.adjusted() < MIN_EXPONENT and number != 0:
         raise EpsilonError(
             "Epsilon {epsilon} is too small. Every report would be pure noise.",
             hint=_HINT,
-            epsilon=_describe_input(written),
+            epsilon=_describe_input(value),
         )
     return drop_trailing_zeros(number)
 
@@ -67,20 +67,20 @@ def format_epsilon(epsilon: Decimal) -> str:
     return f"{drop_trailing_zeros(epsilon):f}"
 
 
-def _convert_to_decimal(written: Any) -> Decimal | None:
-    if isinstance(written, bool):
+def _convert_to_decimal(value: Any) -> Decimal | None:
+    if isinstance(value, bool):
         return None
-    if isinstance(written, Decimal):
-        return written
-    if isinstance(written, float):  # includes numpy.float64, whose repr is not a number
-        return Decimal(repr(float(written)))
-    if isinstance(written, str):
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, float):  # includes numpy.float64, whose repr is not a number
+        return Decimal(repr(float(value)))
+    if isinstance(value, str):
         try:
-            return Decimal(written.strip()) if written.isascii() and "_" not in written else None
+            return Decimal(value.strip()) if value.isascii() and "_" not in value else None
         except InvalidOperation:
             return None
     try:
-        whole = written.__index__()  # int and NumPy's integers, but not numpy.float32
+        whole = value.__index__()  # int and NumPy's integers, but not numpy.float32
     except (AttributeError, TypeError):
         return None
     return Decimal(whole) if abs(whole) < 10**MAX_DIGITS else Decimal((0, (1,), MAX_DIGITS))
@@ -99,17 +99,17 @@ def drop_trailing_zeros(number: Decimal) -> Decimal:
     return Decimal((sign, digits[:significant], exponent))
 
 
-def _describe_input(written: Any) -> str:
+def _describe_input(value: Any) -> str:
     """Return the input in a few characters, and only if it can be a number: it may be a key in the wrong place."""
-    if isinstance(written, str):
-        if len(written) > 20:
-            return "a long text" if remove_keys(written) != written else repr(written[:8] + "...")
-        return repr(written)
-    if isinstance(written, Decimal | float | complex):
-        return str(written)[:40]
-    if isinstance(written, int):
-        return str(written) if abs(written) < 10**40 else "a huge number"
-    return f"a {type(written).__name__}"
+    if isinstance(value, str):
+        if len(value) > 20:
+            return "a long text" if remove_keys(value) != value else repr(value[:8] + "...")
+        return repr(value)
+    if isinstance(value, Decimal | float | complex):
+        return str(value)[:40]
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**40 else "a huge number"
+    return f"a {type(value).__name__}"
 
 
 ONE = 1 << 64

@@ -11,29 +11,29 @@ from relaxdp.errors import LevelError
 from relaxdp.theory.epsilon import ONE, format_epsilon, make_decimal_context
 
 
-def compute_retention(level: int) -> Fraction:
-    """Return the exact probability with which a report at threshold `level` is the truth kept on purpose."""
-    if not 0 <= level < ONE:
-        raise ValueError(f"A threshold must be from 0 to 2**64 - 1, not {level}.")
-    return Fraction(level, ONE)
+def compute_retention(threshold: int) -> Fraction:
+    """Return the exact probability with which a report at `threshold` is the truth kept on purpose."""
+    if not 0 <= threshold < ONE:
+        raise ValueError(f"A threshold must be from 0 to 2**64 - 1, not {threshold}.")
+    return Fraction(threshold, ONE)
 
 
-def compute_odds(keep: Fraction, values: int | Fraction) -> Fraction:
-    """Return e^epsilon of a report with retention `keep`: how much likelier the truth is than any other value.
+def compute_odds(retention: Fraction, values: int | Fraction) -> Fraction:
+    """Return e^epsilon of a report with this retention: how much likelier the truth is than any other value.
 
     (Where a truth is spread over w of D places, D / w replaces the number of values, as in `compute_threshold`.)
 
     >>> compute_odds(Fraction(1, 2), 2)
     Fraction(3, 1)
     """
-    if not 0 <= keep < 1:
-        raise ValueError(f"A retention must be in [0, 1), not {keep}.")
-    return 1 + values * keep / (1 - keep)
+    if not 0 <= retention < 1:
+        raise ValueError(f"A retention must be in [0, 1), not {retention}.")
+    return 1 + values * retention / (1 - retention)
 
 
-def compute_realised_epsilon(level: int, values: int, *, digits: int = 40) -> Decimal:
+def compute_realised_epsilon(threshold: int, values: int, *, digits: int = 40) -> Decimal:
     """Return the epsilon that a threshold really has, rounded up in its last digit (the private side)."""
-    return compute_log_rounded_up(compute_odds(compute_retention(level), values), digits=digits)
+    return compute_log_rounded_up(compute_odds(compute_retention(threshold), values), digits=digits)
 
 
 def compute_log_rounded_up(ratio: Fraction, *, digits: int = 40) -> Decimal:

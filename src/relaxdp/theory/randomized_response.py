@@ -23,18 +23,18 @@ from relaxdp.theory.epsilon import (
 from relaxdp.theory.level import compute_retention
 
 
-def compute_report_distribution(values: int, keep: Fraction, *, truth: int) -> list[Fraction]:
-    """Return the law of a report with retention `keep`: the truth, or else a uniform draw from all values.
+def compute_report_distribution(values: int, retention: Fraction, *, truth: int) -> list[Fraction]:
+    """Return the law of a report with this `retention`: the truth, or else a uniform draw from all values.
 
-    This is the randomized response of the paper with odds 1 + values * keep / (1 - keep).
+    This is the randomized response of the paper with odds 1 + values * retention / (1 - retention).
 
     Claim: equals e^eps / (e^eps + m - 1) and 1 / (e^eps + m - 1); tests/exact/theory/test_laws.py.
 
     >>> compute_report_distribution(3, Fraction(1, 2), truth=1)
     [Fraction(1, 6), Fraction(2, 3), Fraction(1, 6)]
     """
-    noise = (1 - keep) / values
-    return [noise + keep if value == truth else noise for value in range(values)]
+    noise = (1 - retention) / values
+    return [noise + retention if value == truth else noise for value in range(values)]
 
 
 def compute_blur_retention(lower: Fraction, upper: Fraction) -> Fraction:
