@@ -56,11 +56,11 @@ def test_made_up_reports() -> None:
     """Attackers are noticed, the share comes back, and who blurs honestly gains no more than the bound."""
     example = runpy.run_path(str(EXAMPLES / "made_up_reports.py"))
     true, found = example["attack"]("categorical", 5)
-    assert {each.label for each in found.pushed} == {8, 9}
-    assert abs(found.without.value[8] - true) < 0.01 < found.shares.value[8] - true
+    assert {each.label for each in found.suspicious_values} == {8, 9}
+    assert abs(found.cleaned_shares.value[8] - true) < 0.01 < found.shares.value[8] - true
     true, careful = example["attack"]("bits", 5, careful=True)
     assert not careful.is_alarm
-    assert careful.shares.value[8] < true + 0.05 * careful.reach.most + 0.01
+    assert careful.shares.value[8] < true + 0.05 * careful.max_influence.individuals + 0.01
 
 
 @pytest.mark.long
