@@ -89,7 +89,7 @@ def estimate(
 
 def _quartiles(found: Result | None, options: EstimateOptions) -> list[Quantile] | None:
     """Return the quartiles; None where reports do not tell them, or not soon."""
-    if not isinstance(found, Distribution) or found.wave_counts.bins > _MOST_BINS:
+    if not isinstance(found, Distribution) or found.wave_counts.bin_count > _MOST_BINS:
         return None
     asked = found.quartiles
     low, high = asked.interval(options.confidence_level, simultaneous=options.simultaneous, about=options.about)

@@ -251,7 +251,7 @@ def two_way(
         if numbers[0]:
             joint_counts = PairCounts(rows.encoding, columns.encoding)
             joint_counts.add_numbers(numbers)
-            parts.append(joint_counts.table(_support(rows, levels[0]), _support(columns, levels[1])))
+            parts.append(joint_counts.make_crosstab(_support(rows, levels[0]), _support(columns, levels[1])))
     if not parts:
         return TwoWay(rows.id, columns.id, 0, None)
     found = combine_tables(parts, options.method)

@@ -83,7 +83,7 @@ class Change(DerivedResult):
     def _require_distributions(self) -> tuple[Distribution, Distribution]:
         if not isinstance(self.old, Distribution) or not isinstance(self.new, Distribution):
             raise EstimationError(
-                "The reports contain neither quantiles nor shares of a range.",
+                "These results have neither quantiles nor shares of a range. Only columns of rx.SquareWave have them.",
                 hint="Release the numbers with rx.SquareWave(0, 120, epsilon=2).",
             )
         return self.old, self.new
@@ -181,7 +181,7 @@ def compare(old: Result, new: Result) -> Change:
     for each in (old, new):
         if not isinstance(each, Result):
             raise EstimationError(
-                "Expected two results, got {type}.",
+                "`compare` expects two results of rx.estimate, got {type}.",
                 hint="Estimate each side first: rx.compare(rx.estimate(old), rx.estimate(new)).",
                 type=type(each).__name__,
             )

@@ -203,7 +203,10 @@ class Counts:
     def _estimate_frequencies(self) -> list[Frequency]:
         parts = [self._make_frequency(tally) for tally in self._sort_levels() if tally.n]
         if not parts:
-            raise EstimationError("There are no reports.", hint="Count some with add(reports, epsilon=1).")
+            raise EstimationError(
+                "There are no reports to estimate from.",
+                hint="Check that the column has rows, or add reports with counts.add(reports, epsilon=1).",
+            )
         return parts
 
     def _sort_levels(self) -> list[_LevelCounts]:
@@ -241,7 +244,7 @@ class Counts:
             levels = [(level["counts"], level["n"], level["epsilon"]) for level in content["levels"]]
         except OSError as problem:
             raise EstimationError(
-                "The counts file {path!r} cannot be read: {why}.",
+                "The file of counts {path!r} cannot be read: {why}.",
                 hint="Check the name and the folder.",
                 path=str(path),
                 why=problem.strerror,
@@ -254,8 +257,8 @@ class Counts:
             ) from None
         if found != {"format": _FORMAT, **result._describe_mechanism()}:
             raise EstimationError(
-                "The counts in {path!r} are of another mechanism or of other values.",
-                hint="Pass the mechanism that they were counted with.",
+                "The counts in {path!r} were made with another mechanism or other declared values.",
+                hint="Pass the mechanism that was used for counting, as in rx.Counts.load({path!r}, mechanism).",
                 path=str(path),
             )
         for counts, n, epsilon in levels:

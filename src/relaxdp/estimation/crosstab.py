@@ -34,7 +34,7 @@ _STEPS = 100  # many more than it takes
 
 @dataclass(frozen=True, eq=False)
 class PairDistribution:
-    """The law of the estimated share of a pair of values, for every share that it may have in truth.
+    """The distribution of the estimated share of a pair of values, for every possible true share.
 
     `rows` and `columns` are the estimated shares of the two values, each within 0 .. 1.
     """
@@ -49,16 +49,16 @@ class PairDistribution:
     def compute_unclipped_interval(self, value: Floats, tail: float) -> tuple[Floats, Floats]:
         """Return the shares at which an estimate so large, and one so small, has the chance `tail`.
 
-        Half a report in the cell is the continuity correction. Beyond 0 and 1, where no share lies, the ends go on with
-        the law that there is at 0 and at 1.
+        Half a report in the cell is the continuity correction. Outside of 0 and 1 the bounds continue with the
+        distribution at 0 and at 1.
         """
         half = 0.5 / (self.n * float(self.row_support.gain * self.column_support.gain))
         return self._find_bound(value - half, tail, upper=True), self._find_bound(value + half, tail, upper=False)
 
-    def _find_bound(self, seen: Floats, tail: float, *, upper: bool) -> Floats:
-        """Return the share below (above) which an estimate as large (small) as the one that was seen is too rare."""
+    def _find_bound(self, observed: Floats, tail: float, *, upper: bool) -> Floats:
+        """Return the share below (above) which an estimate as large (small) as the observed one is too rare."""
         below, above = (
-            seen - self._compute_quantile(np.full(seen.shape, share), tail, upper=upper) for share in (0.0, 1.0)
+            observed - self._compute_quantile(np.full(observed.shape, share), tail, upper=upper) for share in (0.0, 1.0)
         )
         ends = np.where(below < 0, below, above)
         inside = (below >= 0) & (above <= 1)
@@ -66,38 +66,38 @@ class PairDistribution:
         sign = 1.0 if upper else -1.0  # a larger share makes a large estimate likelier, and a small one rarer
         ends[inside] = _find_root(
             lambda share: (
-                sign * (some._compute_tail_steps(seen[inside], share, upper=upper) - scipy.special.ndtri(tail))
+                sign * (some._compute_tail_steps(observed[inside], share, upper=upper) - scipy.special.ndtri(tail))
             ),
             inside.sum(),
         )
         return ends
 
-    def _compute_tail_steps(self, seen: Floats, share: Floats, *, upper: bool) -> Floats:
-        """Return the chance of an estimate at least (at most) as large as the one that was seen, in normal steps."""
-        deviation, lopsided = self.compute_moments(share)
-        steps = (seen - share) / deviation
-        steps, shape = np.where(lopsided < 0, -steps, steps), 4 / np.maximum(np.abs(lopsided), _MIN_SKEWNESS) ** 2
+    def _compute_tail_steps(self, observed: Floats, share: Floats, *, upper: bool) -> Floats:
+        """Return the probability of an estimate at least (at most) as large as the observed one, in normal steps."""
+        deviation, skewness = self.compute_moments(share)
+        steps = (observed - share) / deviation
+        steps, shape = np.where(skewness < 0, -steps, steps), 4 / np.maximum(np.abs(skewness), _MIN_SKEWNESS) ** 2
         point = np.maximum(shape + np.sqrt(shape) * steps, 0)
-        of_upper = (lopsided >= 0) == upper
-        chance = np.empty(seen.shape)
+        of_upper = (skewness >= 0) == upper
+        chance = np.empty(observed.shape)
         chance[of_upper] = scipy.special.gammaincc(shape[of_upper], point[of_upper])
         chance[~of_upper] = scipy.special.gammainc(shape[~of_upper], point[~of_upper])
         found = scipy.special.ndtri(np.clip(chance, 1e-300, 1 - 1e-16))
-        return np.where(np.abs(lopsided) < _MIN_SKEWNESS, np.where(of_upper, -steps, steps), found)
+        return np.where(np.abs(skewness) < _MIN_SKEWNESS, np.where(of_upper, -steps, steps), found)
 
     def _compute_quantile(self, share: Floats, tail: float, *, upper: bool) -> Floats:
         """Return how far above (below) the share the estimate is with the chance `tail`."""
-        deviation, lopsided = self.compute_moments(share)
-        shape = 4 / np.maximum(np.abs(lopsided), _MIN_SKEWNESS) ** 2
-        of_upper = (lopsided >= 0) == upper
+        deviation, skewness = self.compute_moments(share)
+        shape = 4 / np.maximum(np.abs(skewness), _MIN_SKEWNESS) ** 2
+        of_upper = (skewness >= 0) == upper
         point = np.where(of_upper, scipy.special.gammainccinv(shape, tail), scipy.special.gammaincinv(shape, tail))
         steps = (point - shape) / np.sqrt(shape)
         steps = np.where(
-            np.abs(lopsided) < _MIN_SKEWNESS,
+            np.abs(skewness) < _MIN_SKEWNESS,
             np.where(of_upper, -scipy.special.ndtri(tail), scipy.special.ndtri(tail)),
             steps,
         )
-        return np.asarray(deviation * np.where(lopsided < 0, -steps, steps))
+        return np.asarray(deviation * np.where(skewness < 0, -steps, steps))
 
     def compute_moments(self, share: Floats) -> tuple[Floats, Floats]:
         """Return the standard deviation and the skewness of the estimate.
@@ -105,7 +105,7 @@ class PairDistribution:
         Given the truths the two factors are independent, so their moments multiply. Their means are 1 for an object
         that has the value and 0 for another.
         """
-        kinds = self._compute_overlap_shares(share)
+        overlap_shares = self._compute_overlap_shares(share)
         second, third = (
             [
                 row * column
@@ -116,7 +116,7 @@ class PairDistribution:
         )
         if self.about == "sample":  # every kind of object around its own mean
             second[0], third[0] = second[0] - 1, third[0] - 3 * second[0] + 2
-        variance, skew = np.tensordot([second, third], kinds, axes=1)
+        variance, skew = np.tensordot([second, third], overlap_shares, axes=1)
         if self.about == "population":
             variance, skew = variance - share**2, skew - 3 * share * variance + 2 * share**3
         return np.sqrt(variance / self.n), np.asarray(skew / variance**1.5 / np.sqrt(self.n))
@@ -164,8 +164,8 @@ class Crosstab(Result):
     A cell counts the objects whose reports support both values. Where a report supports exactly one value the margins
     are sums of cells; elsewhere they, and the number of objects, are counts of their own.
 
-    The estimate is the mean, over objects, of the product of two debiased indicators. Its interval inverts that mean's
-    law, which follows from the share in question and from the estimated margins, with few reports as with many.
+    The estimate is the mean, over individuals, of the product of two debiased indicators. Its interval inverts the
+    distribution of that mean, which follows from the share and from the estimated margins, with any number of reports.
 
     Claim: coverage of 94.5 % or more; tests/statistical/estimation/test_coverage.py.
     """
@@ -239,7 +239,7 @@ class Crosstab(Result):
         return self.compute_pair_distribution(about).compute_unclipped_interval(self.value, tail)
 
     def compute_pair_distribution(self, about: About) -> PairDistribution:
-        """Return the law that the estimates have, for any shares."""
+        """Return the distribution of the estimates, for any true shares."""
         rows, columns = self._margins
         row_shares = np.clip(self.row_support.debias(rows / self.n), 0, 1)
         column_shares = np.clip(self.column_support.debias(columns / self.n), 0, 1)
@@ -280,7 +280,7 @@ def crosstab(
     for reports in (row_reports, column_reports):
         if isinstance(reports, str) or not hasattr(reports, "__len__"):
             raise EstimationError(
-                "Expected a column of reports, got {type}.",
+                "`row_reports` and `column_reports` must be columns of reports, got {type}.",
                 hint="Pass a list, an array or a series.",
                 type=type(reports).__name__,
             )
@@ -292,7 +292,9 @@ def crosstab(
             column_reports=len(column_reports),
         )
     if not len(row_reports):
-        raise EstimationError("There are no reports.", hint="Pass columns with at least one report.")
+        raise EstimationError(
+            "There are no reports, because both columns are empty.", hint="Pass columns with at least one report."
+        )
     supports = (_make_support(rows, row_epsilon), _make_support(columns, column_epsilon))
     epsilons = (as_epsilon(row_epsilon), as_epsilon(column_epsilon))
     labels = (rows.labels, columns.labels)
@@ -309,7 +311,7 @@ def crosstab(
     for start in range(0, len(row_reports), counted.step):
         part = slice(start, start + counted.step)
         counted.add(rows.read(row_reports[part]), columns.read(column_reports[part]))
-    found = counted.table(*supports, epsilons=epsilons)
+    found = counted.make_crosstab(*supports, epsilons=epsilons)
     found.set_library(library)
     return found
 
@@ -327,13 +329,13 @@ class PairCounts:
 
     def add(self, *reports: tuple[Codes, Words | None]) -> None:
         """Count the reports of some objects: codes and seeds of the one column, and of the other."""
-        held = [side.supports(*each) for side, each in zip(self._sides, reports, strict=True)]
+        supported = [side.supports(*each) for side, each in zip(self._sides, reports, strict=True)]
         # Whole numbers far below 2^24, so a product of 32-bit floats is exact.
-        self._cells += held[0].T.astype(np.float32) @ held[1].astype(np.float32)
+        self._cells += supported[0].T.astype(np.float32) @ supported[1].astype(np.float32)
         self._margins = [
-            margin + np.count_nonzero(each, axis=0) for margin, each in zip(self._margins, held, strict=True)
+            margin + np.count_nonzero(each, axis=0) for margin, each in zip(self._margins, supported, strict=True)
         ]
-        self._n += len(held[0])
+        self._n += len(supported[0])
 
     @property
     def numbers(self) -> NDArray[np.int64]:
@@ -349,7 +351,7 @@ class PairCounts:
         self._margins = [margin + each for margin, each in zip(self._margins, kept[1:3], strict=True)]
         self._cells += kept[3].reshape(rows, columns)
 
-    def table(
+    def make_crosstab(
         self,
         row_support: SupportProbabilities,
         column_support: SupportProbabilities,

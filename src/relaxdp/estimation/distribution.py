@@ -45,12 +45,12 @@ class SquareWaveMean(BoundedMean):
     @property
     def value(self) -> Floats:
         """The unbiased estimate, a single number."""
-        return self._scale_to_range(self._centred)
+        return self._scale_to_range(self._centered_mean)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error, rounding included."""
         check_about(about)
-        return np.asarray(self._compute_error(self._centred, about) * self._step)
+        return np.asarray(self._compute_error(self._centered_mean, about) * self._bin_width)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
@@ -61,13 +61,17 @@ class SquareWaveMean(BoundedMean):
         )
         jump = 0.5 / (self.shares.n * self._retention)
         sides = np.array([-1.0, 1.0])
-        bound = 2 * (quantile * self._compute_error(np.linspace(-self._reach, self._reach, 65), about).max() + jump)
+        bound = 2 * (
+            quantile
+            * self._compute_error(np.linspace(-self._max_bin_distance, self._max_bin_distance, 65), about).max()
+            + jump
+        )
         near, far = np.zeros(2), np.full(2, bound)
         for _ in range(_HALVINGS):
             middle = (near + far) / 2
-            is_within = middle <= quantile * self._compute_error(self._centred + sides * middle, about) + jump
+            is_within = middle <= quantile * self._compute_error(self._centered_mean + sides * middle, about) + jump
             near, far = np.where(is_within, middle, near), np.where(is_within, far, middle)
-        low, high = self._centred + sides * far
+        low, high = self._centered_mean + sides * far
         return self._scale_to_range(low), self._scale_to_range(high)
 
     @cached_property
@@ -75,43 +79,43 @@ class SquareWaveMean(BoundedMean):
         return float(self.shares.support.gain)
 
     @cached_property
-    def _places(self) -> int:
+    def _place_count(self) -> int:
         return len(self.measure.weights)
 
     @cached_property
-    def _reach(self) -> float:
+    def _max_bin_distance(self) -> float:
         """How far the bins reach from their middle."""
-        return (self._places - self.window) / 2
+        return (self._place_count - self.window) / 2
 
     @cached_property
-    def _step(self) -> float:
-        return (self.maximum - self.minimum) / (2 * self._reach)
+    def _bin_width(self) -> float:
+        return (self.maximum - self.minimum) / (2 * self._max_bin_distance)
 
     @cached_property
-    def _centred(self) -> float:
+    def _centered_mean(self) -> float:
         """The estimated mean in bins, from the middle of all places, where noise has its mean."""
         return float(self._moments[0]) / self._retention
 
     @cached_property
     def _moments(self) -> Floats:
         """The means of the places' distances from their middle, and of the squares of these."""
-        distances = np.arange(self._places) - (self._places - 1) / 2
+        distances = np.arange(self._place_count) - (self._place_count - 1) / 2
         return np.asarray(np.array([distances, distances**2]) @ self.shares.counts / self.shares.n)
 
     def _compute_error(self, mean: Any, about: About) -> Any:
         """Return the standard error in bins if this were the mean."""
         keep = self._retention
-        mean = np.clip(mean, -self._reach, self._reach)
+        mean = np.clip(mean, -self._max_bin_distance, self._max_bin_distance)
         # The second moment if all numbers were the mean: what is more in the reports is the numbers' own spread.
-        window, noise = (self.window**2 - 1) / 12, (self._places**2 - 1) / 12
+        window, noise = (self.window**2 - 1) / 12, (self._place_count**2 - 1) / 12
         minimum = keep * (mean**2 + window) + (1 - keep) * noise
         second = np.maximum(self._moments[1], minimum)
         if about == "sample":  # without that spread; a number between two bins has at most a quarter by its rounding
             second = second - keep * (second - minimum) + keep**2 / 4
         return np.sqrt((second - (keep * mean) ** 2) / self.shares.n) / keep
 
-    def _scale_to_range(self, centred: float) -> Floats:
-        return np.asarray((self.minimum + self.maximum) / 2 + self._step * centred)
+    def _scale_to_range(self, centered: float) -> Floats:
+        return np.asarray((self.minimum + self.maximum) / 2 + self._bin_width * centered)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,7 +139,7 @@ class Distribution(BoundedMean):
     @cached_property
     def mean(self) -> Result:
         """The mean, unbiased."""
-        means = [SquareWaveMean(part, self.measure, self._window) for part in self.parts]
+        means = [SquareWaveMean(part, self.measure, self._window_width) for part in self.parts]
         return (
             means[0]
             if len(means) == 1
@@ -160,7 +164,8 @@ class Distribution(BoundedMean):
         asked = np.atleast_1d(np.asarray(probabilities))
         if asked.dtype.kind not in "iuf" or not asked.size or not np.all((asked > 0) & (asked < 1)):
             raise EstimationError(
-                "A quantile needs a number between 0 and 1.", hint="Pass 0.5 for the median, or [0.25, 0.5, 0.75]."
+                "`probabilities` must be numbers between 0 and 1.",
+                hint="Pass 0.5 for the median, or [0.25, 0.5, 0.75] for quartiles.",
             )
         return Quantiles(self, tuple(asked.astype(np.float64).tolist()))
 
@@ -173,7 +178,7 @@ class Distribution(BoundedMean):
         """Return the share of the numbers from `low` to `high`."""
         if not self.minimum <= low < high <= self.maximum:
             raise EstimationError(
-                "The part of the range must go from a lower to a higher number within {low:g} and {high:g}.",
+                "`low` must be smaller than `high`, and both must be within the range {low:g} to {high:g}.",
                 hint="Pass two numbers such as share({low:g}, {high:g}).",
                 low=self.minimum,
                 high=self.maximum,
@@ -183,7 +188,7 @@ class Distribution(BoundedMean):
     @property
     def points(self) -> Floats:
         """The bins: the numbers to which others are rounded, at equal distances."""
-        return np.linspace(self.minimum, self.maximum, self.wave_counts.bins)
+        return np.linspace(self.minimum, self.maximum, self.wave_counts.bin_count)
 
     def histogram(self, *, smooth: bool = True) -> Floats:
         """Return the share of each bin, without an interval.
@@ -210,7 +215,7 @@ class Distribution(BoundedMean):
     def wave_counts(self) -> SquareWaveCounts:
         """The counts of all levels."""
         counts = np.array([part.counts for part in self.parts], dtype=np.float64)
-        return SquareWaveCounts(counts, np.array([float(part.support.gain) for part in self.parts]), self._window)
+        return SquareWaveCounts(counts, np.array([float(part.support.gain) for part in self.parts]), self._window_width)
 
     @cached_property
     def likeliest_shares(self) -> tuple[Floats, float]:
@@ -231,7 +236,7 @@ class Distribution(BoundedMean):
         return ShareBounds(self.wave_counts)
 
     @property
-    def _window(self) -> int:
+    def _window_width(self) -> int:
         window = self.measure.window
         assert window is not None  # noqa: S101 (`combine_levels` checks it)
         return window
@@ -282,35 +287,35 @@ class DistributionVariance(Result):
     @property
     def value(self) -> Floats:
         """The unbiased estimate, but for rounding."""
-        return np.array([(self._moments[1] - 1 / 6) * self._square])
+        return np.array([(self._moments[1] - 1 / 6) * self._squared_bin_width])
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error: that in the reports, or what is to be expected where few of them show none."""
         check_about(about)
         places = self.whole.wave_counts
         expected = places.estimate_moments(places.compute_probabilities(self.whole.share_bounds.guessed_shares))
-        return np.array([max(self._moments[2], expected[2]) * self._square])
+        return np.array([max(self._moments[2], expected[2]) * self._squared_bin_width])
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut."""
-        reach = -float(scipy.special.stdtrit(_compute_degrees_of_freedom(*self._n), tail)) * self.compute_std_error(
-            about
-        )
-        middle = self._moments[1] * self._square
-        return middle - self._square / 4 - reach, middle + reach
+        reach = -float(
+            scipy.special.stdtrit(_compute_degrees_of_freedom(*self._report_counts), tail)
+        ) * self.compute_std_error(about)
+        middle = self._moments[1] * self._squared_bin_width
+        return middle - self._squared_bin_width / 4 - reach, middle + reach
 
     @cached_property
     def _moments(self) -> tuple[float, float, float]:
         return self.whole.wave_counts.estimate_moments()
 
     @property
-    def _n(self) -> tuple[float, float]:
+    def _report_counts(self) -> tuple[float, float]:
         """How many reports there are, and how many of them are noise."""
         counts = self.whole.wave_counts.counts.sum(axis=1)
         return float(counts.sum()), float(counts @ (1 - self.whole.wave_counts.retentions))
 
     @property
-    def _square(self) -> float:
+    def _squared_bin_width(self) -> float:
         points = self.whole.points
         return float((points[1] - points[0]) ** 2)
 

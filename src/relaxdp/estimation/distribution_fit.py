@@ -49,7 +49,7 @@ class SquareWaveCounts:
     window: int
 
     @property
-    def bins(self) -> int:
+    def bin_count(self) -> int:
         """How many bins there are."""
         return int(self.counts.shape[1]) - self.window + 1
 
@@ -108,40 +108,40 @@ class SquareWaveCounts:
         return np.asarray(whole.reshape(-1, len(chosen)))
 
 
-def fit_likeliest_shares(places: SquareWaveCounts) -> tuple[Floats, float]:
+def fit_likeliest_shares(wave_counts: SquareWaveCounts) -> tuple[Floats, float]:
     """Return the shares of the bins that make the counts likeliest, and the logarithm of that likelihood.
 
     Claim: no other shares are likelier by more than a hundredth in the logarithm; tests/unit/estimation/test_places.py.
     """
-    shares = np.full(places.bins, 1 / places.bins)
-    found = places.compute_log_likelihood(shares)
+    shares = np.full(wave_counts.bin_count, 1 / wave_counts.bin_count)
+    found = wave_counts.compute_log_likelihood(shares)
     for _ in range(_STEPS):
-        slope = places.compute_gradient(shares)
+        slope = wave_counts.compute_gradient(shares)
         if slope.max() - slope @ shares < _NEAR:  # it is concave: nothing is likelier by more than its slope promises
             break
-        aim = _solve_newton_step(places, shares, slope)
+        aim = _solve_newton_step(wave_counts, shares, slope)
         step, better = 1.0, -np.inf
         while step > _SAME:
-            better = places.compute_log_likelihood(shares + step * (aim - shares))
+            better = wave_counts.compute_log_likelihood(shares + step * (aim - shares))
             if better >= found:
                 break
             step /= 2
         if better - found < _SAME:  # expectation-maximisation never goes down, and moves where Newton's method is stuck
             aim, step = shares * slope / (shares @ slope), 1.0
-            better = places.compute_log_likelihood(aim)
+            better = wave_counts.compute_log_likelihood(aim)
         shares, found = shares + step * (aim - shares), better
     return shares, found
 
 
-def _solve_newton_step(places: SquareWaveCounts, shares: Floats, slope: Floats) -> Floats:
+def _solve_newton_step(wave_counts: SquareWaveCounts, shares: Floats, slope: Floats) -> Floats:
     """Return where the likelihood's second-order form is largest, among bins with a share and peaks of the slope."""
     padded = np.pad(slope, 1, constant_values=-np.inf)
     where = np.flatnonzero((shares > _SMALL) | ((slope >= padded[:-2]) & (slope >= padded[2:])))
-    seen = places.counts.reshape(-1) > 0
-    chances = places.compute_probabilities(shares).reshape(-1)[seen]
-    roots = np.sqrt(places.counts.reshape(-1)[seen])
-    matrix = roots[:, None] * places.compute_bin_probabilities(where)[seen] / chances[:, None]
-    heavy = 1e3 * np.sqrt(places.counts.sum())
+    seen = wave_counts.counts.reshape(-1) > 0
+    chances = wave_counts.compute_probabilities(shares).reshape(-1)[seen]
+    roots = np.sqrt(wave_counts.counts.reshape(-1)[seen])
+    matrix = roots[:, None] * wave_counts.compute_bin_probabilities(where)[seen] / chances[:, None]
+    heavy = 1e3 * np.sqrt(wave_counts.counts.sum())
     rows, ends = np.vstack([matrix, np.full(len(where), heavy)]), np.append(2 * roots, heavy)
     found, _ = scipy.optimize.nnls(rows, ends, maxiter=50 * len(where))
     result = np.zeros(len(shares))
@@ -149,19 +149,19 @@ def _solve_newton_step(places: SquareWaveCounts, shares: Floats, slope: Floats) 
     return result
 
 
-def fit_smooth_shares(places: SquareWaveCounts) -> Floats:
+def fit_smooth_shares(wave_counts: SquareWaveCounts) -> Floats:
     """Return a smooth distribution (EMS): steps of expectation-maximisation, each averaged with its neighbours.
 
     The likeliest one stands on a few bins. This one has less error where numbers are spread, and some bias.
     """
-    shares, found = np.full(places.bins, 1 / places.bins), -np.inf
-    widths = np.ones(places.bins)
+    shares, found = np.full(wave_counts.bin_count, 1 / wave_counts.bin_count), -np.inf
+    widths = np.ones(wave_counts.bin_count)
     widths[[0, -1]] = 0.5  # a bin at an end has numbers on one side only, so it is the density that is smooth
     for _ in range(_SMOOTHED):
-        edged = np.pad(shares * places.compute_gradient(shares) / widths, 1, mode="edge")
+        edged = np.pad(shares * wave_counts.compute_gradient(shares) / widths, 1, mode="edge")
         shares = widths * (edged[:-2] / 4 + edged[1:-1] / 2 + edged[2:] / 4)
         shares /= shares.sum()
-        better = places.compute_log_likelihood(shares)
+        better = wave_counts.compute_log_likelihood(shares)
         if abs(better - found) < _NEAR:
             break
         found = better
@@ -189,20 +189,21 @@ class ShareBounds:
 
     wave_counts: SquareWaveCounts
 
-    def compute_lower_bound(self, within: Bins, tail: float) -> float:
-        """Return what these bins have at least, apart from an error of this probability."""
-        if within.all() or not within.any():
-            return float(within.all())
-        quantile = -float(scipy.special.ndtri(_FITTED * tail)) / math.sqrt(self._n)
-        nearest = self._find_nearest_distribution(within, quantile)
-        weights = self.compute_weights(within, nearest, quantile)
+    def compute_lower_bound(self, selected_bins: Bins, tail: float) -> float:
+        """Return a lower bound for the share of some bins, which holds except with the probability `tail`."""
+        if selected_bins.all() or not selected_bins.any():
+            return float(selected_bins.all())
+        quantile = -float(scipy.special.ndtri(_FITTED * tail)) / math.sqrt(self._report_count)
+        nearest = self._find_nearest_distribution(selected_bins, quantile)
+        weights = self.compute_weights(selected_bins, nearest, quantile)
         mean, square = float(self._observed_shares @ weights), float(self._observed_shares @ weights**2)
         variance = max(square - mean**2, float(nearest @ weights**2 - (nearest @ weights) ** 2), 0.0)
         low = mean - quantile * math.sqrt(variance)
         # Few reports may show nothing of what is outside. So the variance is also that of the reports with so much
         # moved to one bin outside, the worst, that the bound is their mean; it is found where both agree.
         means, squares = (
-            self.wave_counts.average_weights(each * self._level_shares)[~within] for each in (weights, weights**2)
+            self.wave_counts.average_weights(each * self._level_shares)[~selected_bins]
+            for each in (weights, weights**2)
         )
         for _ in range(_ROUNDS):
             moved = np.clip((mean - low) / np.maximum(mean - means, _TINY), 0, 1)
@@ -213,84 +214,89 @@ class ShareBounds:
             low = lower
         return max(0.0, low)
 
-    def compute_upper_bound(self, within: Bins, tail: float) -> float:
-        """Return what these bins have at most, apart from an error of this probability."""
-        return 1.0 - self.compute_lower_bound(~within, tail)
+    def compute_upper_bound(self, selected_bins: Bins, tail: float) -> float:
+        """Return an upper bound for the share of some bins, which holds except with the probability `tail`."""
+        return 1.0 - self.compute_lower_bound(~selected_bins, tail)
 
-    def _find_nearest_distribution(self, within: Bins, far: float) -> Floats:
+    def _find_nearest_distribution(self, selected_bins: Bins, target_distance: float) -> Floats:
         """Return the chances of all places with a smaller share of these bins, about so far from those of the guess."""
-        columns = self._compute_columns(within)
-        whole = less = float(self.guessed_shares @ within)
-        found, distance = self._fit_fixed_share(within, columns, 0.0)
+        columns = self._compute_columns(selected_bins)
+        whole = less = float(self.guessed_shares @ selected_bins)
+        found, distance = self._fit_fixed_share(selected_bins, columns, 0.0)
         power = 1.0
         for _ in range(_TRIES):
-            if 0.9 * far < distance < 1.1 * far or (less == whole and distance < far):
+            if 0.9 * target_distance < distance < 1.1 * target_distance or (
+                less == whole and distance < target_distance
+            ):
                 break
             # How far it is grows about like a power of how much less the share is.
-            before, nearer = (less, distance), less * (far / distance) ** (1 / power)
+            before, nearer = (less, distance), less * (target_distance / distance) ** (1 / power)
             less = min(whole, nearer)
-            found, distance = self._fit_fixed_share(within, columns, whole - less)
+            found, distance = self._fit_fixed_share(selected_bins, columns, whole - less)
             if less != before[0] and distance != before[1]:
                 power = float(np.clip(np.log(distance / before[1]) / np.log(less / before[0]), 1, 4))
         return found
 
-    def _fit_fixed_share(self, within: Bins, columns: Floats, share: float) -> tuple[Floats, float]:
+    def _fit_fixed_share(self, selected_bins: Bins, columns: Floats, share: float) -> tuple[Floats, float]:
         """Return the chances nearest to the guess where these bins have this share, and how far away they are."""
         roots = np.sqrt(self._guessed_probabilities)
-        chosen = within[self._select_bins(within)]
+        chosen = selected_bins[self._select_grid_bins(selected_bins)]
         rows = [columns / roots[:, None], np.full(len(chosen), _HEAVY), _HEAVY * chosen]
         ends = np.concatenate([roots, [_HEAVY, _HEAVY * share]])
         shares, _ = scipy.optimize.nnls(np.vstack(rows), ends, maxiter=50 * len(chosen))
         chances = columns @ shares
         return chances, float(np.sqrt((((chances - self._guessed_probabilities) / roots) ** 2).sum()))
 
-    def compute_weights(self, within: Bins, nearest: Floats, quantile: float) -> Floats:
-        """Return weights of all places, by what tells two distributions apart: the best ones if the guess is right.
+    def compute_weights(self, selected_bins: Bins, nearest: Floats, quantile: float) -> Floats:
+        """Return weights of all places, by how two distributions differ: the best ones if the guess is right.
 
         Claim: on average at most one for a number in these bins, and nothing for others, whatever is told apart;
         tests/unit/estimation/test_bounds.py.
         """
-        tells = (self._guessed_probabilities - nearest) / self._guessed_probabilities
-        means = self.wave_counts.average_weights(tells * self._level_shares)
-        centre = float(self._guessed_probabilities @ tells)
-        error = quantile * np.sqrt(max(0.0, float(self._guessed_probabilities @ tells**2) - centre**2))
+        differences = (self._guessed_probabilities - nearest) / self._guessed_probabilities
+        means = self.wave_counts.average_weights(differences * self._level_shares)
+        centre = float(self._guessed_probabilities @ differences)
+        error = quantile * np.sqrt(max(0.0, float(self._guessed_probabilities @ differences**2) - centre**2))
         spread = float(np.ptp(means))
         if spread == 0:
-            return np.zeros(len(tells))
+            return np.zeros(len(differences))
         scales = np.linspace(0.2, 1.5, 53) / spread
-        rest = (within - scales[:, None] * means).min(axis=1)
+        rest = (selected_bins - scales[:, None] * means).min(axis=1)
         best = int(np.argmax(scales * (centre - error) + rest))
-        return np.asarray(scales[best] * tells + rest[best])
+        return np.asarray(scales[best] * differences + rest[best])
 
     @cached_property
-    def _grid(self) -> NDArray[np.intp]:
+    def _bin_grid(self) -> NDArray[np.intp]:
         """Bins close enough to one another to stand for all."""
-        window, bins = self.wave_counts.window, self.wave_counts.bins
+        window, bins = self.wave_counts.window, self.wave_counts.bin_count
         step = max(1, min(window // 4, bins // _COLUMNS))
         step = 1 << (step.bit_length() - 1)  # as the window is, so that windows of these bins end at those of others
         return np.append(np.arange(0, bins - 1, step), bins - 1)
 
-    def _select_bins(self, within: Bins) -> NDArray[np.intp]:
+    def _select_grid_bins(self, selected_bins: Bins) -> NDArray[np.intp]:
         """Return these bins, and those at the ends of a part."""
-        ends = np.flatnonzero(np.diff(within))
-        return np.unique(np.concatenate([self._grid, ends, ends + 1]))
+        ends = np.flatnonzero(np.diff(selected_bins))
+        return np.unique(np.concatenate([self._bin_grid, ends, ends + 1]))
 
-    def _compute_columns(self, within: Bins) -> Floats:
-        return self.wave_counts.compute_bin_probabilities(self._select_bins(within)) * self._level_shares[:, None]
+    def _compute_columns(self, selected_bins: Bins) -> Floats:
+        return (
+            self.wave_counts.compute_bin_probabilities(self._select_grid_bins(selected_bins))
+            * self._level_shares[:, None]
+        )
 
     @cached_property
-    def _n(self) -> float:
+    def _report_count(self) -> float:
         return float(self.wave_counts.counts.sum())
 
     @cached_property
     def _level_shares(self) -> Floats:
         """The part of its level in all reports, for each place of each level."""
-        levels = self.wave_counts.counts.sum(axis=1) / self._n
+        levels = self.wave_counts.counts.sum(axis=1) / self._report_count
         return np.repeat(levels, self.wave_counts.counts.shape[1])
 
     @cached_property
     def _observed_shares(self) -> Floats:
-        return self.wave_counts.counts.reshape(-1) / self._n
+        return self.wave_counts.counts.reshape(-1) / self._report_count
 
     @cached_property
     def _guessed_probabilities(self) -> Floats:
@@ -300,16 +306,16 @@ class ShareBounds:
     @cached_property
     def guessed_shares(self) -> Floats:
         """The shares of the bins in a beta distribution with the estimated mean and variance."""
-        bins = self.wave_counts.bins
+        bins = self.wave_counts.bin_count
         mean, variance, _ = self.wave_counts.estimate_moments()
-        within = float(np.clip((mean + (bins - 1) / 2) / (bins - 1), 0.5 / bins, 1 - 0.5 / bins))
-        most = within * (1 - within)
+        position = float(np.clip((mean + (bins - 1) / 2) / (bins - 1), 0.5 / bins, 1 - 0.5 / bins))
+        most = position * (1 - position)
         size = most / float(np.clip(variance / (bins - 1) ** 2, (0.5 / bins) ** 2, 0.95 * most)) - 1
         edges = np.clip((np.arange(bins + 1) - 0.5) / (bins - 1), 0, 1)
-        shares = np.diff(scipy.special.betainc(within * size, (1 - within) * size, edges))
+        shares = np.diff(scipy.special.betainc(position * size, (1 - position) * size, edges))
         shares = (1 - _UNIFORM) * shares + _UNIFORM / bins
         # Each share goes to the bins of the grid on its two sides, or else nothing on the grid would be near the guess.
-        grid, guess = self._grid, np.zeros(bins)
+        grid, guess = self._bin_grid, np.zeros(bins)
         after = np.clip(np.searchsorted(grid, np.arange(bins), side="right"), 1, len(grid) - 1)
         parts = (np.arange(bins) - grid[after - 1]) / (grid[after] - grid[after - 1])
         np.add.at(guess, grid[after - 1], (1 - parts) * shares)

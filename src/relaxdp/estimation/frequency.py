@@ -84,7 +84,10 @@ class Frequency(Result):
             )
         if self.joint == "independent":
             return np.diag(self.compute_std_error()[chosen] ** 2)
-        raise EstimationError("The covariance is unknown for this mechanism.", hint="Use std_error of each value.")
+        raise EstimationError(
+            "The covariance is unknown for this mechanism, because the symbols of its reports depend on each other.",
+            hint="Use result.std_error, the standard error of each value.",
+        )
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the intervals before they are cut at 0 and 1, around the estimate on both sides.

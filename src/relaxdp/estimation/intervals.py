@@ -1,6 +1,6 @@
 """Tail probabilities of a count of supporting reports, and the intervals that come from inverting them.
 
-Of `n` objects, `truths` support a value with probability `hit` and the others with probability `noise`. The count
+Of `n` individuals, `true_count` support a value with probability `hit`, the others with probability `noise`. The count
 is a sum of two binomials. Its saddlepoint is the root of a quadratic, so its tails cost the same for ten objects as
 for ten million. With all objects alike (`hit` = `noise`) it is one binomial, whose tails are scipy's.
 """
@@ -24,26 +24,26 @@ _STEPS = 12  # many more than it takes
 _ALMOST = 1 - 2.0**-53
 
 
-def compute_lower_tail(count: Floats, truths: Floats, n: float, hit: float, noise: float) -> Floats:
+def compute_lower_tail(count: Floats, true_count: Floats, n: float, hit: float, noise: float) -> Floats:
     """Return P(C <= count) by the Lugannani-Rice formula with a continuity correction; exact at count 0."""
-    return _compute_tail(np.asarray(count, float) + 0.5, truths, n, hit, noise, at_most=True)
+    return _compute_tail(np.asarray(count, float) + 0.5, true_count, n, hit, noise, at_most=True)
 
 
-def compute_upper_tail(count: Floats, truths: Floats, n: float, hit: float, noise: float) -> Floats:
+def compute_upper_tail(count: Floats, true_count: Floats, n: float, hit: float, noise: float) -> Floats:
     """Return P(C >= count)."""
-    return _compute_tail(np.asarray(count, float) - 0.5, truths, n, hit, noise, at_most=False)
+    return _compute_tail(np.asarray(count, float) - 0.5, true_count, n, hit, noise, at_most=False)
 
 
-def _compute_tail(cut: Floats, truths: Floats, n: float, hit: float, noise: float, *, at_most: bool) -> Floats:
-    others = n - truths
-    mean = truths * hit + others * noise
-    variance = truths * hit * (1 - hit) + others * noise * (1 - noise)
-    inside = np.clip(cut, 0.25, n - 0.25)
-    x = _find_saddlepoint(inside, truths, others, hit, noise)
+def _compute_tail(cutoff: Floats, true_count: Floats, n: float, hit: float, noise: float, *, at_most: bool) -> Floats:
+    false_count = n - true_count
+    mean = true_count * hit + false_count * noise
+    variance = true_count * hit * (1 - hit) + false_count * noise * (1 - noise)
+    inside = np.clip(cutoff, 0.25, n - 0.25)
+    x = _find_saddlepoint(inside, true_count, false_count, hit, noise)
     t = np.log(x)
-    cumulant = scipy.special.xlog1py(truths, hit * (x - 1)) + scipy.special.xlog1py(others, noise * (x - 1))
+    cumulant = scipy.special.xlog1py(true_count, hit * (x - 1)) + scipy.special.xlog1py(false_count, noise * (x - 1))
     tilted_hit, tilted_noise = hit * x / (1 - hit + hit * x), noise * x / (1 - noise + noise * x)
-    curvature = truths * tilted_hit * (1 - tilted_hit) + others * tilted_noise * (1 - tilted_noise)
+    curvature = true_count * tilted_hit * (1 - tilted_hit) + false_count * tilted_noise * (1 - tilted_noise)
     with np.errstate(divide="ignore", invalid="ignore"):
         w = np.sign(t) * np.sqrt(2 * np.maximum(t * inside - cumulant, 0))
         u = 2 * np.sinh(t / 2) * np.sqrt(curvature)
@@ -53,22 +53,22 @@ def _compute_tail(cut: Floats, truths: Floats, n: float, hit: float, noise: floa
     correction = np.where(near, 0.0, correction)
     tail = scipy.special.ndtr(w) + correction if at_most else scipy.special.ndtr(-w) - correction
     # No report supports the value, or all do: closed forms, and nothing beyond the ends.
-    none = np.exp(truths * scipy.special.log1p(-hit) + others * scipy.special.log1p(-noise))
-    every = np.exp(truths * np.log(hit) + others * np.log(noise))
+    none = np.exp(true_count * scipy.special.log1p(-hit) + false_count * scipy.special.log1p(-noise))
+    every = np.exp(true_count * np.log(hit) + false_count * np.log(noise))
     if at_most:
-        tail = np.where(cut < 1, none, np.where(cut > n - 1, 1 - every, tail))
-        tail = np.where(cut < 0, 0.0, np.where(cut > n, 1.0, tail))
+        tail = np.where(cutoff < 1, none, np.where(cutoff > n - 1, 1 - every, tail))
+        tail = np.where(cutoff < 0, 0.0, np.where(cutoff > n, 1.0, tail))
     else:
-        tail = np.where(cut > n - 1, every, np.where(cut < 1, 1 - none, tail))
-        tail = np.where(cut > n, 0.0, np.where(cut < 0, 1.0, tail))
+        tail = np.where(cutoff > n - 1, every, np.where(cutoff < 1, 1 - none, tail))
+        tail = np.where(cutoff > n, 0.0, np.where(cutoff < 0, 1.0, tail))
     return np.clip(tail, 0.0, 1.0)
 
 
-def _find_saddlepoint(count: Floats, truths: Floats, others: Floats, hit: float, noise: float) -> Floats:
-    """Return the x = e^t > 0 with truths hit x/(1-hit+hit x) + others noise x/(1-noise+noise x) = count."""
+def _find_saddlepoint(count: Floats, true_count: Floats, false_count: Floats, hit: float, noise: float) -> Floats:
+    """Return the x = e^t > 0 with true_count hit x/(1-hit+hit x) + false_count noise x/(1-noise+noise x) = count."""
     miss, silent = 1 - hit, 1 - noise
-    a = (truths + others - count) * hit * noise
-    b = truths * hit * silent + others * noise * miss - count * (hit * silent + noise * miss)
+    a = (true_count + false_count - count) * hit * noise
+    b = true_count * hit * silent + false_count * noise * miss - count * (hit * silent + noise * miss)
     c = count * miss * silent
     root = np.sqrt(b * b + 4 * a * c)
     # Of the two forms of the positive root, the one without cancellation.
@@ -78,10 +78,9 @@ def _find_saddlepoint(count: Floats, truths: Floats, others: Floats, hit: float,
 
 
 def compute_true_count_interval(count: Any, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats]:
-    """Return the least and greatest number of truths that make `count` not too rare: each tail above `tail`.
+    """Return the minimum and maximum number of true values for which `count` is not too rare: each tail above `tail`.
 
-    Both tails are monotone in the number of truths, so the ends are where they cross `tail` (as real numbers, in
-    0 .. objects).
+    Both tails are monotone in this number, so the bounds are where they cross `tail` (as real numbers from 0 to `n`).
 
     Claim: the same ends as by bisection; tests/exact/estimation/test_intervals.py.
     """
@@ -91,7 +90,7 @@ def compute_true_count_interval(count: Any, n: int, hit: float, noise: float, ta
         lambda seen, k: compute_upper_tail(seen, k, n, hit, noise), counts, tail, n,
         *_approximate_bound(counts - 0.5, n, hit, noise, tail),
     )  # fmt: skip
-    # The same from the other end: how many objects have the value not, given how many reports do not support it.
+    # The same from the other end: how many individuals do not have the value, given how many reports do not support it.
     high = n - _find_min_true_count(
         lambda seen, k: compute_lower_tail(seen, n - k, n, hit, noise), counts, tail, n,
         *_approximate_bound(n - counts - 0.5, n, 1 - noise, 1 - hit, tail),
@@ -99,13 +98,13 @@ def compute_true_count_interval(count: Any, n: int, hit: float, noise: float, ta
     return low, high
 
 
-def _approximate_bound(cut: Floats, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
+def _approximate_bound(cutoff: Floats, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
     """Return the least number of truths if the count were normal, the count's standard deviation there, and the gain.
 
     It is the smaller root of (away - gain k)^2 = quantile^2 variance, with a variance that is linear in k.
     """
     quantile, gain, silent = scipy.special.ndtri(tail), hit - noise, noise * (1 - noise)
-    growth, away = hit * (1 - hit) - silent, cut - n * noise
+    growth, away = hit * (1 - hit) - silent, cutoff - n * noise
     half = gain * away + quantile**2 * growth / 2
     spread = np.maximum(half**2 - gain**2 * (away**2 - quantile**2 * n * silent), 0)
     end = np.clip((half - np.sqrt(spread)) / gain**2, 0, n)
@@ -113,47 +112,47 @@ def _approximate_bound(cut: Floats, n: int, hit: float, noise: float, tail: floa
 
 
 def _find_min_true_count(
-    chance: Any, counts: Floats, tail: float, n: int, start: Floats, deviation: Floats, gain: float
+    probability: Any, counts: Floats, tail: float, n: int, start: Floats, deviation: Floats, gain: float
 ) -> Floats:
-    """Return the least k in [0, objects] with `chance(counts, k)` > `tail`, which is monotone; rounded outwards (down).
+    """Return the least k in [0, n] with `probability(counts, k)` > `tail`, which is monotone; rounded outwards (down).
 
     In normal quantiles the chance is nearly a straight line: a few steps of the secant method lead from the end of a
     normal law to the place. Then it is looked at whether the place is there; where it is not, and where the count
     hardly varies, so that the chance is a staircase, bisection finds it.
     """
 
-    def missing(k: Floats) -> Floats:
+    def compute_shortfall(k: Floats) -> Floats:
         return np.asarray(
-            scipy.special.ndtri(tail) - scipy.special.ndtri(np.clip(chance(counts, k), 1e-300, 1 - 1e-16))
+            scipy.special.ndtri(tail) - scipy.special.ndtri(np.clip(probability(counts, k), 1e-300, 1 - 1e-16))
         )
 
-    near, place, left = _NEAR * n, start, missing(start)
+    near, place, left = _NEAR * n, start, compute_shortfall(start)
     step = left * deviation / gain
     for _ in range(_STEPS):
         following = np.clip(place + step, 0, n)
-        rest = missing(following)
+        rest = compute_shortfall(following)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(rest == left, 0.0, rest * (following - place) / (left - rest))
         place, left = following, rest
         if np.all(np.abs(step) < near / 4):
             break
     below, above = np.clip(place - near / 2, 0, n), np.clip(place + near / 2, 0, n)
-    is_enough = chance(counts, above) > tail
-    is_there = ((below == 0) | (chance(counts, below) <= tail)) & (is_enough | (above == n))
+    is_enough = probability(counts, above) > tail
+    is_there = ((below == 0) | (probability(counts, below) <= tail)) & (is_enough | (above == n))
     found = np.where(is_enough, below, n)
     lost = ~is_there | (deviation < _SMOOTH)
     if np.any(lost):
-        found[lost] = _bisect(lambda k: chance(counts[lost], k) > tail, (int(lost.sum()),), n)
+        found[lost] = _bisect(lambda k: probability(counts[lost], k) > tail, (int(lost.sum()),), n)
     return found
 
 
-def _bisect(enough: Any, shape: tuple[int, ...], n: int) -> Floats:
-    """Return the least k in [0, objects] with `enough(k)`, which is monotone; rounded outwards (down)."""
+def _bisect(is_enough: Any, shape: tuple[int, ...], n: int) -> Floats:
+    """Return the least k in [0, n] with `is_enough(k)`, which is monotone; rounded outwards (down)."""
     low, high = np.zeros(shape), np.full(shape, float(n))
-    at_zero = enough(low)
+    at_zero = is_enough(low)
     for _ in range(60):
         middle = (low + high) / 2
-        above = enough(middle)
+        above = is_enough(middle)
         high, low = np.where(above, middle, high), np.where(above, low, middle)
     return np.where(at_zero, 0.0, low)
 

@@ -96,9 +96,11 @@ class NonMissingMean(BoundedMean):
         """Return the standard error, rounding included; an upper bound about these objects."""
         check_about(about)
         _, low, high = self.shares.value
-        place = np.array([(float(self.value) - self.minimum) / (self.maximum - self.minimum)])
-        there = max(low + high, np.finfo(float).tiny)
-        return np.asarray((self.maximum - self.minimum) * min(1.0, float(self._compute_score_error(place)[0]) / there))
+        position = np.array([(float(self.value) - self.minimum) / (self.maximum - self.minimum)])
+        present_share = max(low + high, np.finfo(float).tiny)
+        return np.asarray(
+            (self.maximum - self.minimum) * min(1.0, float(self._compute_score_error(position)[0]) / present_share)
+        )
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends before they are cut at the range."""
@@ -109,30 +111,32 @@ class NonMissingMean(BoundedMean):
             return self._scale_to_range(0), self._scale_to_range(1)
         middle = float(np.clip(high / (low + high), 0, 1))
 
-        def possible(places: Floats) -> Floats:
-            distance = np.abs(high - places * (low + high))
-            return np.asarray(places[distance <= quantile * self._compute_score_error(places) + step])
+        def keep_possible(positions: Floats) -> Floats:
+            distance = np.abs(high - positions * (low + high))
+            return np.asarray(positions[distance <= quantile * self._compute_score_error(positions) + step])
 
         # What is possible need not be one piece, so all places are looked at: roughly, then closely beside the ends.
-        found = np.append(possible(np.linspace(0, 1, _GRID_SIZE)), middle)
+        found = np.append(keep_possible(np.linspace(0, 1, _GRID_SIZE)), middle)
         below, above = (
             np.clip(np.linspace(end - 1 / _GRID_SIZE, end + 1 / _GRID_SIZE, _GRID_SIZE), 0, 1)
             for end in (found.min(), found.max())
         )
-        ends = np.concatenate([found, possible(below), possible(above)])
+        ends = np.concatenate([found, keep_possible(below), keep_possible(above)])
         return self._scale_to_range(ends.min()), self._scale_to_range(ends.max())
 
-    def _compute_score_error(self, places: Floats) -> Floats:
+    def _compute_score_error(self, positions: Floats) -> Floats:
         """Return the standard error of L if a place were the true one, with the share that is there as estimated."""
-        there = float(np.clip(1 - self.shares.value[0], 0, 1))
-        variance = np.zeros(len(places))
+        present_share = float(np.clip(1 - self.shares.value[0], 0, 1))
+        variance = np.zeros(len(positions))
         for weight, part in self._weighted_parts:
-            of_one = compute_weight_variance(places, there, float(part.support.noise), float(part.support.gain))
+            of_one = compute_weight_variance(
+                positions, present_share, float(part.support.noise), float(part.support.gain)
+            )
             variance += weight**2 * of_one / part.n
         return np.sqrt(variance)
 
-    def _scale_to_range(self, place: Any) -> Floats:
-        return np.asarray(self.minimum + (self.maximum - self.minimum) * place)
+    def _scale_to_range(self, position: Any) -> Floats:
+        return np.asarray(self.minimum + (self.maximum - self.minimum) * position)
 
     @property
     def _weighted_parts(self) -> list[tuple[float, Frequency]]:
@@ -142,15 +146,15 @@ class NonMissingMean(BoundedMean):
 _GRID_SIZE = 1_001
 
 
-def compute_weight_variance(places: Floats, there: float, noise: float, gain: float) -> Floats:
+def compute_weight_variance(positions: Floats, present_share: float, noise: float, gain: float) -> Floats:
     """Return the variance of one object's debiased weight, where the mean of what is there stands at a place in 0 .. 1.
 
     >>> float(compute_weight_variance(np.array([0.5]), 1.0, 0.0, 1.0)[0])
     0.25
     """
-    lower, upper = noise + gain * there * (1 - places), noise + gain * there * places
-    second = places**2 * lower + (1 - places) ** 2 * upper
-    return np.asarray((second - (noise * (1 - 2 * places)) ** 2) / gain**2)
+    lower, upper = noise + gain * present_share * (1 - positions), noise + gain * present_share * positions
+    second = positions**2 * lower + (1 - positions) ** 2 * upper
+    return np.asarray((second - (noise * (1 - 2 * positions)) ** 2) / gain**2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

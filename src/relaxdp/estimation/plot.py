@@ -55,7 +55,7 @@ def _plot_change(change: Change, axes: Any, *, confidence_level: float, simultan
 
 
 def plot_distribution(
-    axes: Any, points: Floats, shares: Floats, mean: float, ends: tuple[float, float], level: float
+    axes: Any, points: Floats, shares: Floats, mean: float, interval: tuple[float, float], confidence_level: float
 ) -> Any:
     """Draw a distribution as the density that it has around its points, with the mean and its interval on top."""
     if axes is None:
@@ -64,22 +64,22 @@ def plot_distribution(
     width[[0, -1]] /= 2  # a bin at an end has numbers on one side only
     axes.fill_between(points, shares / width, color=BLUE, alpha=0.25, linewidth=0)
     axes.plot(points, shares / width, color=BLUE, linewidth=1.5)
-    axes.axvspan(*ends, color=GREY, alpha=0.35, linewidth=0)
+    axes.axvspan(*interval, color=GREY, alpha=0.35, linewidth=0)
     axes.axvline(mean, color=GREY, linewidth=1.2)
     axes.set_xlim(points[0], points[-1])
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_ylabel("density")
-    axes.set_xlabel(f"number\nline: the mean, with its {100 * level:g} % interval; the density is smoothed")
+    axes.set_xlabel(f"number\nline: the mean, with its {100 * confidence_level:g} % interval; the density is smoothed")
     return axes
 
 
-def _make_axes(size: tuple[float, float]) -> Any:
+def _make_axes(figure_size: tuple[float, float]) -> Any:
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415
     except ImportError:
         raise MissingDependencyError("Plots need matplotlib.", hint="Run pip install 'relaxdp[plot]'.") from None
-    return plt.subplots(figsize=size, layout="constrained")[1]
+    return plt.subplots(figsize=figure_size, layout="constrained")[1]
 
 
 def escape_formulas(text: str) -> str:

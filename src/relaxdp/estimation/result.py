@@ -289,14 +289,16 @@ class Result(ABC):
     def quantile(self, probabilities: float | Sequence[float]) -> Result:
         """Return quantiles, where the distribution of numbers is known; 0.5 is the median."""
         raise EstimationError(
-            "The reports do not contain quantiles.", hint="Release the numbers with rx.SquareWave(0, 120, epsilon=2)."
+            "This result has no quantiles. Only columns released with rx.SquareWave have them.",
+            hint="Release the numbers with rx.SquareWave(0, 120, epsilon=2).",
         )
 
     @property
     def missing(self) -> Result:
         """The share of missing numbers, where they may be missing."""
         raise EstimationError(
-            "The share of missing numbers is unknown.", hint="Make a new release with rx.Numeric(..., missing=True)."
+            "The share of missing numbers is unknown, because the column was released without `missing=True`.",
+            hint="Make a new release with rx.Numeric(0, 120, missing=True).",
         )
 
     def largest(self, number: int) -> Result:
@@ -309,7 +311,7 @@ class Result(ABC):
         """
         if not isinstance(number, Integral) or number < 1:
             raise EstimationError(
-                "The number of rows must be a whole number, at least 1, not {number!r}.",
+                "`number` must be a whole number of rows, at least 1, not {number!r}.",
                 hint="Pass a number such as 20.",
                 number=number,
             )
@@ -543,8 +545,8 @@ class GroupedResults(dict[str | None, Result]):
 
     def __missing__(self, group: object) -> Result:
         raise EstimationError(
-            "The column {by!r} has no such group.",
-            hint="list(groups) shows the groups. Their names are text, as in groups['north'].",
+            "The column {by!r} does not have this group.",
+            hint="Run list(result) to see the groups. Their names are text, as in result['north'].",
             by=self.by,
         )
 

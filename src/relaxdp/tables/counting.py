@@ -564,7 +564,7 @@ def count_packed_pairs(
         )
         pair = rows.mechanism.support(compute_retention(row)), columns.mechanism.support(compute_retention(column))
         epsilons = (row_epsilon, column_epsilon)
-        found[format_epsilon(row_epsilon), format_epsilon(column_epsilon)] = joint.table(
+        found[format_epsilon(row_epsilon), format_epsilon(column_epsilon)] = joint.make_crosstab(
             *pair, (rows.name, columns.name), epsilons
         )
     return found

@@ -221,7 +221,7 @@ def test_summaries_merge_and_are_saved(tmp_path: Path) -> None:
     first.merge(third)
     assert np.array_equal(first.estimate().value, whole.estimate().value)
     assert first.n == OBJECTS
-    with refused(EstimationError, says="are of another mechanism or of other values"):
+    with refused(EstimationError, says="were made with another mechanism or other declared values"):
         rx.Counts.load(tmp_path / "second.json", rx.Categorical(["covid", "flu", "none"]))
     with refused(EstimationError, says="can be merged"):
         first.merge(rx.Counts(rx.Categorical(["a", "b"])))
@@ -542,7 +542,7 @@ def test_counts_of_bits_are_saved_and_merged(tmp_path: Path) -> None:
     )
     again.merge(counts)
     assert again.levels == {"1": 40, "2": 20}
-    with refused(EstimationError, says="are of another mechanism or of other values"):
+    with refused(EstimationError, says="were made with another mechanism or other declared values"):
         rx.Counts.load(
             tmp_path / "counts.json", create_mechanism("local-hash", values=range(3), options={"buckets": 5})
         )

@@ -39,7 +39,7 @@ def test_nothing_is_likelier(epsilons: tuple[float, ...]) -> None:
     assert found == pytest.approx(given.compute_log_likelihood(shares))
     slope = given.compute_gradient(shares)
     assert slope.max() - slope @ shares < NEAR
-    climbing = np.full(given.bins, 1 / given.bins)
+    climbing = np.full(given.bin_count, 1 / given.bin_count)
     for _ in range(3_000):
         climbing = climbing * given.compute_gradient(climbing) / given.counts.sum()
     assert given.compute_log_likelihood(climbing) <= found + NEAR
@@ -47,10 +47,10 @@ def test_nothing_is_likelier(epsilons: tuple[float, ...]) -> None:
 
 def test_chances_are_those_of_the_encoding() -> None:
     given = places(epsilons=(0.5, 4))
-    columns = given.compute_bin_probabilities(np.arange(given.bins))
-    shares = RNG.dirichlet(np.ones(given.bins))
+    columns = given.compute_bin_probabilities(np.arange(given.bin_count))
+    shares = RNG.dirichlet(np.ones(given.bin_count))
     assert np.allclose(columns @ shares, given.compute_probabilities(shares).reshape(-1))
-    assert np.allclose(columns.reshape(2, -1, given.bins).sum(axis=1), 1)
+    assert np.allclose(columns.reshape(2, -1, given.bin_count).sum(axis=1), 1)
     assert np.allclose(
         columns.T @ (given.counts / given.compute_probabilities(shares)).reshape(-1), given.compute_gradient(shares)
     )
@@ -66,7 +66,7 @@ def test_smooth_shares() -> None:
     shares = fit_smooth_shares(given)
     assert shares.min() >= 0
     assert shares.sum() == pytest.approx(1)
-    uniform = np.ones(given.bins)
+    uniform = np.ones(given.bin_count)
     uniform[[0, -1]] = 0.5
     flat = SquareWaveCounts(
         50_000 * given.compute_probabilities(uniform / uniform.sum()), given.retentions, given.window
@@ -135,5 +135,5 @@ def test_what_is_refused() -> None:
         with refused(EstimationError, says="between 0 and 1"):
             found.quantile(wrong)
     for low, high in ((30, 18), (-1, 5), (5, 101), (5, 5)):
-        with refused(EstimationError, low=0, high=100, says="part of the range"):
+        with refused(EstimationError, low=0, high=100, says="must be smaller than `high`"):
             found.share(low, high)
