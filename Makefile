@@ -118,7 +118,7 @@ audit: $(VENV)-bench/stamp ## try to refute every guarantee, 10 million trials e
 	$(VENV)-bench/bin/python -m benchmarks.audit
 
 faults: $(VENV)/dev.stamp ## kill and race releases, ledger, collector and market on both stores, 500 times (40 minutes)
-	RELAXDP_FAULTS=500 $(BIN)/pytest -p no:xdist -s tests/faults tests/spark/test_spark_faults.py
+	RELAXDP_FAULTS=500 $(BIN)/pytest -p no:xdist -s tests/faults tests/spark/test_spark_kills.py
 
 fuzz: $(VENV)/dev.stamp ## ask the collector 10,000 questions that its description allows or forbids (3 minutes)
 	$(BIN)/python -m tests.contract.collector.collector_fuzz

@@ -358,7 +358,7 @@ def make_parquet_metadata(schema: Any, description: FileDescription) -> dict[str
     The description stands twice in a file: by itself, and in the schema that Arrow keeps there for its own readers.
     Only what is in the latter comes back with a table, and goes on from there into other files.
 
-    Claim: the file is what a writer makes that knows all this before; tests/unit/table/test_file_rows.py.
+    Claim: the file is what a writer makes that knows all this before; tests/unit/tables/test_file_rows.py.
     """
     text = description.dumps()
     # pandas puts what it finds under this name into the attributes of the frame that it reads.
