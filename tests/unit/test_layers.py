@@ -17,8 +17,8 @@ EXCEPTIONS = {
     ("mechanisms/base.py", "estimate"): {"estimation"},
 }
 """Imports from a lower layer, by the file and the function that may have them."""
-SHARED_CLASS_NAMES = {"Account", "Counts", "_Chance"}
-"""Names of two classes each. Account and Counts also name schemas in the description of the service."""
+SHARED_CLASS_NAMES = {"Account", "Counts"}
+"""Names of two classes each, of which one is a schema in the description of the service."""
 SOURCE = Path(__file__).parents[2] / "src" / "relaxdp"
 
 

@@ -77,10 +77,10 @@ class RelaxedDistribution:
             # Row: whether the last report is the truth. Column: the next report is another value, the last one, the
             # truth, or (where these are one) both.
             chances = [
-                [mixture.redraw / self.values + extra for extra in _list_extra_chances(mixture)]
+                [mixture.redraw / self.values + extra for extra in _compute_extra_probabilities(mixture)]
                 for mixture in (differ, agree)
             ]
-            table = _take_logarithms(chances)
+            table = _compute_logarithms(chances)
             was_truth = last[:, None] == truth
             kind = (report == last)[:, None] + 2 * (report[:, None] == truth)
             likelihoods += table[was_truth.astype(np.intp), kind]
@@ -88,7 +88,7 @@ class RelaxedDistribution:
         return likelihoods
 
 
-def _list_extra_chances(mixture: Any) -> tuple[Fraction, ...]:
+def _compute_extra_probabilities(mixture: Any) -> tuple[Fraction, ...]:
     both = mixture.to_upper + mixture.to_lower
     return Fraction(0), mixture.to_lower, mixture.to_upper, both
 
@@ -112,7 +112,7 @@ class IndependentDistribution:
         for keep, report in zip(self.retentions, codes.T, strict=True):
             noise = (1 - keep) / self.values
             right = (report[:, None] == np.arange(self.values)).astype(np.intp)
-            likelihoods += _take_logarithms([[noise, noise + keep]])[0][right]
+            likelihoods += _compute_logarithms([[noise, noise + keep]])[0][right]
         return likelihoods
 
 
@@ -171,7 +171,7 @@ def require_transcripts(transcripts: Transcripts, values: int, reports: int | No
     return codes.astype(np.intp, copy=False)
 
 
-def _take_logarithms(chances: Sequence[Sequence[Fraction]]) -> Floats:
+def _compute_logarithms(chances: Sequence[Sequence[Fraction]]) -> Floats:
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.array([[float(chance) for chance in row] for row in chances])))
 

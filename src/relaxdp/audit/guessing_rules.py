@@ -95,20 +95,20 @@ class GuessingRule:
 
 
 def learn_rule(
-    binning: TranscriptBinning, pair: tuple[int, int], learned: Counts, checked: Counts, error: float
+    binning: TranscriptBinning, pair: tuple[int, int], learning_counts: Counts, checking_counts: Counts, error: float
 ) -> GuessingRule:
     """Return the best rule for two tables of counts, each of shape (2, cells): one row per true value.
 
-    The counts `learned` order the cells by their evidence. The counts `checked`, which did not choose the order, decide
+    The learning counts order the cells by their evidence. The checking counts, which did not choose the order, decide
     for how many cells guessing pays. The expected bound is a little too good, so the rule is judged on other trials.
     """
-    smooth = learned.astype(np.float64) + 0.5
+    smooth = learning_counts.astype(np.float64) + 0.5
     evidence = np.log(smooth[0] / smooth[1])
     clear = np.abs(evidence) - np.sqrt((1 / smooth).sum(axis=0))  # one standard error on the safe side
     order = np.argsort(-clear, kind="stable")
     second = (evidence < 0).astype(np.intp)
     cells = np.arange(len(evidence))
-    right, wrong = checked[second, cells][order].cumsum(), checked[1 - second, cells][order].cumsum()
+    right, wrong = checking_counts[second, cells][order].cumsum(), checking_counts[1 - second, cells][order].cumsum()
     steps = np.unique(np.geomspace(1, len(order), _PREFIXES).astype(np.intp)) - 1
     expected_bound = approximate_epsilon_lower_bound(right[steps], right[steps] + wrong[steps], error)
     best = int(expected_bound.argmax())

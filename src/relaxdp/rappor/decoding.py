@@ -302,7 +302,7 @@ class DecodedWords(Result):
         return self.estimate.compute_std_error(about)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends of intervals. The displayed share is inside, once they are cut at 0."""
+        """Return intervals that are not cut at 0. They contain the share of `consistent` after cutting."""
         low, high = self.estimate.compute_unclipped_interval(tail, about)
         return np.minimum(low, self.share), np.where(self.share > 0, np.maximum(high, self.share), high)
 
