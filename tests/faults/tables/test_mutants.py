@@ -128,7 +128,7 @@ MUTANTS = [
     Mutant(transaction._ColumnSnapshotWriter, "_keep_left", forget_rows, return_changed, "RowsChangedError"),
     Mutant(transaction._ColumnSnapshotWriter, "add", compare_if_paid, release_changed_table, "RowsChangedError"),
     Mutant(
-        transaction, "charge_release", swap_without_compare,
+        transaction, "make_release_event", swap_without_compare,
         race_slowly("_stage", [replace(FIRST, epsilon="4", rows=ROWS), replace(FIRST, epsilon="3", rows=OTHER[1:])]),
         "carried out that must be rejected",
     ),
