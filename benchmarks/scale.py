@@ -29,7 +29,7 @@ os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:1]))
 import numpy as np, pyarrow as pa
 pa.set_cpu_count(1)
 import relaxdp as rx
-from relaxdp.tables.counting import count
+from relaxdp.tables.estimate import count
 KEY = rx.Key.from_bytes(bytes(32))
 os.environ["XDG_STATE_HOME"] = str(Path(target).with_name("state"))
 def work(source):

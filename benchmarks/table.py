@@ -31,7 +31,7 @@ import pyarrow as pa, pyarrow.parquet as pq, duckdb
 pa.set_cpu_count(threads)
 import relaxdp as rx
 from relaxdp.tables import transaction
-from relaxdp.tables.counting import count
+from relaxdp.tables.estimate import count
 os.environ["XDG_STATE_HOME"] = str(Path(target).with_name("state"))
 def release(**more):
     shutil.rmtree(Path(target).with_name("study.vault"), ignore_errors=True)

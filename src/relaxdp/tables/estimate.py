@@ -1,21 +1,20 @@
-"""Estimates from what was released: files, data frames of every library, and `Release` objects."""
+"""Estimate from released files, data frames of every library, and `Release` objects."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from relaxdp.errors import EstimationError, MetadataError, on_error
 from relaxdp.estimation.counts import Method, check_mechanism
 from relaxdp.estimation.result import GroupedResults, Result, get_frame_library
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.counting import ColumnCounts, CrosstabCounts, count_open_crosstab, count_open_files, count_pairs
-from relaxdp.tables.counting import count as count_files
+from relaxdp.tables.counting import ColumnCounts, CrosstabCounts, count_column, count_crosstab, open_unchanged_files
 from relaxdp.tables.data_frames import convert_name_to_text, rename_columns_to_text
-from relaxdp.tables.files import fetch_file
+from relaxdp.tables.files import fetch_file, is_path
 from relaxdp.tables.metadata import (
     ColumnDescription,
     FileDescription,
@@ -25,6 +24,9 @@ from relaxdp.tables.metadata import (
 from relaxdp.tables.released_files import open_frames
 from relaxdp.tables.table_columns import check_name
 from relaxdp.theory.epsilon import Epsilon
+
+if TYPE_CHECKING:
+    from relaxdp.tables.release_result import Release
 
 FileName = str | os.PathLike[str]
 
@@ -94,17 +96,19 @@ def estimate(
     """
     sources = list(source) if isinstance(source, list | tuple) else [source]
     if not sources:
-        raise EstimationError("The list of data is empty.", hint="Pass a Release, a released file or a data frame.")
+        raise EstimationError(
+            "`source` is an empty list.", hint="Pass a Release, a released file, a data frame, or a list of them."
+        )
     if by is not None and crosstab is not None:
         raise EstimationError("`by` and `crosstab` cannot be combined.", hint="Pass one of them.", option="by")
-    found = _estimate(sources, column, by, crosstab, method, description, mechanism, epsilon)
+    found = _estimate_sources(sources, column, by, crosstab, method, description, mechanism, epsilon)
     library = getattr(sources[0], "library", None)  # of a `Release`
     for result in found.values() if isinstance(found, GroupedResults) else [found]:
         result.set_library(library if library in ("pandas", "polars") else get_frame_library(sources[0]))
     return found
 
 
-def _estimate(
+def _estimate_sources(
     sources: list[Any],
     column: Any,
     by: Any,
@@ -114,47 +118,52 @@ def _estimate(
     mechanism: Any,
     epsilon: Any,
 ) -> Result | GroupedResults:
-    tables = [_unwrap(each) for each in sources]
-    texts = {id(table): _name_by_text(table) for table in tables}  # a frame that is named twice stays one
+    tables = [_get_file_or_frame(each) for each in sources]
+    texts = {id(table): _rename_columns_to_text(table) for table in tables}  # a frame that is named twice stays one
     numbers, tables = any(found for _, found in texts.values()), [texts[id(table)][0] for table in tables]
     wanted: list[Any] = [convert_name_to_text(name) if numbers else name for name in (column, by, crosstab)]
     for name in wanted:
         if name is not None:
             check_name(name)
     which, group, second = wanted
-    description = [_unwrap(each) for each in description] if isinstance(description, list) else _unwrap(description)
-    if all(map(_is_file, tables)):
+    description = (
+        [_get_file_or_frame(each) for each in description]
+        if isinstance(description, list)
+        else _get_file_or_frame(description)
+    )
+    if all(map(is_path, tables)):
         if mechanism is not None or epsilon is not None:
             raise EstimationError(
-                "`mechanism` and `epsilon` are only valid for data frames.",
-                hint="Pass description= with a file that describes itself.",
+                "`mechanism` and `epsilon` are only valid for data frames, and `source` is a file.",
+                hint="Leave them out. For a file without a description pass description= with the released file.",
             )
         counted: Any = count(tables, which, by=group, crosstab=second, description=description)
         if second is not None:
             return counted.estimate(method)  # type: ignore[no-any-return]
         found = {name: counts.estimate(method) for name, counts in counted.groups}
         return GroupedResults(group, found) if group is not None else found[None]
-    said = told(len(tables), which, description, mechanism, epsilon)
-    if all(map(_is_spark, tables)):
+    descriptions = _list_given_descriptions(len(tables), which, description, mechanism, epsilon)
+    if all(map(_is_spark_frame, tables)):
         from relaxdp.tables.spark_estimate import estimate_spark  # noqa: PLC0415 (Spark may be missing)
 
         if second is not None:
             raise EstimationError(
-                "A crosstab of Spark DataFrames is not supported.", hint="Write them to Parquet, and pass the path."
+                "A crosstab of Spark DataFrames is not supported.",
+                hint="Write them to Parquet with frame.write.parquet('FOLDER'), and pass the folder.",
             )
-        return estimate_spark(tables, said, column=which, by=group, method=method)
-    return estimate_frames(tables, said, column=which, by=group, crosstab=second, method=method)
+        return estimate_spark(tables, descriptions, column=which, by=group, method=method)
+    return estimate_frames(tables, descriptions, column=which, by=group, crosstab=second, method=method)
 
 
-def told(
+def _list_given_descriptions(
     frames: int, column: str | None, description: Any, mechanism: Mechanism | None, epsilon: Epsilon | None
 ) -> list[FileDescription | None]:
-    """Return what a person says about each frame, None where the frame says it itself."""
+    """Return the descriptions that the caller passes, None for a frame that describes itself."""
     if mechanism is None and epsilon is None:
         given = list(description) if isinstance(description, list | tuple) else [description] * frames
         if len(given) != frames or (frames > 1 and description is not None and given[0] is description):
             raise MetadataError(
-                "Several data frames need a description each.",
+                "Each of several data frames needs its own description.",
                 hint="Pass a list: description=[first_release, second_release].",
             )
         return [None if each is None else require_description_without_rows(each) for each in given]
@@ -169,35 +178,62 @@ def told(
 
 
 def estimate_frames(
-    natives: Sequence[Any],
-    said: Sequence[FileDescription | None],
+    frames: Sequence[Any],
+    descriptions: Sequence[FileDescription | None],
     *,
     column: str | None,
     by: str | None,
     crosstab: str | None,
     method: Method,
 ) -> Result | GroupedResults:
-    """Return the estimate from frames, of which `said` is what a person said about them instead of themselves."""
-    wanted = [name for name in (column, by, crosstab) if name is not None]
-    files = open_frames(natives, said, wanted)
+    """Estimate from data frames; a description is None where the frame describes itself."""
+    names = [name for name in (column, by, crosstab) if name is not None]
+    files = open_frames(frames, descriptions, names)
     if crosstab is not None:
-        return count_open_crosstab(files, column=column, crosstab=crosstab).estimate(method)
-    groups = count_open_files(files, column=column, by=by).groups
+        return count_crosstab(files, column=column, crosstab=crosstab).estimate(method)
+    groups = count_column(files, column=column, by=by).groups
     found = {group: counts.estimate(method) for group, counts in groups}
     return GroupedResults(by, found) if by is not None else found[None]
 
 
+@overload
 def count(
-    files: FileName | Sequence[FileName],
+    files: FileName | Release | Sequence[FileName | Release],
+    column: str | None = None,
+    *,
+    by: str | None = None,
+    crosstab: None = None,
+    description: FileName | Sequence[FileName] | None = (),
+) -> ColumnCounts: ...
+@overload
+def count(
+    files: FileName | Release | Sequence[FileName | Release],
+    column: str | None = None,
+    *,
+    by: None = None,
+    crosstab: str,
+    description: FileName | Sequence[FileName] | None = (),
+) -> CrosstabCounts: ...
+@overload
+def count(
+    files: FileName | Release | Sequence[FileName | Release],
+    column: str | None = None,
+    *,
+    by: str | None = None,
+    crosstab: str | None = None,
+    description: FileName | Sequence[FileName] | None = (),
+) -> ColumnCounts | CrosstabCounts: ...
+def count(
+    files: FileName | Release | Sequence[FileName | Release],
     column: str | None = None,
     *,
     by: str | None = None,
     crosstab: str | None = None,
     description: FileName | Sequence[FileName] | None = (),
 ) -> ColumnCounts | CrosstabCounts:
-    """Count released files, by group and level: everything is estimated from these counts.
+    """Count the reports of released files by group and level. All estimates follow from these counts.
 
-    Counts of disjoint individuals may be merged, so that parts of a release can be counted where they are.
+    You can merge counts of different individuals, for parts of a release in different places.
 
     Args:
         files: A released file or a `Release` that wrote one, or several.
@@ -207,21 +243,29 @@ def count(
         description: The file as it was released, for files without a description or with chosen rows.
 
     Returns:
-        The counts. `groups` has a `Counts` for each group, and a crosstab has `tables`.
+        The counts. `groups` has a `Counts` for each group, and with `crosstab` there are `tables`.
 
     Raises:
-        EstimationError: `files` are not files.
+        EstimationError: `files` are not files, or there is nothing to count.
+        MetadataError: A file has no description, or has other rows than were released.
+        ColumnError: A file has no such column, or several and none was named.
         TableFileError: A file is missing or cannot be read.
+
+    Example:
+        >>> counted = count("patients.parquet", "diagnosis", by="region")  # doctest: +SKIP
+        >>> {region: counts.n for region, counts in counted.groups}  # doctest: +SKIP
+        {'north': 1200, 'south': 1800}
     """
     if by is not None and crosstab is not None:
         raise EstimationError("`by` and `crosstab` cannot be combined.", hint="Pass one of them.", option="by")
     with ExitStack() as stack:
-        paths, told = (
-            [stack.enter_context(fetch_file(each)) for each in _list_files(some)] for some in (files, description)
+        paths, description_paths = (
+            [stack.enter_context(fetch_file(each)) for each in _list_file_paths(some)] for some in (files, description)
         )
+        opened = open_unchanged_files(paths, description_paths)
         if crosstab is not None:
-            return count_pairs(paths, column=column, crosstab=crosstab, told=told)
-        return count_files(paths, column=column, by=by, told=told)
+            return count_crosstab(opened, column=column, crosstab=crosstab)
+        return count_column(opened, column=column, by=by)
 
 
 def description(source: Any) -> FileDescription:
@@ -235,11 +279,16 @@ def description(source: Any) -> FileDescription:
 
     Raises:
         MetadataError: The data has no description.
+
+    Example:
+        >>> found = description("patients.parquet")  # doctest: +SKIP
+        >>> found.rows, found.columns["diagnosis"].epsilon  # doctest: +SKIP
+        (3000, Decimal('0.1'))
     """
-    return require_description(_unwrap(source))
+    return require_description(_get_file_or_frame(source))
 
 
-def _unwrap(source: Any) -> Any:
+def _get_file_or_frame(source: Any) -> Any:
     """Return the file or frame of a `Release`."""
     from relaxdp.tables.release_result import Release  # noqa: PLC0415 (only what releases something needs it)
 
@@ -248,12 +297,11 @@ def _unwrap(source: Any) -> Any:
     return source.output if source.output is not None else source.to_frame()
 
 
-def _list_files(files: Any) -> list[Any]:
-    """Return files as a list."""
+def _list_file_paths(files: Any) -> list[Any]:
     several = list(files) if isinstance(files, list | tuple) else [] if files is None else [files]
-    listed = [_unwrap(each) for each in several]
+    listed = [_get_file_or_frame(each) for each in several]
     for each in listed:
-        if not _is_file(each):
+        if not is_path(each):
             raise EstimationError(
                 "Expected the path of a released file (str or Path), got {type}.",
                 hint="Use rx.estimate for data frames, or release with output='out.parquet'.",
@@ -262,13 +310,9 @@ def _list_files(files: Any) -> list[Any]:
     return listed
 
 
-def _is_file(source: Any) -> bool:
-    return isinstance(source, str | os.PathLike)
-
-
-def _is_spark(frame: Any) -> bool:
+def _is_spark_frame(frame: Any) -> bool:
     return type(frame).__module__.startswith("pyspark.sql")
 
 
-def _name_by_text(source: Any) -> tuple[Any, dict[str, int]]:
-    return (source, {}) if _is_file(source) or _is_spark(source) else rename_columns_to_text(source)
+def _rename_columns_to_text(source: Any) -> tuple[Any, dict[str, int]]:
+    return (source, {}) if is_path(source) or _is_spark_frame(source) else rename_columns_to_text(source)

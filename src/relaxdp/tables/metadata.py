@@ -1,4 +1,4 @@
-"""What a released file says about itself: which values, at which level, under which key; and nothing of the truth.
+"""Descriptions of released columns: values, level and key, but nothing about true values.
 
 It travels in the schema metadata of Parquet files under the name `relaxdp`, and next to a CSV file as
 `FILE.relaxdp.json`. Analysts, the collector's exports and the market's downloads all read it.
@@ -67,7 +67,7 @@ class ColumnDescription:
         id_type: str = "",
         key_fingerprint: str = "",
     ) -> ColumnDescription:
-        """Return what is said of reports of this encoding at this level."""
+        """Return the description of reports of this mechanism at this level."""
         return cls(
             path=path,
             encoding=mechanism.name,
@@ -80,7 +80,7 @@ class ColumnDescription:
         )
 
     def with_level(self, level: Level) -> ColumnDescription:
-        """Return what is said of the same column at a level that a market sells."""
+        """Return the description of the same column at another level."""
         return replace(self, epsilon=level.epsilon, threshold=level.threshold, retention=level.retention)
 
     def mechanism(self) -> Mechanism:
@@ -128,12 +128,12 @@ class ColumnDescription:
 
     @classmethod
     def from_json(cls, content: Any) -> ColumnDescription:
-        """Return the description, or refuse what is none or comes from a newer version."""
+        """Return the description, or reject JSON that is damaged or from a newer version."""
         problem: MetadataError | None = None
         try:
             if content["version"] != VERSION:
                 problem = MetadataError(
-                    "The metadata of the file has version {version!r}. This version of relaxdp reads {reads}.",
+                    "The metadata of the file has version {version!r}. This version of relaxdp reads version {reads}.",
                     hint="Install the version of relaxdp that released the file.",
                     version=content["version"],
                     reads=VERSION,
@@ -181,11 +181,11 @@ class FileDescription:
     head: ChainHead | None = field(default=None, kw_only=True, compare=False)
     """The vault that released it; None for a file of the market or of a campaign."""
 
-    def find_column(self, wanted: str) -> str | None:
+    def find_column(self, name: str) -> str | None:
         """Return the released column with a name: its own, or that of the table's column that it reports."""
-        if wanted in self.columns:
-            return wanted
-        found = [name for name, column in self.columns.items() if column.path.attribute == wanted]
+        if name in self.columns:
+            return name
+        found = [each for each, column in self.columns.items() if column.path.attribute == name]
         return found[0] if len(found) == 1 else None
 
     def dumps(self) -> str:
@@ -211,14 +211,14 @@ class FileDescription:
         )
 
     def equals_json(self, text: str | bytes) -> bool:
-        """Tell whether a text says the same, whatever rows either of them speaks of."""
+        """Tell whether a JSON text is the same description, apart from the number of rows and the vault."""
         with contextlib.suppress(ValueError, TypeError, RecursionError):
             no_matter = {"rows": None, "vault": None}
             return bool({**json.loads(text), **no_matter} == {**json.loads(self.dumps()), **no_matter})
         return False
 
 
-def require_same_description(given: FileDescription, own: FileDescription | None, name: str) -> FileDescription:
+def require_same_description(given: FileDescription, own: FileDescription | None, table_name: str) -> FileDescription:
     """Return a description that the caller gives, or reject one that contradicts the table's own.
 
     It may vouch for the rows of a table that describes itself. At another level, or with other values, every estimate
@@ -233,7 +233,7 @@ def require_same_description(given: FileDescription, own: FileDescription | None
                 "{name} has its own metadata, in which {column!r} is not a released column. Metadata "
                 "cannot be replaced.",
                 hint="Name one of the released columns: {released}.",
-                name=name,
+                name=table_name,
                 column=column,
                 released=", ".join(map(repr, own.columns)),
             )
@@ -245,7 +245,7 @@ def require_same_description(given: FileDescription, own: FileDescription | None
                 "{name} has its own metadata: {column!r} was released at epsilon {own_epsilon}. The "
                 "given description (epsilon {given_epsilon}) contradicts it.",
                 hint="Leave description=, mechanism= and epsilon= (--description) out.",
-                name=name,
+                name=table_name,
                 column=column,
                 own_epsilon=format_epsilon(mine.epsilon),
                 given_epsilon=format_epsilon(stated.epsilon),
@@ -376,21 +376,21 @@ def make_parquet_metadata(schema: Any, description: FileDescription) -> dict[str
 _RELEASED: dict[int, tuple[weakref.ref[Any], FileDescription]] = {}
 
 
-def attach_description(frame: Any, said: FileDescription) -> Any:
-    """Return the frame with its description; what else stood in that place is gone."""
+def attach_description(frame: Any, description: FileDescription) -> Any:
+    """Return the frame with its description, which replaces all other metadata of the frame."""
     if isinstance(frame, pa.Table):
-        return frame.replace_schema_metadata({METADATA_KEY: said.dumps()})
+        return frame.replace_schema_metadata({METADATA_KEY: description.dumps()})
     if isinstance(getattr(frame, "attrs", None), dict):
-        frame.attrs = {_TEXT_KEY: said.dumps()}
+        frame.attrs = {_TEXT_KEY: description.dumps()}
         return frame
     place = id(frame)
     # Python calls this before it gives the number to another object.
-    _RELEASED[place] = (weakref.ref(frame, lambda _: _RELEASED.pop(place, None)), said)
+    _RELEASED[place] = (weakref.ref(frame, lambda _: _RELEASED.pop(place, None)), description)
     return frame
 
 
 def read_frame_description(frame: Any) -> FileDescription | None:
-    """Return what a frame says about itself, None for one that relaxdp did not release, or that was changed since."""
+    """Return the description of a frame, None if relaxdp did not release it or it was changed since."""
     if isinstance(frame, pa.Table):
         return parse_description(frame.schema.metadata or {})
     attributes = getattr(frame, "attrs", None)
@@ -400,29 +400,29 @@ def read_frame_description(frame: Any) -> FileDescription | None:
         from relaxdp.tables.spark_estimate import read_spark_metadata  # noqa: PLC0415
 
         return read_spark_metadata(frame)
-    reference, said = _RELEASED.get(id(frame), (None, None))
-    return said if reference is not None and reference() is frame else None
+    reference, description = _RELEASED.get(id(frame), (None, None))
+    return description if reference is not None and reference() is frame else None
 
 
 def require_description(source: Any) -> FileDescription:
-    """Return what a released frame or file says about itself, or refuse one that says nothing."""
+    """Return the description of a released frame or file, or reject data without one."""
     if isinstance(source, FileDescription):
         return source
     if isinstance(source, str | os.PathLike):
         from relaxdp.tables.files import open_released_file  # noqa: PLC0415
 
         return open_released_file(Path(source))[1]
-    said = read_frame_description(source)
-    if said is None:
+    description = read_frame_description(source)
+    if description is None:
         raise MetadataError(
             "The data frame has no description of its reports: relaxdp did not release it, it was changed, or its "
-            "library (such as polars) has no place for one.",
+            "library (such as polars) does not keep metadata.",
             hint="Pass the path of the released file, or the Release. Otherwise pass description= with one of these, "
             "or mechanism= and epsilon=.",
         )
-    return said
+    return description
 
 
 def require_description_without_rows(source: Any) -> FileDescription:
-    """Return a description that a person gives: whatever rows are there, they were chosen without a look at reports."""
+    """Return a description for rows that were selected without looking at their reports."""
     return replace(require_description(source), rows=None)

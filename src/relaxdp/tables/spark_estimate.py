@@ -1,4 +1,4 @@
-"""Estimates from Spark data frames that were released: workers count, and only counts come to the driver."""
+"""Estimate from released Spark data frames: workers count, and only counts come to the driver."""
 
 from __future__ import annotations
 
@@ -18,111 +18,116 @@ from relaxdp.errors import ColumnError, EstimationError, MetadataError
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.result import GroupedResults, Result
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.tables.counting import count_reports, split
+from relaxdp.tables.counting import MAX_GROUPS, count_reports, make_too_many_groups_error, split_by
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, merge_column_descriptions, require_same_description
 from relaxdp.tables.released_files import CountedColumn, make_changed_rows_error, make_counted_column
 from relaxdp.tables.spark_release import quote_spark_name, replace_spark_errors
 from relaxdp.tables.table_columns import ColumnNames
 
-MOST_GROUPS = 1_000
-# What a worker says of one group at one level: how many objects, how many support each value, and why not.
-_COUNTED = pa.schema(
+# A row for each group and level of a partition: the number of reports, how many support each value, or an error.
+_COUNT_SCHEMA = pa.schema(
     [("kept", pa.string()), ("level", pa.int32()), ("objects", pa.int64()), ("counts", pa.list_(pa.int64())),
      ("refusal", pa.string())]
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class SparkReleased:
-    """A released Spark frame and what it says about itself, in the place of a file."""
+class ReleasedSparkFrame:
+    """A released Spark frame with its description."""
 
     path: Path
     frame: Any
     description: FileDescription
 
-    def name(self, wanted: str | None) -> str:
-        """Return the released column that is meant."""
+    def find_released_column(self, column_name: str | None) -> str:
+        """Return the released column with this name, or the only one where no name is given."""
         names = [each for each in self.description.columns if each in self.frame.columns]
-        if wanted is None and len(names) == 1:
+        if column_name is None and len(names) == 1:
             return names[0]
-        if wanted is None:
+        if column_name is None:
             raise ColumnError(
-                "{path} has {columns} released columns.",
+                "{path} has {columns} released columns, and `column` is not given.",
                 hint="Pass column= (--column NAME).",
                 path=self.path,
                 columns=len(names),
             )
-        found = self.description.find_column(wanted)
+        found = self.description.find_column(column_name)
         if found not in names:
-            hint = ColumnNames.from_frame(self.frame.columns).format_hint(wanted, names)
+            hint = ColumnNames.from_frame(self.frame.columns).format_hint(column_name, names)
             raise ColumnError(
                 "{path} has no released column {column!r}.",
                 hint="{suggestion}",
                 suggestion=hint.strip(),
                 path=self.path,
-                column=wanted,
+                column=column_name,
             )
         return str(found)
 
 
 def read_spark_metadata(frame: Any) -> FileDescription | None:
-    """Return what the columns of a Spark frame say about themselves."""
+    """Return the description in the metadata of the columns of a Spark frame."""
     texts = {field.name: field.metadata.get(METADATA_KEY.decode()) for field in frame.schema.fields}
     parts = {name: FileDescription.loads(text) for name, text in texts.items() if text}
     return merge_column_descriptions(parts) if parts else None
 
 
 def estimate_spark(
-    frames: Sequence[Any], said: Sequence[FileDescription | None], *, column: str | None, by: str | None, method: Method
+    frames: Sequence[Any],
+    descriptions: Sequence[FileDescription | None],
+    *,
+    column: str | None,
+    by: str | None,
+    method: Method,
 ) -> Result | GroupedResults:
-    """Return the estimate from Spark frames of one path: each object counts once, at its highest level."""
+    """Estimate from Spark frames of one release: each individual counts once, at its highest level."""
     names = ["the frame"] if len(frames) == 1 else [f"frame {number}" for number in range(1, len(frames) + 1)]
-    files = [_opened(name, frame, told) for name, frame, told in zip(names, frames, said, strict=True)]
-    axis = make_counted_column(files, [file.name(column) for file in files])
-    work = _counting(axis.mechanism, axis.name)
-    # As with other frames: what a person describes may have been joined since, so that rows stand there twice.
-    ids = len(files) > 1 or (said[0] is not None and files[0].description.id_column in files[0].frame.columns)
+    files = [_open_spark_frame(*each) for each in zip(names, frames, descriptions, strict=True)]
+    counted_column = make_counted_column(files, [file.find_released_column(column) for file in files])
+    count_partition = _make_partition_counter(counted_column.mechanism, counted_column.name)
+    # As with other frames: after a join, rows with a given description may occur twice.
+    ids = len(files) > 1 or (descriptions[0] is not None and files[0].description.id_column in files[0].frame.columns)
     with replace_spark_errors():
-        rows = _highest(_reports(files, axis, by, ids=True)) if ids else _reports(files, axis, by, ids=False)
-        found = rows.mapInArrow(work, from_arrow_schema(_COUNTED)).collect()
+        rows = (
+            _keep_highest_level(_select_reports(files, counted_column, by, ids=True))
+            if ids
+            else _select_reports(files, counted_column, by, ids=False)
+        )
+        found = rows.mapInArrow(count_partition, from_arrow_schema(_COUNT_SCHEMA)).collect()
     groups: dict[str | None, Counts] = {}
-    levels = list(axis.levels.values())
+    levels = list(counted_column.levels.values())
     for kept, level, objects, counts, refusal in sorted(found, key=lambda row: (row[0] is None, row[0] or "")):
         if refusal is not None:
-            raise EstimationError("{refusal}", refusal=refusal)
-        group = groups.setdefault(kept, Counts(axis.mechanism))
+            raise EstimationError(
+                "{refusal}", hint="Pass the data frames as they were released, without duplicate rows.", refusal=refusal
+            )
+        group = groups.setdefault(kept, Counts(counted_column.mechanism))
         group.add_counts(np.array(counts), epsilon=levels[level], n=objects)
-    _check_rows(files, sum(group.n for group in groups.values()))
-    if len(groups) > MOST_GROUPS:
-        raise EstimationError(
-            "The column {by!r} has more than {most:,} groups.",
-            hint="Group by a column with fewer values.",
-            by=by,
-            most=MOST_GROUPS,
-        )
+    _require_unchanged_rows(files, sum(group.n for group in groups.values()))
+    if len(groups) > MAX_GROUPS:
+        raise make_too_many_groups_error(by)
     estimates = {group: counts.estimate(method) for group, counts in groups.items()}
     return GroupedResults(by, estimates) if by is not None else estimates[None]
 
 
-def _opened(name: str, frame: Any, told: FileDescription | None) -> SparkReleased:
+def _open_spark_frame(name: str, frame: Any, given: FileDescription | None) -> ReleasedSparkFrame:
     own = read_spark_metadata(frame)
-    said = told or own
-    if said is None:
+    description = given or own
+    if description is None:
         raise MetadataError(
-            "{name} does not say what it holds.",
-            hint="Pass description=, the data as it was released, or mechanism= and epsilon=.",
+            "{name} has no description of its reports.",
+            hint="Pass description= with the data as it was released, or mechanism= and epsilon=.",
             name=name,
         )
-    columns = {each: column for each, column in said.columns.items() if each in frame.columns}
-    require_same_description(replace(said, columns=columns), own, name)
-    return SparkReleased(Path(name), frame, said)
+    columns = {each: column for each, column in description.columns.items() if each in frame.columns}
+    require_same_description(replace(description, columns=columns), own, name)
+    return ReleasedSparkFrame(Path(name), frame, description)
 
 
-def _reports(files: Sequence[SparkReleased], axis: CountedColumn, by: str | None, *, ids: bool) -> Any:
-    """Return id (where ids are looked at), level, report and group of all rows."""
-    places = {threshold: place for place, threshold in enumerate(axis.levels)}
+def _select_reports(files: Sequence[ReleasedSparkFrame], column: CountedColumn, by: str | None, *, ids: bool) -> Any:
+    """Return id (or 0), level, report and group of all rows."""
+    places = {threshold: place for place, threshold in enumerate(column.levels)}
     parts = []
-    for file, name in zip(files, axis.names, strict=True):
+    for file, name in zip(files, column.names, strict=True):
         for needed in (by, file.description.id_column if ids else None):
             if needed is not None and (needed not in file.frame.columns or needed in file.description.columns):
                 raise ColumnError(
@@ -132,11 +137,11 @@ def _reports(files: Sequence[SparkReleased], axis: CountedColumn, by: str | None
                     column=needed,
                 )
         level = places[file.description.columns[str(name)].threshold]
-        who = functions.col(quote_spark_name(file.description.id_column)) if ids else functions.lit(0)
+        id_value = functions.col(quote_spark_name(file.description.id_column)) if ids else functions.lit(0)
         kept = functions.lit(None) if by is None else functions.col(quote_spark_name(by))
         parts.append(
             file.frame.select(
-                who.alias("id"),
+                id_value.alias("id"),
                 functions.lit(level).alias("level"),
                 functions.col(quote_spark_name(str(name))).alias("report"),
                 kept.cast("string").alias("kept"),
@@ -145,8 +150,8 @@ def _reports(files: Sequence[SparkReleased], axis: CountedColumn, by: str | None
     return reduce(lambda one, two: one.unionByName(two), parts)
 
 
-def _highest(rows: Any) -> Any:
-    """Return every object once; an id that stands twice at one level, or is missing, becomes a level that is none."""
+def _keep_highest_level(rows: Any) -> Any:
+    """Keep the highest level of each id. An id that is missing, or occurs twice at one level, gets the level -1."""
     repeated = functions.col("id").isNull() | (functions.count("level") != functions.count_distinct("level"))
     best = functions.max_by(functions.struct("level", "report", "kept"), "level").alias("best")
     found = rows.groupBy("id").agg(best, repeated.alias("repeated"))
@@ -154,8 +159,8 @@ def _highest(rows: Any) -> Any:
     return found.select("id", level, "best.report", "best.kept")
 
 
-def _check_rows(files: Sequence[SparkReleased], objects: int) -> None:
-    """Refuse frames that lost or gained rows: metadata outlives a filter, and a filter by reports biases them."""
+def _require_unchanged_rows(files: Sequence[ReleasedSparkFrame], objects: int) -> None:
+    """Reject frames that lost or gained rows: metadata outlives a filter, and a filter by reports biases estimates."""
     released = files[0].description.rows
     if not objects:
         raise EstimationError(
@@ -166,21 +171,23 @@ def _check_rows(files: Sequence[SparkReleased], objects: int) -> None:
         raise make_changed_rows_error("the frame", released, objects)
 
 
-def _counting(mechanism: Mechanism, name: str) -> Any:
-    return lambda batches: _count(mechanism, name, batches)
+def _make_partition_counter(mechanism: Mechanism, name: str) -> Any:
+    return lambda batches: _count_partition(mechanism, name, batches)
 
 
-def _count(mechanism: Mechanism, name: str, batches: Iterator[Any]) -> Iterator[Any]:
+def _count_partition(mechanism: Mechanism, name: str, batches: Iterator[Any]) -> Iterator[Any]:
     """Count the reports of one partition by group and level."""
     found: dict[tuple[str | None, int], tuple[int, NDArray[np.int64]]] = {}
     refusal = None
     for batch in batches:
-        for kept, level, reports in split(batch):
+        for (kept, level), rows in split_by(batch, ["kept", "level"]):
             if level < 0:
-                refusal = "an id stands twice at one level, or is missing: one id is one object, and counts once."
+                refusal = (
+                    "An id is missing, or occurs in more than one row of the same level. Each individual counts once."
+                )
                 continue
             try:
-                counts, objects = count_reports(mechanism, reports, name)
+                counts, objects = count_reports(mechanism, rows["report"].combine_chunks(), name)
             except EstimationError as problem:
                 refusal = problem.sentence
                 continue
@@ -192,4 +199,4 @@ def _count(mechanism: Mechanism, name: str, batches: Iterator[Any]) -> Iterator[
     ]
     if refusal is not None:
         rows = [{"kept": None, "level": 0, "objects": 0, "counts": [], "refusal": refusal}]
-    yield pa.RecordBatch.from_pylist(rows, schema=_COUNTED)
+    yield pa.RecordBatch.from_pylist(rows, schema=_COUNT_SCHEMA)

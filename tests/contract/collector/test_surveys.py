@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.servers.collectors import Running
 
-from relaxdp.tables.counting import count_pairs
+from relaxdp.tables.estimate import count
 
 VALUES = {"diet": ["meat", "vegetarian", "vegan"], "lunch": ["canteen", "home"], "age": None}
 PAIRS = [["diet", "lunch"]]
@@ -121,7 +121,7 @@ def test_a_table_is_what_the_exports_say(server: Running, tmp_path: Path) -> Non
             files.append(tmp_path / f"{name}-{level}.parquet")
             files[-1].write_bytes(answer.body)
     renamed = [_renamed(file) for file in files]
-    wanted = count_pairs(renamed, column="diet", crosstab="lunch").estimate()
+    wanted = count(renamed, column="diet", crosstab="lunch").estimate()
     low, high = wanted.interval(0.9, simultaneous=True)
     assert [[each[name] for each in table["cells"]] for name in ("row", "column")] == [
         [value for value in VALUES["diet"] or () for _ in range(2)],

@@ -27,7 +27,8 @@ from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.counting import count, count_pairs
+from relaxdp.tables.counting import count_column, open_unchanged_files
+from relaxdp.tables.estimate import count
 from relaxdp.tables.files import get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.release_output import ReleaseWriter
@@ -276,7 +277,7 @@ def test_pairs(tmp_path: Path) -> None:
 def test_pairs_from_two_files_at_mixed_levels(tmp_path: Path) -> None:
     path = both(tmp_path / "both.parquet")
     better = survey(tmp_path / "better.csv", "2", slice(0, 1_000))
-    tally = count_pairs([path, better], crosstab="region")
+    tally = count([path, better], crosstab="region")
     assert {levels: table.n for levels, table in tally.tables.items()} == {("1", "2"): 2_000, ("2", "2"): 1_000}
     homes = reports(REGIONS, HOMES, IDS, "2", "region")
     parts = []
@@ -539,7 +540,7 @@ def test_little_memory_is_enough(tmp_path: Path) -> None:
     column = pa.array(["north", "south"]).take(pa.array(ids % 2))
     texts = pa.array([f"a rather long name of an object, number {number}" for number in ids])
     files = [write(tmp_path / f"{level}.parquet", {"id": texts, "x": column}, each) for level, each in about.items()]
-    assert count(files, memory_limit="60MB").levels == {"2": len(ids)}
+    assert count_column(open_unchanged_files(files), memory_limit="60MB").levels == {"2": len(ids)}
 
 
 def test_the_commands_of_the_analysts_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from relaxdp.errors import (
     TableFileError,
 )
 from relaxdp.tables import metadata
-from relaxdp.tables.counting import count, count_pairs
+from relaxdp.tables.estimate import count
 
 every_kind = pytest.mark.parametrize("kind", MAKERS)
 
@@ -73,7 +73,7 @@ def test_estimates_are_those_of_files(vault: rx.Vault, kind: str, tmp_path: Path
     groups = rx.estimate(released, "diagnosis", by="name")
     assert list(groups) == ["secret name"]
     assert np.array_equal(groups["secret name"].value, rx.estimate(released, "diagnosis").value)
-    pairs = count_pairs(files, column="diagnosis", crosstab="region").estimate()
+    pairs = count(files, column="diagnosis", crosstab="region").estimate()
     assert np.array_equal(rx.estimate(released, "diagnosis", crosstab="region").value, pairs.value)
     with refused(ColumnError, listed="'diagnosis', 'age_report', 'region'"):
         rx.estimate(released)

@@ -21,8 +21,8 @@ from relaxdp.errors import EstimationError, MetadataError, ValuesError
 from relaxdp.estimation.counts import Counts
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.counting import CrosstabCounts, count, count_pairs
-from relaxdp.tables.estimate import estimate_frames
+from relaxdp.tables.counting import CrosstabCounts
+from relaxdp.tables.estimate import count, estimate_frames
 from relaxdp.tables.files import get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.tables.release_output import ReleaseWriter
@@ -140,13 +140,13 @@ def test_groups_and_pairs(tmp_path: Path, ending: str) -> None:
         [sum(each == value for each, is_at in zip(both[0], years, strict=True) if is_at == year) for value in values]
         for year in ("2025", "2026")
     ]
-    pairs = estimated(count_pairs([file], column="one", crosstab="two"))
+    pairs = estimated(count([file], column="one", crosstab="two"))
     assert pairs.counts.tolist() == [
         [sum(pair == (a, b) for pair in zip(*both, strict=True)) for b in values] for a in values
     ]
     assert "\n(missing) & (missing)  " in repr(pairs)
     assert pairs.to_arrow().column("two").to_pylist() == values * 3
-    packed = estimated(count_pairs([file], column="one", crosstab="bits"))
+    packed = estimated(count([file], column="one", crosstab="bits"))
     assert packed.n == len(truths)
 
 
