@@ -397,11 +397,16 @@ def read_frame_description(frame: Any) -> FileDescription | None:
     if isinstance(attributes, dict):
         return FileDescription.loads(attributes[_TEXT_KEY]) if isinstance(attributes.get(_TEXT_KEY), str) else None
     if type(frame).__module__.startswith("pyspark.sql"):
-        from relaxdp.tables.spark_estimate import read_spark_metadata  # noqa: PLC0415
-
-        return read_spark_metadata(frame)
+        return read_spark_description(frame)
     reference, description = _RELEASED.get(id(frame), (None, None))
     return description if reference is not None and reference() is frame else None
+
+
+def read_spark_description(frame: Any) -> FileDescription | None:
+    """Return the description in the metadata of the columns of a Spark frame."""
+    texts = {field.name: field.metadata.get(_TEXT_KEY) for field in frame.schema.fields}
+    parts = {name: FileDescription.loads(text) for name, text in texts.items() if text}
+    return merge_column_descriptions(parts) if parts else None
 
 
 def require_description(source: Any) -> FileDescription:

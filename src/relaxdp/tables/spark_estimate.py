@@ -19,7 +19,7 @@ from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.result import GroupedResults, Result
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.tables.counting import MAX_GROUPS, count_reports, make_too_many_groups_error, split_by
-from relaxdp.tables.metadata import METADATA_KEY, FileDescription, merge_column_descriptions, require_same_description
+from relaxdp.tables.metadata import FileDescription, read_spark_description, require_same_description
 from relaxdp.tables.released_files import CountedColumn, make_changed_rows_error, make_counted_column
 from relaxdp.tables.spark_release import quote_spark_name, replace_spark_errors
 from relaxdp.tables.table_columns import ColumnNames
@@ -64,13 +64,6 @@ class ReleasedSparkFrame:
         return str(found)
 
 
-def read_spark_metadata(frame: Any) -> FileDescription | None:
-    """Return the description in the metadata of the columns of a Spark frame."""
-    texts = {field.name: field.metadata.get(METADATA_KEY.decode()) for field in frame.schema.fields}
-    parts = {name: FileDescription.loads(text) for name, text in texts.items() if text}
-    return merge_column_descriptions(parts) if parts else None
-
-
 def estimate_spark(
     frames: Sequence[Any],
     descriptions: Sequence[FileDescription | None],
@@ -110,7 +103,7 @@ def estimate_spark(
 
 
 def _open_spark_frame(name: str, frame: Any, given: FileDescription | None) -> ReleasedSparkFrame:
-    own = read_spark_metadata(frame)
+    own = read_spark_description(frame)
     description = given or own
     if description is None:
         raise MetadataError(

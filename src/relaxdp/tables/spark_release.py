@@ -23,7 +23,7 @@ from relaxdp import errors
 from relaxdp.errors import ArgumentError, IdError, KeyFileError, RelaxdpError, SparkError, TableFileError
 from relaxdp.mechanisms.keyed_reports import RowTags
 from relaxdp.sampling.keys import Key
-from relaxdp.tables.metadata import METADATA_KEY, FileDescription
+from relaxdp.tables.metadata import METADATA_KEY, FileDescription, read_spark_description
 from relaxdp.tables.release_plan import PlannedColumn, ReleasePlan, SealedColumn, StagedRelease
 from relaxdp.tables.snapshot import (
     ChunkKind,
@@ -34,7 +34,6 @@ from relaxdp.tables.snapshot import (
     merge_rows,
     normalize_ids,
 )
-from relaxdp.tables.spark_estimate import read_spark_metadata
 from relaxdp.tables.table_columns import ColumnNames, get_plain_type, make_record_batch, remove_hidden_values
 from relaxdp.tables.table_source import IdOrderCheck, NotAscendingError, make_repeated_id_error, resize_batches
 from relaxdp.tables.transaction import (
@@ -73,7 +72,7 @@ class SparkSource:
         self.types: ColumnTypes = {each.name: pa.uint64() for each in schema if each.type == UNSIGNED}
         self.schema = restore_schema(schema, self.types)
         self.names = ColumnNames.from_frame(schema.names)
-        self.reports = read_spark_metadata(frame)
+        self.reports = read_spark_description(frame)
 
     def get_original_row(self, row: int) -> int | None:
         """Return None: rows of a Spark DataFrame have no order."""
