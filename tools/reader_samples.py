@@ -37,14 +37,31 @@ def list_names(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def list_messages(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the messages of errors with their hints: calls with a constant text whose name ends in Error."""
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        if not (isinstance(node, ast.Call) and node.args and "Error" in ast.unparse(node.func)):
+    """Yield the messages of errors with their hints: calls with a constant text whose name ends in Error.
+
+    A text that starts in lower case is part of another message. A built-in error states a mistake of a developer, or is
+    caught and replaced.
+    """
+    tree = ast.parse(file.read_text("utf-8"))
+    constants = {
+        node.targets[0].id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith("Error")):
             continue
-        hints = [ast.unparse(keyword.value) for keyword in node.keywords if keyword.arg == "hint"]
-        if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-            hint = f"\n      Hint: {hints[0]}" if hints else ""
-            yield f"{node.args[0].value}{hint}", f"{file.relative_to(ROOT)}:{node.lineno}"
+        message, hints = node.args[0], [keyword.value for keyword in node.keywords if keyword.arg == "hint"]
+        if not (isinstance(message, ast.Constant) and isinstance(message.value, str)) or message.value[0].islower():
+            continue
+        if ast.unparse(node.func) in ("ValueError", "TypeError", "RuntimeError"):
+            continue
+        hint = "".join(f"\n      Hint: {_unparse_hint(each, constants)}" for each in hints)
+        yield f"{message.value}{hint}", f"{file.relative_to(ROOT)}:{node.lineno}"
+
+
+def _unparse_hint(hint: ast.expr, constants: dict[str, ast.expr]) -> str:
+    return ast.unparse(constants.get(hint.id, hint) if isinstance(hint, ast.Name) else hint)
 
 
 def _describe_call(function: Function) -> str:

@@ -11,10 +11,10 @@ from relaxdp.ledger.events import (
     ZERO,
     BudgetRaised,
     ColumnCharge,
-    Created,
+    VaultCreated,
     Event,
-    Released,
-    Retired,
+    ReleaseCharged,
+    ReleaseRetired,
     add_amounts,
     subtract_amounts,
 )
@@ -76,7 +76,7 @@ class Account:
     @classmethod
     def from_first_event(cls, event: Event, digest: str = "") -> Account:
         """Return the account after the first event; raise `ValueError` if that did not create a vault."""
-        if not isinstance(event, Created) or event.number != 1 or event.budget <= 0:
+        if not isinstance(event, VaultCreated) or event.number != 1 or event.budget <= 0:
             raise ValueError("the first event does not create a vault")
         return cls(event.vault, event.key_fingerprint, event.budget, {}, 1, digest)
 
@@ -97,19 +97,19 @@ class Account:
 
     def apply_event(self, event: Event, digest: str = "") -> Account:
         """Return the account after one more event; raise `ValueError` for an event that cannot have followed."""
-        if event.number != self.number + 1 or isinstance(event, Created):
+        if event.number != self.number + 1 or isinstance(event, VaultCreated):
             raise ValueError("it has another number, or creates a vault that exists")
         after = replace(self, number=event.number, digest=digest)
         if isinstance(event, BudgetRaised):
             if event.previous != self.budget or event.budget <= self.budget:
                 raise ValueError("it does not raise the budget from what it was")
             return replace(after, budget=event.budget)
-        if isinstance(event, Released):
+        if isinstance(event, ReleaseCharged):
             spent = add_amounts([self.spent, *(each.cost for each in event.columns)])
             if spent > self.budget:
                 raise ValueError("it exceeds the budget")
             return replace(after, spent=spent, releases={**self.releases, event.name: self._apply_release(event)})
-        if isinstance(event, Retired):
+        if isinstance(event, ReleaseRetired):
             known = self.releases.get(event.name)
             if known is None or known.retired:
                 raise ValueError("it retires a release that is not in use")
@@ -117,7 +117,7 @@ class Account:
             return replace(after, releases={**self.releases, event.name: retired})
         return after
 
-    def _apply_release(self, event: Released) -> ReleaseState:
+    def _apply_release(self, event: ReleaseCharged) -> ReleaseState:
         known = self.releases.get(event.name)
         if known is not None and (known.retired or known.id_type != event.id_type):
             raise ValueError("it continues a release that is retired or has ids of another type")

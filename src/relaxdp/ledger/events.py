@@ -81,12 +81,12 @@ class _Event(ABC):
 
     def to_json(self) -> str:
         """Return the canonical JSON: sorted names, no spaces, decimals as text."""
-        content = {"event": type(self).__name__, **_convert_to_json(self)}
+        content = {"event": _STORED_NAMES[type(self)], **_convert_to_json(self)}
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Created(_Event):
+class VaultCreated(_Event):
     """The vault was created with its first budget."""
 
     budget: Decimal
@@ -143,7 +143,7 @@ class ColumnCharge(ColumnRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Released(_Event):
+class ReleaseCharged(_Event):
     """Columns were released or relaxed together under one name."""
 
     name: str
@@ -169,7 +169,7 @@ class Released(_Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Retired(_Event):
+class ReleaseRetired(_Event):
     """A release was retired: its name is never used again, and its cost stays."""
 
     name: str
@@ -181,7 +181,7 @@ class Retired(_Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted(_Event):
+class CopyAdopted(_Event):
     """A copy of the vault was accepted as the newest one."""
 
     reason: str
@@ -193,15 +193,22 @@ class Adopted(_Event):
         return f"adopted a copy that {self.found}{_format_reason(self.reason)}"
 
 
-Event = Created | BudgetRaised | Released | Retired | Adopted
-_KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
+Event = VaultCreated | BudgetRaised | ReleaseCharged | ReleaseRetired | CopyAdopted
+_EVENT_CLASSES: dict[str, type[Event]] = {
+    "Created": VaultCreated,
+    "BudgetRaised": BudgetRaised,
+    "Released": ReleaseCharged,
+    "Retired": ReleaseRetired,
+    "Adopted": CopyAdopted,
+}
+_STORED_NAMES: dict[type[_Event], str] = {event_class: name for name, event_class in _EVENT_CLASSES.items()}
 
 
 def parse_event(text: str) -> Event:
     """Return the event that `to_json` wrote as this text; raise `ValueError` for any other text."""
     try:
         content = json.loads(text)
-        event: Event = _build_record(_KINDS[content.pop("event")], content)
+        event: Event = _build_record(_EVENT_CLASSES[content.pop("event")], content)
         is_canonical = event.to_json() == text
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
         is_canonical = False
@@ -227,11 +234,11 @@ def _convert_to_json(value: Any) -> Any:
 _get_hints = cache(get_type_hints)
 
 
-def _build_record(kind: Any, content: dict[str, Any]) -> Any:
-    hints = _get_hints(kind)
+def _build_record(record_class: Any, content: dict[str, Any]) -> Any:
+    hints = _get_hints(record_class)
     if set(content) != set(hints):
-        raise ValueError("other fields")
-    return kind(**{name: _parse_field(hint, content[name]) for name, hint in hints.items()})
+        raise ValueError("the fields differ")
+    return record_class(**{name: _parse_field(hint, content[name]) for name, hint in hints.items()})
 
 
 def _parse_field(hint: Any, value: Any) -> Any:
@@ -251,5 +258,5 @@ def _parse_field(hint: Any, value: Any) -> Any:
         return _build_record(hint, value)
     is_right = value in options if origin is Literal else type(value) is (origin or hint)
     if not is_right or (hint is int and value < 0):
-        raise ValueError("another type")
+        raise ValueError("the type differs")
     return value

@@ -17,7 +17,15 @@ from relaxdp.errors import (
     UnknownReleaseError,
 )
 from relaxdp.ledger.account import Account, ReleaseState, compute_cost
-from relaxdp.ledger.events import Action, BudgetRaised, ColumnCharge, ColumnRequest, Released, Retired, add_amounts
+from relaxdp.ledger.events import (
+    Action,
+    BudgetRaised,
+    ColumnCharge,
+    ColumnRequest,
+    ReleaseCharged,
+    ReleaseRetired,
+    add_amounts,
+)
 from relaxdp.theory.epsilon import format_epsilon
 
 MAX_CHARACTERS = 500
@@ -63,9 +71,9 @@ def compute_charges(account: Account, request: ChargeRequest) -> tuple[ColumnCha
     return charges
 
 
-def make_release_event(account: Account, request: ChargeRequest, time: datetime) -> Released:
+def make_release_event(account: Account, request: ChargeRequest, time: datetime) -> ReleaseCharged:
     """Return the event that charges a release; reject it by the same rules as `compute_charges`."""
-    return Released(
+    return ReleaseCharged(
         account.number + 1,
         time,
         name=request.name,
@@ -93,11 +101,11 @@ def make_budget_event(account: Account, budget: Decimal, reason: str, time: date
     return BudgetRaised(account.number + 1, time, account.budget, budget, reason)
 
 
-def make_retirement_event(account: Account, name: str, reason: str, time: datetime) -> Retired:
+def make_retirement_event(account: Account, name: str, reason: str, time: datetime) -> ReleaseRetired:
     """Return the event that retires a release; reject an unknown or retired one."""
     check_reason(reason)
     require_release(account, name)
-    return Retired(account.number + 1, time, name, reason)
+    return ReleaseRetired(account.number + 1, time, name, reason)
 
 
 def require_release(account: Account, name: str) -> ReleaseState:

@@ -15,7 +15,7 @@ from relaxdp.errors import ArgumentError, on_error
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import Adopted, Created, Event, parse_budget
+from relaxdp.ledger.events import CopyAdopted, VaultCreated, Event, parse_budget
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_name_to_text
 from relaxdp.tables.release_output import FileSink, MemorySink
@@ -97,7 +97,7 @@ class Vault:
             ledger_rules.check_reason(reason)
 
         def make_first_event(settings: Any) -> Event:
-            return Created(1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint)
+            return VaultCreated(1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint)
 
         paths = {"key_file": key_file, "worker_key_file": worker_key_file}
         options: Any = {option: str(_require_path(each, option)) for option, each in paths.items() if each is not None}
@@ -329,7 +329,7 @@ class Vault:
                 hint="Use the vault as it is, without `adopt` (--adopt).",
             )
         account = self._folder.ledger.append_event(
-            lambda account: Adopted(account.number + 1, datetime.now(UTC), reason, found)
+            lambda account: CopyAdopted(account.number + 1, datetime.now(UTC), reason, found)
         )
         adopt_stamp(self._folder, account)
 

@@ -18,7 +18,7 @@ from tests.patience import PATIENCE, until
 
 from relaxdp.errors import BudgetExceededError, LedgerBusyError
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import ColumnRequest, Created, Released
+from relaxdp.ledger.events import ColumnRequest, VaultCreated, ReleaseCharged
 from relaxdp.ledger.ledger import EventStore, Ledger
 from relaxdp.ledger.ledger_rules import ChargeRequest, make_release_event
 from relaxdp.ledger.postgres_store import PostgresStore
@@ -31,8 +31,8 @@ TIME = datetime(2026, 3, 1, 12, 30, 15, 250, tzinfo=UTC)
 FORK = multiprocessing.get_context("fork")
 
 
-def created(budget: object = 2) -> Created:
-    return Created(1, TIME, Decimal(str(budget)), "study of 2026", VAULT, KEY.fingerprint)
+def created(budget: object = 2) -> VaultCreated:
+    return VaultCreated(1, TIME, Decimal(str(budget)), "study of 2026", VAULT, KEY.fingerprint)
 
 
 def request_of(account: Account, name: str = "patients", **changes: Any) -> ChargeRequest:
@@ -58,7 +58,7 @@ def request_of(account: Account, name: str = "patients", **changes: Any) -> Char
     )  # fmt: skip
 
 
-def charge(account: Account, name: str = "patients", **changes: Any) -> Released:
+def charge(account: Account, name: str = "patients", **changes: Any) -> ReleaseCharged:
     return make_release_event(account, request_of(account, name, **changes), TIME)
 
 

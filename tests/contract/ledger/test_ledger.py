@@ -38,7 +38,7 @@ from relaxdp.errors import (
 )
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import Adopted, Event
+from relaxdp.ledger.events import CopyAdopted, Event
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.sqlite_store import SqliteStore
 from relaxdp.sampling.keys import Key
@@ -71,9 +71,9 @@ def test_what_is_written_is_read(place: LedgerPlace, ledger: Ledger) -> None:
     assert fresh.read_account() == account
     assert [event.number for event in fresh.read_events()] == [1, 2, 3, 4]
     assert [type(event).__name__ for event in fresh.read_events()] == [
-        "Created",
-        "Released",
-        "Released",
+        "VaultCreated",
+        "ReleaseCharged",
+        "ReleaseCharged",
         "BudgetRaised",
     ]
     assert fresh.get_digest(4) == account.digest
@@ -128,7 +128,7 @@ def test_an_event_that_is_not_made_writes_nothing(place: LedgerPlace, ledger: Le
     with pytest.raises(BudgetExceededError):
         ledger.append_event(lambda account: charge(account, levels={"diagnosis": 4}))
     with pytest.raises(ValueError, match="it has another number"):
-        ledger.append_event(lambda account: Adopted(9, TIME, "x", "y"))
+        ledger.append_event(lambda account: CopyAdopted(9, TIME, "x", "y"))
     assert open_ledger(place).read_account() == ledger.read_account() == before
 
 

@@ -16,7 +16,7 @@ from tests.servers.postgres import Server
 
 from relaxdp.errors import LedgerError, LedgerUncertainError
 from relaxdp.ledger import postgres_store as module
-from relaxdp.ledger.events import Created
+from relaxdp.ledger.events import VaultCreated
 from relaxdp.ledger.ledger import Ledger, open_store
 from relaxdp.ledger.postgres_store import PostgresStore
 
@@ -56,7 +56,7 @@ def test_vaults_share_a_database(place: DatabasePlace) -> None:
     other = open_ledger(place.url, "ff")
     with pytest.raises(LedgerError, match="it has no events"):
         other.read_account()
-    other.create(Created(1, TIME, Decimal(1), "", "ff", KEY.fingerprint))
+    other.create(VaultCreated(1, TIME, Decimal(1), "", "ff", KEY.fingerprint))
     other.append_event(charge)
     assert (other.read_account().number, open_ledger(place.url).read_account().number) == (2, 2)
     with place.hold():
@@ -68,7 +68,7 @@ def test_vaults_that_are_created_at_once(postgres_url: Callable[[], str]) -> Non
 
     def create(vault: str) -> None:
         try:
-            open_ledger(url, vault).create(Created(1, TIME, Decimal(1), "", vault, KEY.fingerprint))
+            open_ledger(url, vault).create(VaultCreated(1, TIME, Decimal(1), "", vault, KEY.fingerprint))
         except LedgerError as problem:
             problems.append(problem)
 

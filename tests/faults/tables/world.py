@@ -21,7 +21,7 @@ from tests.faults.tables.oracle import EVENTS, KEY, Lineage, Output, read_output
 from tests.faults.tables.steps import Child, Steps, crash
 
 from relaxdp.errors import RelaxdpError
-from relaxdp.ledger.events import BudgetRaised, Created, Released, Retired
+from relaxdp.ledger.events import BudgetRaised, VaultCreated, ReleaseCharged, ReleaseRetired
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.vault import Vault
 from relaxdp.tables.vault_folder import VaultFolder
@@ -276,11 +276,11 @@ class World:
         largest, budget, retired = dict[tuple[str, str], Decimal](), Decimal(0), set[str]()
         for number, event in enumerate(vault.events(), 1):
             assert event.number == number
-            if isinstance(event, Created | BudgetRaised):
+            if isinstance(event, VaultCreated | BudgetRaised):
                 budget = event.budget
-            elif isinstance(event, Retired):
+            elif isinstance(event, ReleaseRetired):
                 retired.add(event.name)
-            elif isinstance(event, Released):
+            elif isinstance(event, ReleaseCharged):
                 for each in event.columns:
                     key = event.name, each.column
                     assert each.cost == max(Decimal(0), each.epsilon - largest.get(key, Decimal(0)))
@@ -319,7 +319,7 @@ class World:
         """Check that nothing is left of operations that crashed."""
         named: dict[tuple[str, str], str] = {}
         for event in self._read_events():
-            if isinstance(event, Released):
+            if isinstance(event, ReleaseCharged):
                 named |= {(event.name, each.column): each.snapshot for each in event.columns}
                 if event.action == "release":
                     named.pop((event.name, ""), None)

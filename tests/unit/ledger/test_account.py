@@ -14,7 +14,7 @@ from tests.contract.ledger.ledger_places import KEY, TIME, VAULT, charge, create
 from relaxdp.errors import BudgetError, RelaxdpError
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import Adopted, BudgetRaised, Event, Retired, add_amounts, parse_budget
+from relaxdp.ledger.events import CopyAdopted, BudgetRaised, Event, ReleaseRetired, add_amounts, parse_budget
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.sqlite_store import SqliteStore
 
@@ -33,10 +33,10 @@ def test_a_column_costs_its_largest_level_and_all_columns_add_up() -> None:
     assert (state.last_event, state.rows, state.passthrough, state.retired) == (4, 1200, ("year",), False)
     assert column.snapshot == f"{3:064x}"
     assert (account.number, account.digest) == (5, "d5")
-    retired = account.apply_event(Retired(6, TIME, "patients", "x"))
+    retired = account.apply_event(ReleaseRetired(6, TIME, "patients", "x"))
     assert retired.spent == account.spent
     assert retired.releases["patients"].retired
-    assert retired.apply_event(Adopted(7, TIME, "x", "y")).releases == retired.releases
+    assert retired.apply_event(CopyAdopted(7, TIME, "x", "y")).releases == retired.releases
 
 
 def test_what_left_in_the_clear_stays_in_the_clear() -> None:
@@ -72,7 +72,7 @@ COLUMN = GOOD.columns[0]
         replace(GOOD, columns=(replace(COLUMN, epsilon=Decimal("2.01"), cost=Decimal("1.51")),)),
         BudgetRaised(3, TIME, Decimal(2), Decimal(2), "x"),
         BudgetRaised(3, TIME, Decimal(1), Decimal(3), "x"),
-        Retired(3, TIME, "unknown", "x"),
+        ReleaseRetired(3, TIME, "unknown", "x"),
     ],
 )
 def test_an_event_that_cannot_have_followed(event: Event) -> None:
@@ -82,11 +82,11 @@ def test_an_event_that_cannot_have_followed(event: Event) -> None:
 
 
 def test_a_retired_release_is_not_continued() -> None:
-    account = ONCE.apply_event(Retired(3, TIME, "patients", "x"))
+    account = ONCE.apply_event(ReleaseRetired(3, TIME, "patients", "x"))
     with pytest.raises(ValueError, match="retired"):
         account.apply_event(replace(GOOD, number=4))
     with pytest.raises(ValueError, match="not in use"):
-        account.apply_event(Retired(4, TIME, "patients", "x"))
+        account.apply_event(ReleaseRetired(4, TIME, "patients", "x"))
 
 
 @pytest.mark.parametrize("event", [GOOD, replace(GOOD, number=1), replace(created(), number=2), created(0)])

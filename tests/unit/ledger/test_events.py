@@ -12,7 +12,7 @@ import pytest
 from tests.contract.ledger.ledger_places import TIME, charge, created
 
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import Adopted, BudgetRaised, Event, Retired, parse_event
+from relaxdp.ledger.events import CopyAdopted, BudgetRaised, Event, ReleaseRetired, parse_event
 
 RELEASED = charge(Account.from_first_event(created()), levels={"diagnosis": "0.5", "age": "0.25"}, accept_new_rows=True)
 EVENTS: list[Event] = [
@@ -20,8 +20,8 @@ EVENTS: list[Event] = [
     RELEASED,
     replace(RELEASED, action="relax", passthrough_snapshot=None, accepted_new_rows=False),
     BudgetRaised(3, TIME, Decimal(2), Decimal("2.5"), "board decision of March"),
-    Retired(4, TIME, "patients", "consent ended"),
-    Adopted(5, TIME, "restored", "is older than its last use here: it has 3 events, and had 4"),
+    ReleaseRetired(4, TIME, "patients", "consent ended"),
+    CopyAdopted(5, TIME, "restored", "is older than its last use here: it has 3 events, and had 4"),
 ]
 
 
