@@ -11,10 +11,10 @@ from relaxdp.ledger.events import (
     ZERO,
     BudgetRaised,
     ColumnCharge,
-    VaultCreated,
     Event,
     ReleaseCharged,
     ReleaseRetired,
+    VaultCreated,
     add_amounts,
     subtract_amounts,
 )

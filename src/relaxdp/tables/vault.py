@@ -15,7 +15,7 @@ from relaxdp.errors import ArgumentError, on_error
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import CopyAdopted, VaultCreated, Event, parse_budget
+from relaxdp.ledger.events import CopyAdopted, Event, VaultCreated, parse_budget
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_name_to_text
 from relaxdp.tables.release_output import FileSink, MemorySink

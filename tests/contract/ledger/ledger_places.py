@@ -18,7 +18,7 @@ from tests.patience import PATIENCE, until
 
 from relaxdp.errors import BudgetExceededError, LedgerBusyError
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import ColumnRequest, VaultCreated, ReleaseCharged
+from relaxdp.ledger.events import ColumnRequest, ReleaseCharged, VaultCreated
 from relaxdp.ledger.ledger import EventStore, Ledger
 from relaxdp.ledger.ledger_rules import ChargeRequest, make_release_event
 from relaxdp.ledger.postgres_store import PostgresStore

@@ -21,7 +21,7 @@ from tests.faults.tables.oracle import EVENTS, KEY, Lineage, Output, read_output
 from tests.faults.tables.steps import Child, Steps, crash
 
 from relaxdp.errors import RelaxdpError
-from relaxdp.ledger.events import BudgetRaised, VaultCreated, ReleaseCharged, ReleaseRetired
+from relaxdp.ledger.events import BudgetRaised, ReleaseCharged, ReleaseRetired, VaultCreated
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.vault import Vault
 from relaxdp.tables.vault_folder import VaultFolder

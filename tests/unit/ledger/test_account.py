@@ -14,7 +14,7 @@ from tests.contract.ledger.ledger_places import KEY, TIME, VAULT, charge, create
 from relaxdp.errors import BudgetError, RelaxdpError
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import CopyAdopted, BudgetRaised, Event, ReleaseRetired, add_amounts, parse_budget
+from relaxdp.ledger.events import BudgetRaised, CopyAdopted, Event, ReleaseRetired, add_amounts, parse_budget
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.sqlite_store import SqliteStore
 
