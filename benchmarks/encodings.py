@@ -13,7 +13,7 @@ from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
 from relaxdp.mechanisms.bloom import BloomShape
-from relaxdp.mechanisms.bridged_columns import fresh_column, truth_column
+from relaxdp.mechanisms.bridged_columns import draw_bridged_column, make_noiseless_column
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import compute_retention
@@ -64,11 +64,11 @@ def unary_race(settings: Settings, note: Callable[[str], None], leave_out: Calla
     truths = np.random.default_rng(1).integers(0, VALUES, objects)
     ids, key, answers = np.arange(objects), rx.Key.generate(), rx.Unary(range(VALUES))
     encoding = answers
-    kept = truth_column(encoding, truths, entropy=SystemEntropy())
+    kept = make_noiseless_column(encoding, truths, entropy=SystemEntropy())
     level = compute_retention(encoding.threshold(as_epsilon(1)))
 
     def fresh() -> object:
-        return fresh_column(encoding, NOISE, level, TRUTH, lower=None, upper=kept, entropy=SystemEntropy())
+        return draw_bridged_column(encoding, NOISE, level, TRUTH, lower=None, upper=kept, entropy=SystemEntropy())
 
     def keyed() -> object:
         return answers.release(truths, ids, key=key, epsilon=1, name="benchmark", column="answer")

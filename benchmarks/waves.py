@@ -14,7 +14,8 @@ import relaxdp as rx
 from benchmarks.real_columns import RealColumn, real_columns
 from benchmarks.square_wave import SquareWave
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.square_wave import best_window
+from relaxdp.mechanisms.report_arrays import read_report_column
+from relaxdp.mechanisms.square_wave import compute_best_window
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def mean_error(column: RealColumn, mechanism: Mechanism, level: str, key: rx.Key
     times = -(-REPORTS // len(column.numbers))  # few rows take part several times, each time with other ids
     encoding, truths = mechanism, np.tile(column.clipped, times)
     where: Any = {"key": key, "epsilon": level, "name": "numbers", "column": column.name}
-    codes = encoding.read(mechanism.release(truths, np.arange(len(truths)), **where))[0][:, 0]
+    codes = read_report_column(encoding, mechanism.release(truths, np.arange(len(truths)), **where))[0][:, 0]
     assert encoding.measure is not None
     middle, half = (column.low + column.high) / 2, (column.high - column.low) / 2
     gain = float(encoding.level(level).retention)
@@ -80,7 +81,7 @@ def waves(column: RealColumn, rows: NDArray[np.intp], level: str, planned: str, 
 
 def square_wave(column: RealColumn, rows: NDArray[np.intp], level: str, seed: int) -> float:
     """Return the distance of the paper's own mechanism with the window for the last level."""
-    peer = SquareWave(float(level), best_window(LAST, BINS) / (2 * (BINS - 1)), BINS)
+    peer = SquareWave(float(level), compute_best_window(LAST, BINS) / (2 * (BINS - 1)), BINS)
     reports = peer.report(column.scaled[rows], np.random.default_rng(seed))
     return distance(column, rows, peer.estimate(reports), np.linspace(0, 1, BINS + 1))
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import relaxdp as rx
-from relaxdp.mechanisms.base import Joint, Permanent, Truths
+from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.registry import MechanismKind, register_mechanism
 from relaxdp.mechanisms.report_arrays import Codes
@@ -48,25 +48,25 @@ class Hadamard(DeclaredMechanism):
         """Return the threshold of the bit: given the row, it is all that a report tells."""
         return compute_nonzero_threshold(epsilon, 2)
 
-    def seeds(self, permanent: Permanent) -> Words:
+    def draw_seeds(self, permanent: PermanentWords) -> Words:
         """Return the public row of each object."""
-        return permanent.words("seed") & np.uint64(self.rows - 1)
+        return permanent.draw_words("seed") & np.uint64(self.rows - 1)
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         """Return the matrix's entry: the parity of the bits that row and column have in common."""
-        return parity(self.seeds(permanent) & truths.index).astype(np.uint8)[:, None]
+        return parity(self.draw_seeds(permanent) & truths.index).astype(np.uint8)[:, None]
 
-    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+    def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         """Return which columns have the reported bit in the reported row."""
         assert seeds is not None  # every report has a row
         columns = np.arange(len(self.values), dtype=np.uint64)
         return np.asarray(parity(seeds[:, None] & columns) == codes[:, :1])
 
-    def support(self, keep: Fraction) -> SupportProbabilities:
+    def compute_support(self, retention: Fraction) -> SupportProbabilities:
         """Return the chances over all rows: one half for another value."""
-        return SupportProbabilities(noise=Fraction(1, 2), gain=keep / 2)
+        return SupportProbabilities(noise=Fraction(1, 2), gain=retention / 2)
 
-    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+    def count_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
         """Return how many reports support each value, by the fast Walsh-Hadamard transform."""
         assert seeds is not None
         signs = np.bincount(seeds.astype(np.intp), 1.0 - 2.0 * codes[:, 0], self.rows).astype(np.int64)

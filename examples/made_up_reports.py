@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import relaxdp as rx
-from relaxdp.mechanisms.report_arrays import pack_reports
+from relaxdp.mechanisms.report_arrays import pack_reports, read_report_column
 
 DEVICES, VALUES, WANTED = 100_000, 10, (8, 9)
 LEVELS = ("0.5", "2")
@@ -34,7 +34,7 @@ def honest(mechanism: Any, truths: Any) -> list[Any]:
     """Return the packed reports of honest devices at both levels."""
     where: Any = {"key": KEY, "name": "survey", "column": "answer"}
     released = [mechanism.release(truths, np.arange(len(truths)), epsilon=each, **where) for each in LEVELS]
-    return [pack_reports(mechanism, *mechanism.read(each)) for each in released]
+    return [pack_reports(mechanism, *read_report_column(mechanism, each)) for each in released]
 
 
 def wanted(rng: np.random.Generator, mechanism: Any, fakes: int) -> tuple[Any, Any]:
@@ -46,7 +46,10 @@ def wanted(rng: np.random.Generator, mechanism: Any, fakes: int) -> tuple[Any, A
     seeds = rng.integers(0, 1 << 63, 50 * fakes).astype(np.uint64)
     codes = np.arange(mechanism.alphabet, dtype=np.uint8)
     both = np.stack(
-        [mechanism.supports(np.full((len(seeds), 1), code), seeds)[:, WANTED].all(axis=1) for code in codes]
+        [
+            mechanism.find_supported_labels(np.full((len(seeds), 1), code), seeds)[:, WANTED].all(axis=1)
+            for code in codes
+        ]
     )
     found = np.flatnonzero(both.any(axis=0))[:fakes]
     return np.argmax(both[:, found], axis=0).astype(np.uint8)[:, None], seeds[found]

@@ -42,6 +42,7 @@ from relaxdp.market.listings import find, levels_of
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_of
 from relaxdp.market.purchases import StoredPurchase
+from relaxdp.mechanisms.report_arrays import read_report_column
 from relaxdp.service.schema import SCHEMA
 from relaxdp.storage.database import Database
 
@@ -141,7 +142,7 @@ class Example:
 
 
 def _codes(reports: Any) -> Codes:
-    return ANSWERS.read(reports)[0][:, 0].astype(np.int64)
+    return read_report_column(ANSWERS, reports)[0][:, 0].astype(np.int64)
 
 
 def trade(example: Example, console: Console) -> None:

@@ -20,7 +20,7 @@ from tests.bloom_fleet import Fleet
 
 from relaxdp.estimation.schedules import Linear, compute_noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy
-from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, compute_epsilon
+from relaxdp.mechanisms.bloom import BloomShape, compute_bit_support, compute_bit_threshold, compute_epsilon
 from relaxdp.paper.baselines import noisy_sampling_variance, relaxation_variance
 from relaxdp.paper.classic import Responses, draw_permanent
 from relaxdp.rappor.candidate_map import CandidateMap
@@ -85,7 +85,7 @@ def classic_attack(devices: Devices, seed: int = 2) -> list[tuple[int, float, fl
 
 def report_evidence(reports: Bits, epsilon: Any) -> Floats:
     """Return the log odds of every bit being 1, given one report at a level."""
-    support = bit_support(bloom_threshold(SHAPE, epsilon))
+    support = compute_bit_support(compute_bit_threshold(SHAPE, epsilon))
     odds = np.log(float(support.hit) / float(support.noise))
     return np.asarray(np.where(reports == 1, odds, -odds))
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, LevelError, RapporError
-from relaxdp.mechanisms.bloom import BloomShape, bloom_threshold
+from relaxdp.mechanisms.bloom import BloomShape, compute_bit_threshold
 from relaxdp.sampling.bridge import draw_fresh_bridges
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
@@ -57,7 +57,7 @@ class Fleet:
                 epsilon=format_epsilon(self.epsilon),
                 exact=format_epsilon(exact),
             )
-        level = compute_retention(bloom_threshold(self.shape, exact))
+        level = compute_retention(compute_bit_threshold(self.shape, exact))
         flat = None if self._last is None else self._last.reshape(-1)
         drawn = draw_fresh_bridges(
             2, self._level, level, TRUTH,

@@ -76,9 +76,9 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
     "Your own mechanism": {
         "relaxdp.mechanisms.declared": ("DeclaredMechanism",),
         "relaxdp.mechanisms.numeric": ("RangeMechanism",),
-        "relaxdp.mechanisms.base": ("Truths", "Permanent", "Measure"),
+        "relaxdp.mechanisms.base": ("TrueValues", "PermanentWords", "Measure"),
         "relaxdp.theory.randomized_response": ("SupportProbabilities",),
-        "relaxdp.mechanisms.registry": ("create_mechanism", "register_mechanism", "MechanismKind", "Option"),
+        "relaxdp.mechanisms.registry": ("create_mechanism", "register_mechanism", "MechanismKind", "MechanismOption"),
         "relaxdp.audit.exact_check": ("ExactCheckResult",),
     },
     "RAPPOR": {
@@ -97,7 +97,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
 MADE_BY_PEOPLE = {
     "Categorical", "Unary", "LocalHash", "Numeric", "SquareWave", "Relaxation", "Vault", "Counts", "ReportPairs",
     "Explicit", "Linear", "Geometric", "NoisySampling", "ByDate", "UntilPrecise", "MarketClient", "Operator",
-    "Bloom", "BloomShape", "MechanismKind", "Option", "Device", "RapporDevice", "SeededEntropy",
+    "Bloom", "BloomShape", "MechanismKind", "MechanismOption", "Device", "RapporDevice", "SeededEntropy",
 }  # fmt: skip
 """Classes whose constructors are shown: all others are given by something."""
 ALIASES = {

@@ -12,8 +12,8 @@ import numpy as np
 from tests.golden.driver_commands import create_vault, run
 
 import relaxdp as rx
-from relaxdp.mechanisms.bloom import Bloom, BloomShape, bit_support, bloom_threshold, release_bloom
-from relaxdp.mechanisms.report_arrays import bit_strings
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, compute_bit_support, compute_bit_threshold, release_bloom
+from relaxdp.mechanisms.report_arrays import format_bits
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import decode_words
@@ -121,7 +121,7 @@ def draw_reports(
     found = release_bloom(
         filters, words, ids, key=rx.Key.from_bytes(key), level=level, path=PathId(name, column)
     )  # fmt: skip
-    return found.cohorts.tolist(), bit_strings(found.packed, filters.bits)
+    return found.cohorts.tolist(), format_bits(found.packed, filters.bits)
 
 
 def read_device(
@@ -145,7 +145,7 @@ def decode_reports(
     filters = BloomShape(**shape)
     counts = RapporCounts(filters)
     for epsilon, cohorts, bits in reports:
-        support = bit_support(bloom_threshold(filters, epsilon))
+        support = compute_bit_support(compute_bit_threshold(filters, epsilon))
         arrays = np.array(cohorts), np.array([[int(bit) for bit in reversed(each)] for each in bits], np.uint8)
         counts.add_reports(*arrays, support)
     found = decode_words(counts, CandidateMap.from_words(list(candidates), filters))

@@ -47,7 +47,7 @@ def reports(case: dict[str, Any]) -> list[dict[str, Any]]:
         {
             "epsilon": level["epsilon"],
             "threshold": str(answers.level(level["epsilon"]).threshold),
-            "report": path.codes_at(answers.level(level["epsilon"]))[0],
+            "report": path.draw_codes(answers.level(level["epsilon"]))[0],
         }
         for level in case["levels"]
     ]

@@ -34,7 +34,7 @@ from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
-from relaxdp.mechanisms.local_hash import LocalHash, best_buckets
+from relaxdp.mechanisms.local_hash import LocalHash, compute_best_buckets
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
@@ -119,7 +119,7 @@ def list_mechanisms() -> Iterator[tuple[Mechanism, Sequence[Any], TranscriptDist
     yield SquareWave(0, 1, bins=3, window=2), (0.0, 1.0), None
     yield Unary(range(4), optimised=False), range(4), None
     yield Unary(range(4)), range(4), None
-    yield LocalHash(range(4), buckets=best_buckets(2)), range(4), None
+    yield LocalHash(range(4), buckets=compute_best_buckets(2)), range(4), None
     shape = BloomShape(bits=8, hashes=2, cohorts=1)
     yield Bloom(shape, 0), find_words_without_common_bits(shape), None
 

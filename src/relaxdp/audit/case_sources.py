@@ -31,12 +31,12 @@ from relaxdp.audit.transcript_sources import (
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.market.goods import Goods, draw_level
 from relaxdp.market.levels import Neighbours, check_delivery, neighbours
-from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bridged_columns import fresh_column, keyed_column
+from relaxdp.mechanisms.base import Mechanism, make_path_name
+from relaxdp.mechanisms.bridged_columns import draw_bridged_column, draw_keyed_bridged_column
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.relaxation import Relaxation
-from relaxdp.mechanisms.report_arrays import Codes
+from relaxdp.mechanisms.report_arrays import Codes, make_report_column, read_report_column
 from relaxdp.sampling.keyed_path import NumpyPathSampler
 from relaxdp.sampling.keyed_stream import CHUNK, Ids, PathId, derive_path_key
 from relaxdp.sampling.keys import Key
@@ -58,16 +58,19 @@ class SaleSource(MechanismSource):
         key, (low, _, high) = derive_batch_key(seed, batch), self.epsilons
         lowest, highest = (draw_release_codes(self.mechanism, true_values, key, epsilon) for epsilon in (low, high))
         levels = self.compute_retentions()
-        columns: Any = {"lower": self.mechanism.column(*lowest), "upper": self.mechanism.column(*highest)}
+        columns: Any = {
+            "lower": make_report_column(self.mechanism, *lowest),
+            "upper": make_report_column(self.mechanism, *highest),
+        }
         if self._keyed:
-            name, ids = self.mechanism.path_name(PATH), np.arange(len(true_values))
-            sold = keyed_column(
+            name, ids = make_path_name(self.mechanism, PATH), np.arange(len(true_values))
+            sold = draw_keyed_bridged_column(
                 self.mechanism, *levels, **columns, ids=ids, key=derive_batch_key(seed, batch, 1), name=name
             )
         else:
-            sold = fresh_column(self.mechanism, *levels, **columns, entropy=make_batch_entropy(seed, batch))
+            sold = draw_bridged_column(self.mechanism, *levels, **columns, entropy=make_batch_entropy(seed, batch))
         transcripts = self.make_empty_transcripts(len(true_values))
-        for level, (codes, seeds) in enumerate((lowest, self.mechanism.read(sold), highest)):
+        for level, (codes, seeds) in enumerate((lowest, read_report_column(self.mechanism, sold), highest)):
             self.write_level(transcripts, level, codes, seeds)
         return transcripts
 
@@ -160,7 +163,7 @@ class PooledPurchasesSource(MechanismSource):
             bought.append(available[level])
         transcripts = self.make_empty_transcripts(len(true_values))
         for place, goods in enumerate(sorted(bought, key=lambda goods: goods.level)):
-            self.write_level(transcripts, place, *self.mechanism.read(goods.reports))
+            self.write_level(transcripts, place, *read_report_column(self.mechanism, goods.reports))
         return transcripts
 
     def find_neighbours(
@@ -173,7 +176,9 @@ class PooledPurchasesSource(MechanismSource):
         described = ColumnDescription.from_level(
             self.mechanism, level, path=PATH, id_type="integer", key_fingerprint=seller.fingerprint
         )
-        reports = self.mechanism.column(*draw_release_codes(self.mechanism, true_values, seller, level.epsilon))
+        reports = make_report_column(
+            self.mechanism, *draw_release_codes(self.mechanism, true_values, seller, level.epsilon)
+        )
         return Goods("object", described, self.mechanism, level, pa.array(np.arange(len(true_values))), reports)
 
 
@@ -270,7 +275,7 @@ class ChangedValueSource(TranscriptSource):
         history = np.array(HISTORIES, dtype=np.uint64).take(true_values, axis=0)
         transcripts = np.empty((2, len(true_values)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):
-            name = self._mechanism.path_name(PathId(f"audit {place + 1}" if self._new_name else "audit", "truth"))
+            name = make_path_name(self._mechanism, PathId(f"audit {place + 1}" if self._new_name else "audit", "truth"))
             path = NumpyPathSampler(
                 derive_path_key(derive_batch_key(seed, batch), name), 2, self._mechanism.level(epsilon).threshold
             )

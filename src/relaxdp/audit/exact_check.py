@@ -21,14 +21,14 @@ import numpy as np
 
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import PUBLIC, Mechanism
-from relaxdp.mechanisms.report_arrays import code_dtype
+from relaxdp.mechanisms.report_arrays import get_code_dtype
 from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.level import compute_log_rounded_up
 from relaxdp.theory.randomized_response import NOISE, compute_next_report_distribution
 
 _FIX_THRESHOLD = "Correct the method `threshold` of the mechanism."
-_SAME_WORDS = "Let `symbol_truths` read a fixed set of permanent words for each individual."
+_SAME_WORDS = "Let `compute_true_symbols` read a fixed set of permanent words for each individual."
 _FIX_SUPPORT = "Correct the method `support` of the mechanism."
 
 Transcript = tuple[int, ...]
@@ -36,7 +36,7 @@ Distribution = dict[Any, Fraction]
 
 EPSILONS = ("0.5", "1", "3")
 _CHECKED_BITS = 3
-"""Permanent words are enumerated in as many of their first and last bits: mechanisms read these."""
+"""PermanentWords words are enumerated in as many of their first and last bits: mechanisms read these."""
 _MAX_TRANSCRIPTS = 200_000
 _MAX_WORDS = 1 << 16
 _TOLERANCE = 1e-9
@@ -136,13 +136,13 @@ def compute_chain_distribution(
 
 
 class _FixedPermanentWords:
-    """Permanent words with fixed values: one array for each purpose and symbol that a mechanism requests."""
+    """PermanentWords words with fixed values: one array for each purpose and symbol that a mechanism requests."""
 
     def __init__(self, n: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
         self._n, self._words = n, words or {}
         self.requested: list[tuple[Purpose, bytes]] = []
 
-    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+    def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
         symbols = np.unique(np.asarray(symbol, dtype=np.uint64))
         if len(symbols) > 1:
             raise MechanismError(
@@ -167,8 +167,8 @@ def _make_word_patterns(middle_bit: int) -> Words:
 def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distribution:
     """Return the distribution of (seed, symbols before noise) of a true value, over all permanent words."""
     words = _FixedPermanentWords(1)
-    mechanism.symbol_truths(mechanism.truths([true_value]), words)
-    mechanism.seeds(words)
+    mechanism.compute_true_symbols(mechanism.read_true_values([true_value]), words)
+    mechanism.draw_seeds(words)
     slots = words.requested
     if (1 << 2 * _CHECKED_BITS) ** len(slots) > _MAX_WORDS:
         raise MechanismError(
@@ -199,15 +199,15 @@ def _list_symbols(
     )
     n = grid[0].size if slots else 1
     permanent = _FixedPermanentWords(n, {slot: words.reshape(-1) for slot, words in zip(slots, grid, strict=True)})
-    symbols = mechanism.symbol_truths(mechanism.truths([true_value] * n), permanent)
+    symbols = mechanism.compute_true_symbols(mechanism.read_true_values([true_value] * n), permanent)
     if symbols.shape != (n, mechanism.symbols) or int(symbols.max()) >= mechanism.alphabet:
         raise MechanismError(
-            "`symbol_truths` of the mechanism must return {symbols} symbols below {alphabet} for each true value.",
-            hint="Correct `symbol_truths`, or the attributes `symbols` and `alphabet` of the mechanism.",
+            "`compute_true_symbols` must return {symbols} symbols below {alphabet} for each true value.",
+            hint="Correct `compute_true_symbols`, or the attributes `symbols` and `alphabet` of the mechanism.",
             symbols=mechanism.symbols,
             alphabet=mechanism.alphabet,
         )
-    seeds = mechanism.seeds(permanent)
+    seeds = mechanism.draw_seeds(permanent)
     if set(permanent.requested) != set(slots):
         raise MechanismError(
             "The exact check does not cover this mechanism: a permanent word depends on another permanent word.",
@@ -251,9 +251,9 @@ def _check_unbiased(
         return
     codes = np.array(
         list(itertools.product(range(mechanism.alphabet), repeat=mechanism.symbols)),
-        dtype=code_dtype(mechanism.alphabet),
+        dtype=get_code_dtype(mechanism.alphabet),
     )
-    supports, support = mechanism.supports(codes), mechanism.support(retention)
+    supports, support = mechanism.find_supported_labels(codes), mechanism.compute_support(retention)
     for true_value, symbols in zip(true_values, distributions, strict=True):
         found = _compute_transcript_distribution(mechanism, symbols, (retention,))
         chances = [found.get((None, tuple((code,) for code in row)), Fraction(0)) for row in codes.tolist()]
@@ -282,7 +282,7 @@ def _check_unbiased(
                     hint="Correct `measure` or `support` of the mechanism.",
                 )
         elif mechanism.domain == "values":
-            own = int(mechanism.truths([true_value]).index[0])
+            own = int(mechanism.read_true_values([true_value]).index[0])
             if shares != [Fraction(place == own) for place in range(len(shares))]:
                 raise MechanismError(
                     "Estimates of this mechanism would be biased: `support` is wrong for one of the values.",

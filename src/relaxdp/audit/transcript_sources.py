@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from relaxdp.audit.guessing_rules import Transcripts
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bridged_columns import FreshPermanent
+from relaxdp.mechanisms.bridged_columns import FreshRandomness
 from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
-from relaxdp.mechanisms.report_arrays import Codes
+from relaxdp.mechanisms.report_arrays import Codes, read_report_column
 from relaxdp.sampling.bridge import draw_fresh_bridges
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
@@ -79,7 +79,7 @@ class MechanismSource(TranscriptSource):
 
     def write_level(self, transcripts: Transcripts, level_index: int, codes: Codes, seeds: Any) -> None:
         """Write the reports of one level into its columns of the transcripts."""
-        shown = self.mechanism.supports(codes, seeds) if self.mechanism.seeded else codes
+        shown = self.mechanism.find_supported_labels(codes, seeds) if self.mechanism.seeded else codes
         start = level_index * self.columns_per_level
         transcripts[:, start : start + self.columns_per_level] = shown
 
@@ -119,10 +119,10 @@ class RelaxationSource(MechanismSource):
 
     def encode_true_values(self, true_values: TrueValues, entropy: SeededEntropy) -> tuple[Codes, Any]:
         """Return the symbols of all true values, one after the other, and the public seeds."""
-        permanent = FreshPermanent(entropy, len(true_values))
-        encoded = self.mechanism.truths(true_values)
-        codes = self.mechanism.symbol_truths(encoded, permanent)
-        return np.ascontiguousarray(codes).reshape(-1), self.mechanism.seeds(permanent)
+        permanent = FreshRandomness(entropy, len(true_values))
+        encoded = self.mechanism.read_true_values(true_values)
+        codes = self.mechanism.compute_true_symbols(encoded, permanent)
+        return np.ascontiguousarray(codes).reshape(-1), self.mechanism.draw_seeds(permanent)
 
 
 def draw_release_codes(mechanism: Mechanism, true_values: TrueValues, key: Key, epsilon: Decimal) -> tuple[Codes, Any]:
@@ -130,7 +130,7 @@ def draw_release_codes(mechanism: Mechanism, true_values: TrueValues, key: Key, 
     options: Any = {"key": key, "level": mechanism.level(epsilon), "path": PATH}
     ids = np.arange(len(true_values))
     if mechanism.seeded:
-        return mechanism.read(release_reports(mechanism, true_values, ids, **options))
+        return read_report_column(mechanism, release_reports(mechanism, true_values, ids, **options))
     return release_codes(mechanism, true_values, ids, **options), None
 
 

@@ -21,7 +21,7 @@ from relaxdp.cli.vault import locate_vault
 from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, on_error
 from relaxdp.estimation.schedules import NoisySampling, Schedule
 from relaxdp.ledger.ledger_rules import require_release
-from relaxdp.mechanisms.bloom import Bloom, bit_epsilon, compute_epsilon, whole_epsilon
+from relaxdp.mechanisms.bloom import Bloom, compute_bit_epsilon, compute_epsilon, compute_report_epsilon
 from relaxdp.rappor.bit_counts import CountedFile, count_report_files
 from relaxdp.rappor.candidate_map import CandidateMap, format_map_rows, read_candidate_map
 from relaxdp.rappor.decoding import Correction, DecodedWords, decode_words
@@ -312,7 +312,7 @@ def _find_next_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
         )
     levels = list(schedule)
     if isinstance(schedule, NoisySampling):
-        levels = [whole_epsilon(encodings[0].shape, each) for each in levels]
+        levels = [compute_report_epsilon(encodings[0].shape, each) for each in levels]
     last = max(each.largest for each in columns)
     found = next((level for level in levels if level > last), None)
     if found is None:
@@ -346,7 +346,7 @@ def _write_parameters(target: Path, plan: RapporPlan) -> None:
 
 
 def _format_plan_row(plan: RapporPlan) -> list[str]:
-    shape, bit = plan.shape, float(bit_epsilon(plan.shape, plan.epsilon))
+    shape, bit = plan.shape, float(compute_bit_epsilon(plan.shape, plan.epsilon))
     levels = [format_epsilon(plan.epsilon), f"{bit:.4g}", f"{float(plan.noise):.4g}", f"{plan.smallest_share:.3%}"]
     return [str(shape.bits), str(shape.hashes), str(shape.cohorts), *levels]
 

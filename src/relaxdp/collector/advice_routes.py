@@ -116,7 +116,10 @@ def offered_encodings() -> OfferedEncodings:
                 each.name,
                 each.meaning,
                 each.domain,
-                [OfferedOption(one.name, one.meaning, one.least, one.most, one.is_planned) for one in each.options],
+                [
+                    OfferedOption(one.name, one.meaning, one.minimum, one.maximum, one.is_planned)
+                    for one in each.options
+                ],
             )
             for each in BUILT_IN
             if each.name not in ONLY_IN_TABLES

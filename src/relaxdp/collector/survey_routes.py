@@ -264,4 +264,4 @@ def two_way(
 
 def _support(campaign: Campaign, level: int) -> SupportProbabilities:
     encoding = campaign.encoding
-    return encoding.support(encoding.level(campaign.levels[level].epsilon).retention)
+    return encoding.compute_support(encoding.level(campaign.levels[level].epsilon).retention)

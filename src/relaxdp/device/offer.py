@@ -12,7 +12,7 @@ from unicodedata import is_normalized
 from relaxdp.device.address import CampaignAddress
 from relaxdp.errors import EpsilonError, LevelError, OfferError, RelaxdpError, on_error
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.registry import create_mechanism, get_kind
+from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_kind
 from relaxdp.tables.metadata import decode_json_value
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 from relaxdp.theory.level import Level
@@ -91,13 +91,13 @@ def encoding_of(content: Any) -> Mechanism:
 def _made(name: str, content: dict[str, Any]) -> Mechanism | None:
     try:
         declared: dict[str, Any] = {}
-        if get_kind(name).domain == "values":
+        if get_mechanism_kind(name).domain == "values":
             declared["values"] = values = [decode_json_value(value) for value in content["values"]]
             # Two spellings of one letter look alike to the person and are different values. None is for tables: the
             # record of a device has no answer before it is given, and that is None.
             if None in values or any(isinstance(value, str) and not is_normalized("NFC", value) for value in values):
                 return None
-        elif get_kind(name).domain == "range":
+        elif get_mechanism_kind(name).domain == "range":
             declared["range"] = tuple(_number(end) for end in content["range"])
         return create_mechanism(name, **declared, options=content.get("options") or {})
     except (RelaxdpError, TypeError, ValueError, KeyError, AttributeError, OverflowError):

@@ -12,11 +12,11 @@ from relaxdp.device.offer import ATTRIBUTE
 from relaxdp.device.state import Record
 from relaxdp.errors import RelaxdpError, UndeclaredValueError
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bloom import Bloom, read_words
+from relaxdp.mechanisms.bloom import Bloom, read_word_column
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.numeric import RangeMechanism
-from relaxdp.mechanisms.report_arrays import code_dtype
+from relaxdp.mechanisms.report_arrays import get_code_dtype, make_report_list
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
@@ -61,8 +61,8 @@ def read_typed_answer(mechanism: Mechanism, text: str) -> Any:
 def _read_answer(mechanism: Mechanism, given: Any) -> Any:
     if isinstance(mechanism, Bloom):
         text = normalize("NFC", given) if isinstance(given, str) else given
-        return str(read_words(mechanism.shape, [text])[0].as_py())
-    truths = mechanism.truths([given])
+        return str(read_word_column(mechanism.shape, [text])[0].as_py())
+    truths = mechanism.read_true_values([given])
     if isinstance(mechanism, DeclaredMechanism):
         return mechanism.values[int(truths.index[0])]
     if isinstance(mechanism, RangeMechanism):
@@ -104,8 +104,8 @@ def draw(encoding: Mechanism, record: Record, release: str, level: Level) -> Wir
         encoding = encoding.in_cohort(record.device, **where)
         cohort = encoding.cohort
     path = ReportPath(encoding, decode_json_value(record.answer), object_id=record.device, **where)
-    codes = np.array([path.codes_at(level)], dtype=code_dtype(encoding.alphabet))
-    return WireReport(written_report(encoding.reports(codes, path.seeds)[0]), cohort)
+    codes = np.array([path.draw_codes(level)], dtype=get_code_dtype(encoding.alphabet))
+    return WireReport(written_report(make_report_list(encoding, codes, path.seeds)[0]), cohort)
 
 
 def written_report(report: Any) -> Any:

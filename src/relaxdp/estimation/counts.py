@@ -20,6 +20,7 @@ from relaxdp.estimation.frequency import Frequency, WeightedSum, check_counts, o
 from relaxdp.estimation.mean import Mean, NonMissingMean
 from relaxdp.estimation.result import Result, get_frame_library
 from relaxdp.mechanisms.base import Measure, Mechanism
+from relaxdp.mechanisms.report_arrays import count_report_column
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 from relaxdp.theory.level import Level
 
@@ -96,7 +97,7 @@ class Counts:
             EstimationError: A report is not one of the declared values.
             ColumnError: `reports` is not a column.
         """
-        counts, n = self._mechanism.count_reports(reports)
+        counts, n = count_report_column(self._mechanism, reports)
         self._library = get_frame_library(reports)
         self._add(counts, n, self._mechanism.level(epsilon))
 
@@ -217,7 +218,7 @@ class Counts:
             labels=self._mechanism.labels,
             counts=tally.counts,
             individuals=tally.n,
-            support=self._mechanism.support(tally.level.retention),
+            support=self._mechanism.compute_support(tally.level.retention),
             epsilon=tally.level.epsilon,
             joint=self._mechanism.joint,
         )

@@ -21,8 +21,8 @@ from relaxdp.estimation.counts import check_mechanism
 from relaxdp.estimation.frequency import WeightedSum
 from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, format_label, get_frame_library
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.base import BATCH, Mechanism
-from relaxdp.mechanisms.report_arrays import Codes, histogram, slice_reports
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.report_arrays import BATCH, Codes, histogram, read_report_column, slice_reports
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -299,8 +299,8 @@ def crosstab(
     epsilons = (as_epsilon(row_epsilon), as_epsilon(column_epsilon))
     labels = (rows.labels, columns.labels)
     if rows.joint == columns.joint == "exclusive":
-        pairs = rows.read_labels(row_reports)[:, 0].astype(np.int64) * len(labels[1])
-        pairs += columns.read_labels(column_reports)[:, 0]
+        pairs = rows.read_label_column(row_reports)[:, 0].astype(np.int64) * len(labels[1])
+        pairs += columns.read_label_column(column_reports)[:, 0]
         shape = len(labels[0]), len(labels[1])
         counts = histogram(pairs, shape[0] * shape[1]).reshape(shape)
         found = Crosstab(*labels, counts, *supports, epsilons=epsilons)
@@ -310,7 +310,7 @@ def crosstab(
     row_reports, column_reports = slice_reports(rows, row_reports), slice_reports(columns, column_reports)
     for start in range(0, len(row_reports), counted.step):
         part = slice(start, start + counted.step)
-        counted.add(rows.read(row_reports[part]), columns.read(column_reports[part]))
+        counted.add(read_report_column(rows, row_reports[part]), read_report_column(columns, column_reports[part]))
     found = counted.make_crosstab(*supports, epsilons=epsilons)
     found.set_library(library)
     return found
@@ -329,7 +329,7 @@ class PairCounts:
 
     def add(self, *reports: tuple[Codes, Words | None]) -> None:
         """Count the reports of some objects: codes and seeds of the one column, and of the other."""
-        supported = [side.supports(*each) for side, each in zip(self._sides, reports, strict=True)]
+        supported = [side.find_supported_labels(*each) for side, each in zip(self._sides, reports, strict=True)]
         # Whole numbers far below 2^24, so a product of 32-bit floats is exact.
         self._cells += supported[0].T.astype(np.float32) @ supported[1].astype(np.float32)
         self._margins = [
@@ -381,5 +381,5 @@ def _compute_noise_variance(table: Crosstab) -> float:
 
 
 def _make_support(mechanism: Any, epsilon: Epsilon) -> SupportProbabilities:
-    support: SupportProbabilities = mechanism.support(mechanism.level(epsilon).retention)
+    support: SupportProbabilities = mechanism.compute_support(mechanism.level(epsilon).retention)
     return support

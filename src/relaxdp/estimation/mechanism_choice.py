@@ -21,10 +21,10 @@ from relaxdp.estimation.report_variance import (
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import require_list
-from relaxdp.mechanisms.local_hash import LocalHash, best_buckets
+from relaxdp.mechanisms.local_hash import LocalHash, compute_best_buckets
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.mechanisms.report_arrays import packed_width, whole_bytes
+from relaxdp.mechanisms.report_arrays import count_code_bytes, get_packed_width
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, format_epsilon
@@ -121,7 +121,7 @@ def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
     ranked = []
     for name in NUMBER_MECHANISMS:
         mechanism = create_mechanism(name, range=(-1, 1), epsilon=exact)
-        ranked.append(RankedMechanism(name, compute_mean_error(mechanism, exact), packed_width(mechanism)))
+        ranked.append(RankedMechanism(name, compute_mean_error(mechanism, exact), get_packed_width(mechanism)))
     return _sort_by_error(None, exact, ranked)
 
 
@@ -138,18 +138,20 @@ def compute_support_and_bytes(name: str, values: int, epsilon: Decimal) -> tuple
     It needs no list of values, so that it is fast for millions of them.
     """
     if name == "categorical":
-        return compute_categorical_support(epsilon, values), whole_bytes(values)
+        return compute_categorical_support(epsilon, values), count_code_bytes(values)
     # Bits and hashes support a value with the same probability, however many other values there are.
     mechanism = create_mechanism(name, values=range(2), epsilon=epsilon)
-    size = packed_width(mechanism) if name == "local-hash" else -(-values // 8)
-    return mechanism.support(mechanism.level(epsilon).retention), size
+    size = get_packed_width(mechanism) if name == "local-hash" else -(-values // 8)
+    return mechanism.compute_support(mechanism.level(epsilon).retention), size
 
 
 def compute_mean_error(mechanism: Mechanism, epsilon: Decimal) -> float:
     """Return the largest standard error of a mean, in halves of its range, times the square root of n."""
     measure = mechanism.measure
     assert measure is not None  # noqa: S101 (callers have a mechanism for numbers)
-    noise = compute_report_noise(mechanism.support(mechanism.level(epsilon).retention), "sample", measure=measure)
+    noise = compute_report_noise(
+        mechanism.compute_support(mechanism.level(epsilon).retention), "sample", measure=measure
+    )
     return 2 * sqrt(noise.variance) / (measure.most - measure.least)
 
 
@@ -281,11 +283,11 @@ def _make_value_candidates(values: list[Any], last_level: Decimal) -> Iterator[_
     for name, create in (("categorical", Categorical), ("unary-optimised", Unary)):
         _, report_bytes = compute_support_and_bytes(name, size, last_level)
         yield _Candidate(partial(create, values), report_bytes, partial(_compute_share_errors, name, size))
-    for buckets in _list_bucket_numbers(best_buckets(last_level)):
+    for buckets in _list_bucket_numbers(compute_best_buckets(last_level)):
         # A report supports a value with the same probability however many others there are.
         example = LocalHash(range(2), buckets=buckets)
         create_hash = partial(LocalHash, values, buckets=buckets)
-        yield _Candidate(create_hash, packed_width(example), partial(_compute_hash_errors, example))
+        yield _Candidate(create_hash, get_packed_width(example), partial(_compute_hash_errors, example))
 
 
 def _list_bucket_numbers(maximum: int) -> list[int]:
@@ -302,7 +304,7 @@ def _compute_share_errors(name: str, values: int, level: Decimal) -> list[float]
 
 
 def _compute_hash_errors(mechanism: LocalHash, level: Decimal) -> list[float]:
-    support = mechanism.support(mechanism.level(level).retention)
+    support = mechanism.compute_support(mechanism.level(level).retention)
     return [sqrt(compute_share_variance(support, share)) for share in _SHARES]
 
 
@@ -312,7 +314,7 @@ def _make_number_candidates(numbers: NumberRange) -> Iterator[_Candidate]:
     creators += [partial(SquareWave, numbers.low, numbers.high, window=window, clip=numbers.clip) for window in WINDOWS]
     for create in creators:
         example = create()
-        yield _Candidate(create, packed_width(example), partial(_compute_mean_errors, example))
+        yield _Candidate(create, get_packed_width(example), partial(_compute_mean_errors, example))
 
 
 def _compute_mean_errors(mechanism: Mechanism, level: Decimal) -> list[float]:

@@ -480,7 +480,7 @@ class PlannedMechanism:
         mechanism = self.create(last_epsilon)
         if mechanism is None:
             return compute_categorical_support(level, self.n_values)
-        return mechanism.support(mechanism.level(level).retention)
+        return mechanism.compute_support(mechanism.level(level).retention)
 
 
 class _IntervalPlan:

@@ -370,7 +370,7 @@ def check_reports(
 
 def compute_max_influence(mechanism: Mechanism, level: Level) -> MaxInfluence:
     """Return the influence of one individual that fabricates its report at this level."""
-    support = mechanism.support(level.retention)
+    support = mechanism.compute_support(level.retention)
     noise, gain = float(support.noise), float(support.gain)
     measure = mechanism.measure
     if measure is not None:
@@ -433,7 +433,7 @@ class HonestCounts:
         for label in changed:
             counts[label] = table.both_counts[label] / stay
             variances[label] = counts[label] * (1 - stay) / stay
-        support = mechanism.support(table.newer.retention)
+        support = mechanism.compute_support(table.newer.retention)
         if mechanism.joint == "exclusive":
             return cls(support, counts, float(counts.sum()), variances, 0.0)
         removed = table.newer_counts - counts  # one fabricated report may push many bits
@@ -566,7 +566,7 @@ def estimate_from_subset(
         if not use_unchanged:
             counts, individuals = table.newer_counts - table.both_counts, table.n - table.equal_symbols
         if individuals:
-            support = mechanism.support(table.newer.retention)
+            support = mechanism.compute_support(table.newer.retention)
             parts.append(
                 Frequency(mechanism.labels, counts, individuals, support, table.newer.epsilon, mechanism.joint)
             )

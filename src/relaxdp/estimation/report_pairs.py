@@ -21,9 +21,17 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.base import BATCH, Mechanism
+from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.report_arrays import Packed, code_dtype, count_packed, pack_reports, packed_width
+from relaxdp.mechanisms.report_arrays import (
+    BATCH,
+    Packed,
+    count_packed,
+    get_code_dtype,
+    get_packed_width,
+    pack_reports,
+    read_report_column,
+)
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import compute_blur_retention
@@ -49,9 +57,9 @@ def count_tracked_labels(mechanism: Mechanism) -> int:
         return labels
     if labels * mechanism.alphabet > _MAX_CODES:
         return 0
-    codes = np.arange(mechanism.alphabet, dtype=code_dtype(mechanism.alphabet))[:, None]
+    codes = np.arange(mechanism.alphabet, dtype=get_code_dtype(mechanism.alphabet))[:, None]
     seeds = np.zeros(len(codes), np.uint64) if mechanism.seeded else None
-    return labels if bool(np.all(np.count_nonzero(mechanism.supports(codes, seeds), axis=0) == 1)) else 0
+    return labels if bool(np.all(np.count_nonzero(mechanism.find_supported_labels(codes, seeds), axis=0) == 1)) else 0
 
 
 def count_pairs(mechanism: Mechanism, older: Packed, newer: Packed, n_labels: int | None = None) -> Integers:
@@ -187,7 +195,9 @@ class ReportPairs:
             ColumnError: The columns do not have the same length, or are not reports of the mechanism.
             EstimationError: The level of the older reports is not below that of the newer ones.
         """
-        older, newer = (pack_reports(self.mechanism, *self.mechanism.read(column)) for column in (older, newer))
+        older, newer = (
+            pack_reports(self.mechanism, *read_report_column(self.mechanism, column)) for column in (older, newer)
+        )
         if len(older) != len(newer):
             raise ColumnError(
                 "Expected as many older as newer reports, row by row of the same individuals; got {older:,} older and "
@@ -196,7 +206,7 @@ class ReportPairs:
                 older=len(older),
                 newer=len(newer),
             )
-        step = max(1, BATCH // packed_width(self.mechanism))
+        step = max(1, BATCH // get_packed_width(self.mechanism))
         for start in range(0, len(newer), step):
             part = slice(start, start + step)
             self._add_packed_pairs(self._parse_levels(older_epsilon, newer_epsilon), older[part], newer[part])
@@ -212,7 +222,7 @@ class ReportPairs:
             ColumnError: The numbers of columns and levels differ, or the columns do not have the same length.
             EstimationError: The levels do not ascend.
         """
-        packed = [pack_reports(self.mechanism, *self.mechanism.read(column)) for column in reports]
+        packed = [pack_reports(self.mechanism, *read_report_column(self.mechanism, column)) for column in reports]
         if len(packed) != len(epsilons) or len({len(each) for each in packed}) != 1:
             raise ColumnError(
                 "Expected one column of reports for each of the {levels} levels, all of the same length.",

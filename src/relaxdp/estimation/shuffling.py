@@ -495,7 +495,7 @@ def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> 
     1 is always safe.
     """
     if isinstance(mechanism, Unary):  # all of it is in one of the two bits being set alone
-        return mechanism.support(retention).gain
+        return mechanism.compute_support(retention).gain
     if isinstance(mechanism, Bloom):  # how many of the bits in which two words can differ agree with one of them
         bits, same = mechanism.shape.differing, (1 + retention) / 2
         probabilities = [comb(bits, agree) * same**agree * (1 - same) ** (bits - agree) for agree in range(bits + 1)]
@@ -507,7 +507,7 @@ def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> 
 def compute_clone_probabilities(mechanism: Mechanism, retention: Fraction) -> CloneProbabilities | None:
     """Return the cover of a report among others, if it is known. A true value may be a mixture of symbols."""
     if isinstance(mechanism, Unary):  # one of two bits is set alone, or none is; both set reveal nothing
-        bit = mechanism.support(retention)
+        bit = mechanism.compute_support(retention)
         return CloneProbabilities(
             own=bit.hit * (1 - bit.noise), clone=(1 - bit.hit) * bit.noise, neither=(1 - bit.hit) * (1 - bit.noise)
         )

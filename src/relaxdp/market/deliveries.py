@@ -32,6 +32,7 @@ from relaxdp.market.levels import check_delivery, check_digits, check_priced, ex
 from relaxdp.market.listings import KeptFile, StoredListing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.report_arrays import make_report_column, read_report_column
 from relaxdp.sampling.keyed_stream import CHUNK
 from relaxdp.tables.files import TableFile, TableFormat
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
@@ -162,7 +163,7 @@ def _checked(encoding: Mechanism, reports: Any) -> Any:
     parts = []
     try:
         for start in range(0, len(reports), CHUNK):
-            parts.append(encoding.column(*encoding.read(reports[start : start + CHUNK])))
+            parts.append(make_report_column(encoding, *read_report_column(encoding, reports[start : start + CHUNK])))
     except (RelaxdpError, pa.ArrowException, ValueError, TypeError):
         raise DeliveryError("the delivery holds something that is no report of its encoding.") from None
     return pa.concat_arrays(parts)

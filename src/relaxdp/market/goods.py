@@ -19,8 +19,9 @@ from sqlalchemy import Connection, func, insert, select
 
 from relaxdp.errors import DeliveryError, RelaxdpError
 from relaxdp.market.schema import FILES
-from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bridged_columns import keyed_column
+from relaxdp.mechanisms.base import Mechanism, make_path_name, require_level
+from relaxdp.mechanisms.bridged_columns import draw_keyed_bridged_column
+from relaxdp.mechanisms.report_arrays import read_report_column
 from relaxdp.sampling.keyed_stream import CHUNK, PathName
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.files import BATCH_ROWS, TableFile
@@ -83,10 +84,10 @@ def draw_level(key: Key, listing: str, level: Level, *, lower: Goods | None, upp
     """
     encoding = upper.encoding
     name = bridge_name(listing, upper.described, encoding)
-    reports = keyed_column(
+    reports = draw_keyed_bridged_column(
         encoding,
         NOISE if lower is None else lower.level.retention,
-        encoding.require_level(level).retention,
+        require_level(encoding, level).retention,
         upper.level.retention,
         lower=None if lower is None else lower.reports,
         upper=upper.reports,
@@ -104,7 +105,7 @@ def bridge_name(listing: str, described: ColumnDescription, encoding: Mechanism)
     reports would betray each other.
     """
     release = "/".join((listing, described.key_fingerprint, described.path.release))
-    return encoding.path_name(replace(described.path, release=release))
+    return make_path_name(encoding, replace(described.path, release=release))
 
 
 def encoding_of(described: ColumnDescription) -> Mechanism:
@@ -143,7 +144,7 @@ def _same_seeds(encoding: Mechanism, first: Any, new: Any) -> bool:
     if not encoding.seeded:
         return True
     for start in range(0, len(new), CHUNK):
-        one, two = (encoding.read(each[start : start + CHUNK])[1] for each in (first, new))
+        one, two = (read_report_column(encoding, each[start : start + CHUNK])[1] for each in (first, new))
         if one is None or two is None or not np.array_equal(one, two):
             return False
     return True

@@ -19,17 +19,13 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import LevelError, MechanismError
 from relaxdp.mechanisms.report_arrays import (
+    BATCH,
     SEED_BYTES,
     Codes,
-    count_packed,
+    count_code_bytes,
     histogram,
-    pack_reports,
-    packed_array,
-    packed_matrix,
-    slice_reports,
-    unpack_reports,
-    whole_bytes,
 )
+from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.keyed_stream import PathId, PathName, Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold, format_epsilon
 from relaxdp.theory.level import Level
@@ -44,12 +40,10 @@ Domain = Literal["values", "range", "words"]
 
 PUBLIC: tuple[Purpose, ...] = ("seed", "cohort")
 """Kept randomness that everybody may see: a function of the individual alone."""
-# So many symbols, or supported values, at a time that an array of them stays in the processor's cache.
-BATCH = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Truths:
+class TrueValues:
     """The true values of some individuals, in the form in which the stream takes them. Its `repr` shows none."""
 
     index: Words
@@ -60,20 +54,20 @@ class Truths:
     def __len__(self) -> int:
         return len(self.index)
 
-    def __getitem__(self, selection: slice | NDArray[np.intp]) -> Truths:
+    def __getitem__(self, selection: slice | NDArray[np.intp]) -> TrueValues:
         # Contiguous, because AES takes whole rows: NumPy's own order would put the blocks of one individual together.
         chosen = None if self.suffix is None else np.ascontiguousarray(self.suffix[:, selection])
-        return Truths(self.index[selection], chosen)
+        return TrueValues(self.index[selection], chosen)
 
 
-class Permanent(Protocol):
+class PermanentWords(Protocol):
     """Randomness that an individual draws once and keeps: a coin, a rounding, a hash seed, a cohort.
 
     On the path it is keyed, so it is the same whenever it is asked for. For Algorithm 1 it is fresh and stored. Seeds
     and cohorts are public, so they do not depend on the true value.
     """
 
-    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+    def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
         """Return one uniform word per individual, for one purpose and symbol: the same word at every call."""
         ...
 
@@ -99,7 +93,8 @@ class Mechanism(ABC):
     Algorithm 1 act on the codes. The seed stays as it is. Reports of one symbol without a seed are labels, all others
     are packed into bytes.
 
-    To add a mechanism, write a subclass with `name`, `params`, `labels`, `threshold`, `truths` and `symbol_truths`.
+    To add a mechanism, write a subclass with `name`, `params`, `labels`, `threshold`, `read_true_values` and
+    `compute_true_symbols`.
 
     Example:
         >>> from relaxdp import Categorical
@@ -182,34 +177,19 @@ class Mechanism(ABC):
             )
         return Level(exact, most if threshold is None else threshold, self.scale)
 
-    def require_level(self, level: Level) -> Level:
-        """Return a level of this mechanism; reject one of another, whose threshold would mean something else."""
-        if level.scale != self.scale:
-            raise LevelError(
-                "The level belongs to the mechanism {given!r}, not to {mechanism!r} with these parameters.",
-                hint="Create the level with mechanism.level(0.5).",
-                given=level.scale[0],
-                mechanism=self.name,
-            )
-        return level
-
-    def path_name(self, path: PathId) -> PathName:
-        """Return what binds this mechanism to a path."""
-        return PathName(path, self.name, self.alphabet, self.params)
-
     # From true values to symbols.
 
     @abstractmethod
-    def truths(self, column: Any, first_row: int = 0) -> Truths:
+    def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
         """Return the true values of a column, or reject it. An error names the row, never the value."""
 
     @abstractmethod
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         """Return what each individual would report without noise, as codes of shape (individuals, symbols)."""
 
-    def seeds(self, permanent: Permanent) -> Words | None:
+    def draw_seeds(self, permanent: PermanentWords) -> Words | None:
         """Return the public word of each individual; None unless `seeded`."""
-        return permanent.words("seed") if self.seeded else None
+        return permanent.draw_words("seed") if self.seeded else None
 
     # From symbols to reports, and back.
 
@@ -218,42 +198,23 @@ class Mechanism(ABC):
         """How many bytes a packed report has; None where a report is a label."""
         if self.symbols > 1:
             return -(-self.symbols // 8)
-        return SEED_BYTES + whole_bytes(self.alphabet) if self.seeded else None
+        return SEED_BYTES + count_code_bytes(self.alphabet) if self.seeded else None
 
-    @property
-    def report_type(self) -> Any:
-        """The Arrow type of a column of reports."""
-        return pa.array(self.labels[:1]).type if self.report_width is None else pa.binary(self.report_width)
+    def make_label_column(self, codes: Codes) -> pa.Array:
+        """Return reports that are labels as an Arrow array, from codes of shape (individuals, 1)."""
+        return pa.array(self.labels, pa.array(self.labels[:1]).type).take(pa.array(codes[:, 0]))
 
-    def column(self, codes: Codes, seeds: Words | None = None) -> Any:
-        """Return reports as an Arrow array of `report_type`, from codes of shape (individuals, symbols)."""
-        if self.report_width is None:
-            return pa.array(self.labels, self.report_type).take(pa.array(codes[:, 0]))
-        return packed_array(pack_reports(self, codes, seeds))
-
-    def reports(self, codes: Codes, seeds: Words | None = None) -> list[Any]:
-        """Return reports as Python objects."""
-        if self.report_width is None:
-            return [self.labels[code] for code in codes[:, 0].tolist()]
-        return [row.tobytes() for row in pack_reports(self, codes, seeds)]
-
-    def read(self, column: Any) -> tuple[Codes, Words | None]:
-        """Return codes and seeds of a column of reports: the inverse of `column`."""
-        if self.report_width is None:
-            return self.read_labels(column), None
-        return unpack_reports(self, packed_matrix(column, self.report_width))
-
-    def read_labels(self, column: Any) -> Codes:
-        """Return the codes of a column of labels, where reports are labels."""
+    def read_label_column(self, column: Any) -> Codes:
+        """Return the codes of reports that are labels: the inverse of `make_label_column`."""
         raise NotImplementedError
 
     # From reports to counts.
 
-    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+    def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         """Return which values each report supports, of shape (individuals, labels)."""
         return np.asarray(codes[:, :1] == np.arange(self.alphabet)) if self.symbols == 1 else codes.astype(np.bool_)
 
-    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+    def count_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
         """Return how many individuals support each value; counts of disjoint groups may be added."""
         if self.joint == "exclusive" and self.symbols == 1:
             return histogram(codes[:, 0], self.alphabet)
@@ -261,23 +222,22 @@ class Mechanism(ABC):
         step = max(1, BATCH // len(self.labels))
         for start in range(0, len(codes), step):
             part = slice(start, start + step)
-            counts += np.count_nonzero(self.supports(codes[part], None if seeds is None else seeds[part]), axis=0)
+            counts += np.count_nonzero(
+                self.find_supported_labels(codes[part], None if seeds is None else seeds[part]), axis=0
+            )
         return counts
 
-    def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
-        """Return the counts of a column of reports, and how many reports there are; a piece at a time."""
-        width = self.report_width
-        column = slice_reports(self, column)
+    def count_label_column(self, column: Any) -> NDArray[np.int64]:
+        """Return the counts of a column of reports that are labels, a piece at a time."""
         counts = np.zeros(len(self.labels), dtype=np.int64)
-        step = max(1, BATCH // (width or 1))
-        for start in range(0, len(column), step):
-            part = column[start : start + step]
-            counts += self.count(self.read_labels(part)) if width is None else count_packed(self, part)
-        return counts, len(column)
+        column = to_arrow(column)
+        for start in range(0, len(column), BATCH):
+            counts += self.count_supported_labels(self.read_label_column(column[start : start + BATCH]))
+        return counts
 
-    def support(self, keep: Fraction) -> SupportProbabilities:
-        """Return with which probability a report supports a value, at retention `keep` of every symbol."""
-        return SupportProbabilities.from_one_symbol(keep, self.alphabet)
+    def compute_support(self, retention: Fraction) -> SupportProbabilities:
+        """Return with which probability a report supports a value, where every symbol has this retention."""
+        return SupportProbabilities.from_one_symbol(retention, self.alphabet)
 
     # The public methods.
 
@@ -351,14 +311,31 @@ class Mechanism(ABC):
         return counts.estimate()
 
 
-def check_option(option: str, number: object, least: int, most: int) -> None:
+def require_level(mechanism: Mechanism, level: Level) -> Level:
+    """Return a level of this mechanism; reject one of another, whose threshold would mean something else."""
+    if level.scale != mechanism.scale:
+        raise LevelError(
+            "The level belongs to the mechanism {given!r}, not to {mechanism!r} with these parameters.",
+            hint="Create the level with mechanism.level(0.5).",
+            given=level.scale[0],
+            mechanism=mechanism.name,
+        )
+    return level
+
+
+def make_path_name(mechanism: Mechanism, path: PathId) -> PathName:
+    """Return what binds a mechanism to a path."""
+    return PathName(path, mechanism.name, mechanism.alphabet, mechanism.params)
+
+
+def check_option(option: str, number: object, minimum: int, maximum: int) -> None:
     """Reject what is not a whole number in a range."""
-    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+    if isinstance(number, bool) or not isinstance(number, int) or not minimum <= number <= maximum:
         raise MechanismError(
-            "`{option}` must be a whole number from {least} to {most:,}, not {number!r}.",
-            hint="Pass a number in this range, such as {option}={least}.",
+            "`{option}` must be a whole number from {minimum} to {maximum:,}, not {number!r}.",
+            hint="Pass a number in this range, such as {option}={minimum}.",
             option=option,
-            least=least,
-            most=most,
+            minimum=minimum,
+            maximum=maximum,
             number=number,
         )

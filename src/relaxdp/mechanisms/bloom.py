@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EpsilonError, RapporError, on_error
-from relaxdp.mechanisms.base import Domain, Joint, Mechanism, Permanent, Truths
-from relaxdp.mechanisms.keyed_reports import KeptWords, KeyedPermanent, release_codes
-from relaxdp.mechanisms.report_arrays import Codes, Packed, pack_bits, packed_array
+from relaxdp.mechanisms.base import Domain, Joint, Mechanism, PermanentWords, TrueValues, make_path_name
+from relaxdp.mechanisms.keyed_reports import KeyedRandomness, PermanentTags, release_codes
+from relaxdp.mechanisms.report_arrays import Codes, Packed, make_packed_array, pack_bits
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathId, Words
@@ -149,25 +149,25 @@ _PRECISION = MAX_DIGITS
 _DOWN = Context(prec=_PRECISION, rounding=ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
-def bit_epsilon(shape: BloomShape, epsilon: Epsilon) -> Decimal:
+def compute_bit_epsilon(shape: BloomShape, epsilon: Epsilon) -> Decimal:
     """Return the epsilon of one bit of a report that has `epsilon` as a whole.
 
-    >>> bit_epsilon(BloomShape(bits=128, hashes=2, cohorts=64), "4.4")
+    >>> compute_bit_epsilon(BloomShape(bits=128, hashes=2, cohorts=64), "4.4")
     Decimal('1.1')
     """
     return as_epsilon(_DOWN.divide(as_epsilon(epsilon), Decimal(shape.differing)))
 
 
-def whole_epsilon(shape: BloomShape, epsilon: Epsilon) -> Decimal:
+def compute_report_epsilon(shape: BloomShape, epsilon: Epsilon) -> Decimal:
     """Return the epsilon of a whole report whose bits have `epsilon` each.
 
-    >>> whole_epsilon(BloomShape(bits=128, hashes=2, cohorts=64), "1.1")
+    >>> compute_report_epsilon(BloomShape(bits=128, hashes=2, cohorts=64), "1.1")
     Decimal('4.4')
     """
     return as_epsilon(_DOWN.multiply(as_epsilon(epsilon), Decimal(shape.differing)))
 
 
-def bloom_threshold(shape: BloomShape, epsilon: Epsilon) -> int:
+def compute_bit_threshold(shape: BloomShape, epsilon: Epsilon) -> int:
     """Return the threshold of every bit at which a whole report is epsilon-private, rounded down.
 
     Two words differ in at most 2 h bits, and a bit at epsilon / (2 h) cannot tell more than that.
@@ -183,7 +183,7 @@ def compute_noise(shape: BloomShape, epsilon: Epsilon) -> Decimal:
     >>> compute_noise(BloomShape(bits=128, hashes=2, cohorts=64), "4.394449154672")
     Decimal('0.500000000001')
     """
-    noise = 1 - compute_retention(bloom_threshold(shape, epsilon))
+    noise = 1 - compute_retention(compute_bit_threshold(shape, epsilon))
     return Context(prec=DIGITS, rounding=ROUND_CEILING).divide(Decimal(noise.numerator), Decimal(noise.denominator))
 
 
@@ -208,12 +208,12 @@ def compute_guarantee(shape: BloomShape, noise: Decimal | Fraction | str) -> Dec
     return compute_log_rounded_up(_ratio(noise) ** shape.differing)
 
 
-def realised_guarantee(shape: BloomShape, threshold: int) -> Decimal:
+def compute_realised_guarantee(shape: BloomShape, threshold: int) -> Decimal:
     """Return what a whole report at a threshold really guarantees, rounded up."""
     return compute_log_rounded_up(compute_odds(compute_retention(threshold), 2) ** shape.differing)
 
 
-def bit_support(threshold: int) -> SupportProbabilities:
+def compute_bit_support(threshold: int) -> SupportProbabilities:
     """Return with which probability a bit of a report is 1, given its truth."""
     return SupportProbabilities.from_one_symbol(compute_retention(threshold), 2)
 
@@ -297,11 +297,11 @@ class Bloom(Mechanism):
         return -(-self.shape.bits // 8)
 
     def threshold(self, epsilon: Decimal) -> int:
-        return bloom_threshold(self.shape, epsilon)
+        return compute_bit_threshold(self.shape, epsilon)
 
-    def truths(self, column: Any, first_row: int = 0) -> Truths:
+    def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
         """Return the words' canonical bytes, which must all have the same number of blocks (see `release_bloom`)."""
-        words = read_words(self.shape, column, first_row)
+        words = read_word_column(self.shape, column, first_row)
         groups = list(read_ids(words, first_row).groups())
         if len(groups) > 1:
             raise RapporError(
@@ -309,9 +309,9 @@ class Bloom(Mechanism):
                 hint="Use release_bloom(...), which groups them by length.",
             )
         suffix = groups[0][1] if groups else np.empty((1, 0, 2), dtype=np.uint64)
-        return Truths(np.zeros(len(words), dtype=np.uint64), suffix)
+        return TrueValues(np.zeros(len(words), dtype=np.uint64), suffix)
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
         rows = np.ascontiguousarray(truths.suffix.transpose(1, 0, 2)).reshape(len(truths), -1).view(np.uint8)
         lengths = np.ascontiguousarray(rows[:, 4:_HEADER_BYTES]).view("<u4").ravel()
@@ -324,26 +324,26 @@ class Bloom(Mechanism):
             filters[row, known[word]] = 1
         return filters
 
-    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+    def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         return codes.astype(np.bool_)
 
     def in_cohort(self, device_id: object, *, key: Key, path: PathId) -> Bloom:
         """Return the mechanism of a device's cohort."""
         return Bloom(self.shape, int(draw_cohorts(self.shape, [device_id], key=key, path=path)[0]))
 
-    def release_words(
+    def release_word_cells(
         self, cells: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int
     ) -> tuple[list[Any], Any]:
         """Return the cohorts and packed reports of a column of a table, and its words as the stream takes them."""
-        words = read_words(self.shape, cells, first_row)
+        words = read_word_column(self.shape, cells, first_row)
         made = release_bloom(self.shape, words, ids, key=key, level=level, path=path, first_row=first_row)
-        return [pa.array(made.cohorts), packed_array(made.packed)], words
+        return [pa.array(made.cohorts), make_packed_array(made.packed)], words
 
     def __repr__(self) -> str:
         return f"Bloom({self.shape!r})"
 
 
-def read_words(shape: BloomShape, column: Any, first_row: int = 0) -> Any:
+def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> Any:
     """Return a column of words as Arrow text, or reject it. An error names the row, never the word.
 
     For a boolean: false and true, as booleans, as 0 and 1, or as text.
@@ -408,11 +408,11 @@ def draw_cohorts(shape: BloomShape, ids: Any, *, key: Key, path: PathId, first_r
     A cohort is public, so it must not depend on the word.
     """
     array = ids_to_arrow(ids)
-    kept = KeptWords(key, Bloom(shape).path_name(path))
+    kept = PermanentTags(key, make_path_name(Bloom(shape), path))
     cohorts = np.empty(len(array), dtype=np.uint32)
     for start in range(0, len(array), CHUNK):
         messages = Messages(read_ids(array[start : start + CHUNK], first_row + start))
-        words = KeyedPermanent(kept, messages, messages, np.zeros(len(messages), np.uint64)).words("cohort")
+        words = KeyedRandomness(kept, messages, messages, np.zeros(len(messages), np.uint64)).draw_words("cohort")
         cohorts[start : start + CHUNK] = words % np.uint64(shape.cohorts)
     return cohorts
 
@@ -432,7 +432,7 @@ def release_bloom(
 
     Each cohort is a separate path, and words with the same number of blocks go together.
     """
-    array, texts = ids_to_arrow(ids), read_words(shape, words, first_row)
+    array, texts = ids_to_arrow(ids), read_word_column(shape, words, first_row)
     if len(texts) != len(array):
         raise ColumnError(
             "There are {values:,} words and {ids:,} ids. Each word needs one id.",

@@ -1,6 +1,6 @@
 """Columns of reports that are blurred, bridged or relaxed, for any mechanism: symbols change, seeds stay.
 
-With the column of true symbols (`truth_column`) as the upper one, a bridge is a step of Algorithm 1 for many
+With the column of true symbols (`make_noiseless_column`) as the upper one, a bridge is a step of Algorithm 1 for many
 individuals. Without a lower column it is a blur, or the first report.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from relaxdp.errors import ColumnError, LevelError
-from relaxdp.mechanisms.base import BATCH, PUBLIC, Mechanism
-from relaxdp.mechanisms.report_arrays import Codes
+from relaxdp.mechanisms.base import PUBLIC, Mechanism
+from relaxdp.mechanisms.report_arrays import BATCH, Codes, get_report_type, make_report_column, read_report_column
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.bridge import KeyedBridgeSampler, draw_fresh_bridges
 from relaxdp.sampling.entropy import Entropy
@@ -24,14 +24,14 @@ from relaxdp.sampling.keys import Key
 from relaxdp.theory.randomized_response import NOISE
 
 
-class FreshPermanent:
+class FreshRandomness:
     """Kept randomness for Algorithm 1: fresh, and the same at every call. The caller stores the result."""
 
     def __init__(self, entropy: Entropy, individuals: int) -> None:
         self._entropy, self._individuals = entropy, individuals
         self._drawn: dict[tuple[Purpose, bytes], Words] = {}
 
-    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+    def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
         """Return one uniform word per individual, for each purpose and symbol; public randomness has no symbol."""
         of = (purpose, b"" if purpose in PUBLIC else np.asarray(symbol, dtype=np.uint64).tobytes())
         if of not in self._drawn:
@@ -41,7 +41,7 @@ class FreshPermanent:
         return self._drawn[of]
 
 
-def truth_column(mechanism: Mechanism, values: Any, *, entropy: Entropy) -> Any:
+def make_noiseless_column(mechanism: Mechanism, values: Any, *, entropy: Entropy) -> Any:
     """Return what many individuals would report without noise, with the randomness that they keep, drawn now.
 
     It is as secret as the true values. Keep it, and take every step from it: a second call draws other coins.
@@ -49,13 +49,17 @@ def truth_column(mechanism: Mechanism, values: Any, *, entropy: Entropy) -> Any:
     column = to_arrow(values)
     parts = []
     for start, stop in _pieces(mechanism, len(column)):
-        truths = mechanism.truths(column[start:stop], start)
-        permanent = FreshPermanent(entropy, len(truths))
-        parts.append(mechanism.column(mechanism.symbol_truths(truths, permanent), mechanism.seeds(permanent)))
+        truths = mechanism.read_true_values(column[start:stop], start)
+        permanent = FreshRandomness(entropy, len(truths))
+        parts.append(
+            make_report_column(
+                mechanism, mechanism.compute_true_symbols(truths, permanent), mechanism.draw_seeds(permanent)
+            )
+        )
     return _join_columns(mechanism, parts)
 
 
-def fresh_column(
+def draw_bridged_column(
     mechanism: Mechanism,
     lower_level: Fraction,
     middle: Fraction,
@@ -83,11 +87,11 @@ def fresh_column(
             upper_reports=np.ascontiguousarray(high),
             entropy=entropy,
         )
-        parts.append(mechanism.column(drawn.reshape(-1, mechanism.symbols), seeds))
+        parts.append(make_report_column(mechanism, drawn.reshape(-1, mechanism.symbols), seeds))
     return _join_columns(mechanism, parts)
 
 
-def keyed_column(
+def draw_keyed_bridged_column(
     mechanism: Mechanism,
     lower_level: Fraction,
     middle: Fraction,
@@ -120,7 +124,7 @@ def keyed_column(
         for first in range(0, mechanism.symbols, CHUNK):
             part = slice(first, first + CHUNK)
             codes[:, part] = draw.draw_reports(messages, below[:, part], high[:, part], first=first)
-        parts.append(mechanism.column(codes, seeds))
+        parts.append(make_report_column(mechanism, codes, seeds))
     return _join_columns(mechanism, parts)
 
 
@@ -136,10 +140,10 @@ def _read_ends(
             upper=len(upper),
         )
     for start, stop in _pieces(mechanism, len(upper), most):
-        codes, seeds = mechanism.read(upper[start:stop])
+        codes, seeds = read_report_column(mechanism, upper[start:stop])
         below = None
         if lower is not None:
-            below, other = mechanism.read(lower[start:stop])
+            below, other = read_report_column(mechanism, lower[start:stop])
             if seeds is not None and not np.array_equal(seeds, other):  # type: ignore[arg-type]
                 raise LevelError(
                     "Two reports in the same row belong to different individuals: their seeds differ.",
@@ -156,5 +160,5 @@ def _pieces(mechanism: Mechanism, individuals: int, most: int = BATCH) -> Iterat
 
 def _join_columns(mechanism: Mechanism, parts: list[Any]) -> Any:
     if not parts:
-        return pa.array([], mechanism.report_type)
+        return pa.array([], get_report_type(mechanism))
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, UndeclaredValueError
-from relaxdp.mechanisms.base import Joint, Permanent, Truths
+from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues
 from relaxdp.mechanisms.declared import DeclaredMechanism
-from relaxdp.mechanisms.report_arrays import Codes, code_dtype, dictionary_array, histogram, label_array
+from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype, histogram, make_dictionary_array, make_label_array
 from relaxdp.sampling.arrow_columns import to_arrow
-from relaxdp.sampling.keyed_stream import Words
 
 _DECLARE_AS_RELEASED = "Declare the values as in the release, in the same order."
 
@@ -51,44 +50,39 @@ class Categorical(DeclaredMechanism):
         super().__init__(values)
         self.alphabet = len(self.values)
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
-        return truths.index.astype(code_dtype(self.alphabet))[:, None]
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
+        return truths.index.astype(get_code_dtype(self.alphabet))[:, None]
 
-    @property
-    def report_type(self) -> Any:
-        """A dictionary of all declared values, whether they occur or not."""
+    def make_label_column(self, codes: Codes) -> pa.Array:
+        """Return a dictionary of all declared values, whether they occur or not."""
         size = len(self.values)
-        index = pa.int8() if size <= 2**7 else pa.int16() if size <= 2**15 else pa.int32()
-        return pa.dictionary(index, label_array(self.values).type)
+        index = np.int8 if size <= 2**7 else np.int16 if size <= 2**15 else np.int32
+        return make_dictionary_array(self.values, codes[:, 0].astype(index, copy=False))
 
-    def column(self, codes: Codes, seeds: Words | None = None) -> Any:
-        kind = self.report_type.index_type.to_pandas_dtype()
-        return dictionary_array(self.values, codes[:, 0].astype(kind, copy=False))
-
-    def read_labels(self, column: Any) -> Codes:
+    def read_label_column(self, column: Any) -> Codes:
         column = to_arrow(column)
-        if isinstance(column, pa.DictionaryArray) and column.dictionary.equals(label_array(self.values)):
+        if isinstance(column, pa.DictionaryArray) and column.dictionary.equals(make_label_array(self.values)):
             found = column.indices  # a column that we made is coded already
             are_places = pc.less(found.cast(pa.uint64(), safe=False), len(column.dictionary))
             if self.missing is None and not found.null_count and pc.all(are_places).as_py():
-                return np.asarray(found.to_numpy()[:, None], code_dtype(self.alphabet))
+                return np.asarray(found.to_numpy()[:, None], get_code_dtype(self.alphabet))
             if self.missing is not None and pc.all(are_places, min_count=0).as_py():
                 places = np.asarray(found.fill_null(0).to_numpy(), np.int64)
                 codes = np.where(found.is_null(), self.missing, places + (places >= self.missing))
-                return codes.astype(code_dtype(self.alphabet))[:, None]
+                return codes.astype(get_code_dtype(self.alphabet))[:, None]
         try:
-            return self.find_values(column)[:, None].astype(code_dtype(self.alphabet))
+            return self.find_value_indices(column)[:, None].astype(get_code_dtype(self.alphabet))
         except UndeclaredValueError as problem:
             raise EstimationError(
                 problem.template, hint=_DECLARE_AS_RELEASED, **{**problem.fields, "what": "report"}
             ) from None
 
-    def count_reports(self, column: Any) -> tuple[NDArray[np.int64], int]:
+    def count_label_column(self, column: Any) -> NDArray[np.int64]:
         # Coded columns are counted as they are, without a copy.
         column = to_arrow(column)
         if self.is_coded and pa.types.is_integer(column.type) and not column.null_count:
             try:
-                return histogram(column.to_numpy(zero_copy_only=False), self.alphabet), len(column)
+                return histogram(column.to_numpy(zero_copy_only=False), self.alphabet)
             except ValueError:
                 raise EstimationError(
                     "A report is not one of the {alphabet} declared values.",
@@ -96,15 +90,15 @@ class Categorical(DeclaredMechanism):
                     alphabet=self.alphabet,
                 ) from None
         if isinstance(column, pa.DictionaryArray) and (self.missing is not None or not column.null_count):
-            return self._count_dictionary(column), len(column)
-        return super().count_reports(column)
+            return self._count_dictionary_column(column)
+        return super().count_label_column(column)
 
-    def _count_dictionary(self, column: pa.DictionaryArray) -> NDArray[np.int64]:
+    def _count_dictionary_column(self, column: pa.DictionaryArray) -> NDArray[np.int64]:
         """Count the entries of the dictionary, then give each entry to its value; unused entries may be anything."""
         entries = histogram(column.indices.drop_null().to_numpy(), len(column.dictionary))
         used = np.flatnonzero(entries)
         counts = np.zeros(self.alphabet, np.int64)
         if self.missing is not None:
             counts[self.missing] = column.null_count
-        np.add.at(counts, self.read_labels(column.dictionary.take(pa.array(used)))[:, 0], entries[used])
+        np.add.at(counts, self.read_label_column(column.dictionary.take(pa.array(used)))[:, 0], entries[used])
         return counts

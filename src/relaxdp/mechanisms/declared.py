@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from relaxdp.errors import UndeclaredValueError, ValuesError, remove_keys
-from relaxdp.mechanisms.base import Mechanism, Truths
+from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
 from relaxdp.sampling.canonical_encoding import encode_declared, get_value_kind, is_missing
 from relaxdp.sampling.keyed_stream import Words
@@ -73,16 +73,16 @@ class DeclaredMechanism(Mechanism):
     def params(self) -> bytes:
         return self.digest
 
-    def truths(self, column: Any, first_row: int = 0) -> Truths:
-        return Truths(self.find_values(to_arrow(column), first_row))
+    def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
+        return TrueValues(self.find_value_indices(to_arrow(column), first_row))
 
-    def find_values(self, column: pa.Array, first_row: int = 0) -> Words:
+    def find_value_indices(self, column: pa.Array, first_row: int = 0) -> Words:
         """Return the index of each value of a column, or reject it."""
         if self.is_coded and pa.types.is_integer(column.type) and not column.null_count:
             return self._check_codes(to_numpy(column), first_row)
         found = self._find_all(column)
         if found is None:
-            what = name_type(column.type)
+            what = describe_column_type(column.type)
             raise UndeclaredValueError(
                 "The column contains {kind}, and the {values} declared values are of kind {declared_kind!r}."
                 if what
@@ -184,7 +184,7 @@ def require_list(values: Any) -> Sequence[Any]:
     return values if isinstance(values, Sequence) else list(values)
 
 
-def name_type(kind: pa.DataType) -> str:
+def describe_column_type(kind: pa.DataType) -> str:
     """Return the name of an Arrow type for people, or an empty text."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return next((words for test, words in _TYPE_NAMES if test(kind)), "")

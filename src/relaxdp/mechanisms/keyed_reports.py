@@ -13,8 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from relaxdp.errors import ColumnError, IdError, on_error
-from relaxdp.mechanisms.base import BATCH, PUBLIC, Mechanism, Truths
-from relaxdp.mechanisms.report_arrays import Codes, code_dtype, match_container, match_packed_container
+from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, make_path_name, require_level
+from relaxdp.mechanisms.report_arrays import (
+    BATCH,
+    Codes,
+    get_code_dtype,
+    make_label_container,
+    make_packed_container,
+    make_report_column,
+    make_report_list,
+)
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, reject_duplicate_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical, get_value_kind
 from relaxdp.sampling.keyed_path import CmacTags, find_report, iterate_draws, make_cmac_tags, make_path_sampler
@@ -35,7 +43,7 @@ from relaxdp.theory.level import Level
 
 _ID_AS_TEXT = "Convert the id to text, such as str(patient)."
 
-Watch = Callable[[Messages, Truths], None]
+Watch = Callable[[Messages, TrueValues], None]
 
 
 @on_error("Nothing was released.")
@@ -44,9 +52,11 @@ def release_column(mechanism: Mechanism, values: Any, ids: Any, *, key: Key, eps
     array = ids_to_arrow(ids)
     where: Any = {"key": require_key(key), "level": mechanism.level(epsilon), "path": path}
     if mechanism.report_width is None:
-        released = match_container(values, mechanism.labels, release_codes(mechanism, values, array, **where)[:, 0])
+        released = make_label_container(
+            values, mechanism.labels, release_codes(mechanism, values, array, **where)[:, 0]
+        )
     else:
-        released = match_packed_container(values, release_reports(mechanism, values, array, **where))
+        released = make_packed_container(values, release_reports(mechanism, values, array, **where))
     reject_duplicate_ids(array)
     return released
 
@@ -85,12 +95,12 @@ def release_reports(
     first_row: int = 0,
     watch: Watch | None = None,
 ) -> Any:
-    """Return the reports of all individuals as an Arrow array of `mechanism.report_type`.
+    """Return the reports of all individuals as an Arrow array of `get_report_type(mechanism)`.
 
     The arguments are those of `release_codes`. Reports of many symbols are packed a batch at a time.
     """
     draws = _Draws(mechanism, key, path, level, first_row, watch)
-    parts = [mechanism.column(codes, seeds) for codes, seeds in draws.batches(values, ids)]
+    parts = [make_report_column(mechanism, codes, seeds) for codes, seeds in draws.batches(values, ids)]
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
@@ -107,8 +117,8 @@ class _Draws:
         watch: Watch | None,
     ) -> None:
         self._mechanism, self._first_row, self._watch = mechanism, first_row, watch
-        name, threshold = mechanism.path_name(path), mechanism.require_level(level).threshold
-        self._kept = KeptWords(key, name)
+        name, threshold = make_path_name(mechanism, path), require_level(mechanism, level).threshold
+        self._kept = PermanentTags(key, name)
         self._path = make_path_sampler(derive_path_key(key, name), mechanism.alphabet, threshold)
         self._kinds: set[str] = set()
 
@@ -117,7 +127,7 @@ class _Draws:
 
         Reports of one symbol are small enough to stay together, and then walks may wait for one another to the end.
         """
-        column = values if isinstance(values, Truths) else to_arrow(values)
+        column = values if isinstance(values, TrueValues) else to_arrow(values)
         array = ids_to_arrow(ids)
         if len(column) != len(array):
             raise ColumnError(
@@ -130,7 +140,7 @@ class _Draws:
         step = max(1, rows if symbols == 1 else BATCH // symbols)
         for first in range(0, max(rows, 1), step):
             last = min(first + step, rows)
-            codes = np.empty((last - first, symbols), dtype=code_dtype(self._mechanism.alphabet))
+            codes = np.empty((last - first, symbols), dtype=get_code_dtype(self._mechanism.alphabet))
             seeds = np.empty(last - first, dtype=np.uint64) if self._mechanism.seeded else None
             for start in range(first, last, CHUNK):
                 stop = min(start + CHUNK, last)
@@ -138,9 +148,13 @@ class _Draws:
                 own = read_ids(array[start:stop], self._first_row + start)
                 self._kinds.add(own.kind)
                 cells = column[start:stop]
-                truths = cells if isinstance(cells, Truths) else self._mechanism.truths(cells, self._first_row + start)
+                truths = (
+                    cells
+                    if isinstance(cells, TrueValues)
+                    else self._mechanism.read_true_values(cells, self._first_row + start)
+                )
                 permanent = self._draw(codes[part], own, truths)
-                public = None if seeds is None else self._mechanism.seeds(permanent)
+                public = None if seeds is None else self._mechanism.draw_seeds(permanent)
                 if seeds is not None and public is not None:
                     seeds[part] = public
             self._path.finish()
@@ -151,18 +165,18 @@ class _Draws:
                 )
             yield codes, seeds
 
-    def _draw(self, target: Codes, ids: Ids, truths: Truths) -> KeyedPermanent:
+    def _draw(self, target: Codes, ids: Ids, truths: TrueValues) -> KeyedRandomness:
         """Begin the walks of the individuals of a chunk."""
         messages = Messages(ids, truths.suffix)
         if self._watch is not None:
             self._watch(messages, truths)
-        permanent = KeyedPermanent(self._kept, Messages(ids), messages, truths.index)
-        target[:] = self._mechanism.symbol_truths(truths, permanent)
+        permanent = KeyedRandomness(self._kept, Messages(ids), messages, truths.index)
+        target[:] = self._mechanism.compute_true_symbols(truths, permanent)
         self._path.draw_reports(target, messages, truths.index)
         return permanent
 
 
-class KeptWords:
+class PermanentTags:
     """The keys of kept randomness on one path, made when they are first asked for."""
 
     def __init__(self, key: Key, name: PathName) -> None:
@@ -176,17 +190,17 @@ class KeptWords:
         return self._tags[purpose]
 
 
-class KeyedPermanent:
+class KeyedRandomness:
     """The kept randomness of objects on the path: a keyed function of object and truth.
 
     Seeds and cohorts are public, so they are a function of the object alone.
     """
 
-    def __init__(self, kept: KeptWords, ids: Messages, messages: Messages, index: Words) -> None:
+    def __init__(self, kept: PermanentTags, ids: Messages, messages: Messages, index: Words) -> None:
         self._kept, self._ids, self._messages, self._index = kept, ids, messages, index
         self._public: dict[Purpose, Words] = {}
 
-    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+    def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
         """Return the first word of try 0."""
         if purpose not in PUBLIC:
             return self._kept.tags(purpose).tags(self._messages, self._index, symbol)[0]
@@ -199,21 +213,21 @@ class KeyedPermanent:
 _ID_ALONE = 1
 
 
-class RowTags:
+class RowTagger:
     """Keyed 64-bit tags of ids and of (id, true value) pairs on one path.
 
     Equal rows have equal tags, and that is all that a tag shows without the key.
     """
 
     def __init__(self, key: Key, mechanism: Mechanism, path: PathId) -> None:
-        self._tags = make_cmac_tags(derive_path_key(key, mechanism.path_name(path), "fingerprint"))
+        self._tags = make_cmac_tags(derive_path_key(key, make_path_name(mechanism, path), "fingerprint"))
 
     def tag_ids(self, ids: Any) -> Words:
         """Return the tags of ids alone."""
         parts = [self._tags.tags(Messages(own), None, _ID_ALONE)[0] for own, _ in _chunks(ids)]
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
-    def tag_rows(self, ids: Any, values: Truths) -> Words:
+    def tag_rows(self, ids: Any, values: TrueValues) -> Words:
         """Return the tags of ids with their true values."""
         parts = []
         for own, part in _chunks(ids):
@@ -237,29 +251,31 @@ class ReportPath:
     """
 
     def __init__(self, mechanism: Mechanism, truth: Any, *, key: Key, object_id: object, path: PathId) -> None:
-        key, truths = require_key(key), mechanism.truths([truth])
-        own = id_bytes(object_id)
+        key, truths = require_key(key), mechanism.read_true_values([truth])
+        own = encode_id(object_id)
         prefix = own + (b"" if truths.suffix is None else truths.suffix.tobytes())
-        name = mechanism.path_name(path)
+        name = make_path_name(mechanism, path)
         derived = derive_path_key(key, name)
         blocks = np.frombuffer(prefix, dtype="<u8").reshape(-1, 1, 2)
         ids, messages = (Messages(None, each) for each in (blocks[: len(own) // 16], blocks))
-        permanent = KeyedPermanent(KeptWords(key, name), ids, messages, truths.index)
+        permanent = KeyedRandomness(PermanentTags(key, name), ids, messages, truths.index)
         self._mechanism = mechanism
         self._where = str(path)
         self._words = partial(generate_words, derived, prefix, index=int(truths.index[0]))
-        self._truths: list[int] = mechanism.symbol_truths(truths, permanent)[0].tolist()
-        self.seeds = mechanism.seeds(permanent)
+        self._truths: list[int] = mechanism.compute_true_symbols(truths, permanent)[0].tolist()
+        self.seeds = mechanism.draw_seeds(permanent)
         """The public seed of the individual, as an array of one; None where the mechanism has none."""
 
     def at(self, epsilon: Epsilon) -> Any:
         """Return the report at this level: always the same one."""
-        codes = np.array([self.codes_at(self._mechanism.level(epsilon))], dtype=code_dtype(self._mechanism.alphabet))
-        return self._mechanism.reports(codes, self.seeds)[0]
+        codes = np.array(
+            [self.draw_codes(self._mechanism.level(epsilon))], dtype=get_code_dtype(self._mechanism.alphabet)
+        )
+        return make_report_list(self._mechanism, codes, self.seeds)[0]
 
-    def codes_at(self, level: Level) -> list[int]:
+    def draw_codes(self, level: Level) -> list[int]:
         """Return the report as the codes of its symbols."""
-        threshold = self._mechanism.require_level(level).threshold
+        threshold = require_level(self._mechanism, level).threshold
         # Every reading draws the words again, so that no interrupt or other thread can leave a state half done.
         return [
             find_report(iterate_draws(self._words(symbol=symbol), self._mechanism.alphabet), threshold, truth=truth)
@@ -273,7 +289,7 @@ class ReportPath:
         return f"<relaxdp.ReportPath of {self._where}>"
 
 
-def id_bytes(value: object) -> bytes:
+def encode_id(value: object) -> bytes:
     """Return the canonical bytes of an id, or reject what has no identity."""
     kind = get_value_kind(value)
     if kind in (None, "number"):

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import MechanismError, ValuesError
-from relaxdp.mechanisms.base import Joint, Permanent, Truths, check_option
+from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues, check_option
 from relaxdp.mechanisms.declared import DeclaredMechanism
-from relaxdp.mechanisms.report_arrays import Codes, code_dtype
+from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype
 from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
@@ -47,12 +47,12 @@ OFFSET = 506952122  # 2^32 divided by the golden ratio, modulo the prime
 _PIECE = 1 << 15
 
 
-def best_buckets(epsilon: Epsilon) -> int:
+def compute_best_buckets(epsilon: Epsilon) -> int:
     """Return the number of buckets with the least error at this level: e^epsilon + 1, to the nearest whole number.
 
     It is fixed for the life of a path, so it is chosen for the last level that is planned.
 
-    >>> best_buckets("0.1"), best_buckets(1), best_buckets(3)
+    >>> compute_best_buckets("0.1"), compute_best_buckets(1), compute_best_buckets(3)
     (2, 4, 21)
     """
     exact = min(as_epsilon(epsilon), Decimal(20))
@@ -94,7 +94,7 @@ class LocalHash(DeclaredMechanism):
                 hint="Pass epsilon=, such as epsilon=2, or buckets=, such as buckets=8.",
             )
         if epsilon is not None:
-            buckets = best_buckets(epsilon)
+            buckets = compute_best_buckets(epsilon)
         assert buckets is not None  # noqa: S101 (checked above)
         check_option("buckets", buckets, 2, MAX_BUCKETS)
         if len(self.values) >= PRIME:
@@ -114,33 +114,33 @@ class LocalHash(DeclaredMechanism):
     def options(self) -> dict[str, int]:
         return {"buckets": self.alphabet}
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         points = self._points.take(truths.index.astype(np.intp))
-        found = compute_buckets(permanent.words("seed"), points, self.alphabet)
-        return found.astype(code_dtype(self.alphabet))[:, None]
+        found = compute_hash_buckets(permanent.draw_words("seed"), points, self.alphabet)
+        return found.astype(get_code_dtype(self.alphabet))[:, None]
 
-    def supports(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
+    def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         assert seeds is not None  # noqa: S101
-        return np.asarray(compute_buckets(seeds[:, None], self._points, self.alphabet) == codes[:, :1])
+        return np.asarray(compute_hash_buckets(seeds[:, None], self._points, self.alphabet) == codes[:, :1])
 
-    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+    def count_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
         assert seeds is not None  # noqa: S101
-        return count_supports(seeds, codes[:, 0], self._points, self.alphabet)
+        return count_bucket_matches(seeds, codes[:, 0], self._points, self.alphabet)
 
-    def support(self, keep: Fraction) -> SupportProbabilities:
+    def compute_support(self, retention: Fraction) -> SupportProbabilities:
         """Return the chances over all seeds: 1/g for another value, and what the kept true value adds."""
         other = Fraction(1, self.alphabet)
-        return SupportProbabilities(noise=other, gain=keep * (1 - other))
+        return SupportProbabilities(noise=other, gain=retention * (1 - other))
 
     @cached_property
     def _points(self) -> Words:
-        return compute_points(np.arange(len(self.values), dtype=np.uint64))
+        return compute_hash_points(np.arange(len(self.values), dtype=np.uint64))
 
     def _repr_options(self) -> str:
         return f", buckets={self.alphabet}"
 
 
-def compute_points(index: Words, *, bits: int = BITS) -> Words:
+def compute_hash_points(index: Words, *, bits: int = BITS) -> Words:
     """Return the point of each value, from its index, which is below the prime."""
     start = _modulo(index.astype(np.uint64) + np.uint64(OFFSET % ((1 << bits) - 1)), bits)
     result = start
@@ -149,15 +149,15 @@ def compute_points(index: Words, *, bits: int = BITS) -> Words:
     return result
 
 
-def compute_lines(seeds: Words, *, bits: int = BITS) -> tuple[Words, Words]:
+def compute_hash_lines(seeds: Words, *, bits: int = BITS) -> tuple[Words, Words]:
     """Return slope and height of each seed's line."""
     mask = np.uint64((1 << bits) - 1)
     return _modulo(seeds & mask, bits), _modulo((seeds >> np.uint64(32)) & mask, bits)
 
 
-def compute_buckets(seeds: Words, where: Words, count: int, *, bits: int = BITS) -> Words:
+def compute_hash_buckets(seeds: Words, where: Words, count: int, *, bits: int = BITS) -> Words:
     """Return the bucket of a point under a seed; both arrays may be broadcast against each other."""
-    slope, height = compute_lines(seeds, bits=bits)
+    slope, height = compute_hash_lines(seeds, bits=bits)
     place = _modulo(slope * where + height, bits)
     return np.asarray(place * np.uint64(count) // np.uint64((1 << bits) - 1), dtype=np.uint64)
 
@@ -173,7 +173,9 @@ def _modulo(numbers: Words, bits: int) -> Words:
     return np.minimum(folded, folded - prime)
 
 
-def count_supports(seeds: Words, codes: NDArray[np.unsignedinteger], where: Words, count: int) -> NDArray[np.int64]:
+def count_bucket_matches(
+    seeds: Words, codes: NDArray[np.unsignedinteger], where: Words, count: int
+) -> NDArray[np.int64]:
     """Return for how many of the reports (a seed and a bucket) each point falls into the reported bucket.
 
     Moving a line down by the start of the reported bucket turns "is in that bucket" into "is below its width". The rest
@@ -182,7 +184,7 @@ def count_supports(seeds: Words, codes: NDArray[np.unsignedinteger], where: Word
     starts = np.array([-(-bucket * PRIME // count) for bucket in range(count + 1)], dtype=np.uint64)
     places = codes.astype(np.intp)
     prime, shift = np.uint64(PRIME), np.uint64(BITS)
-    slope, height = compute_lines(seeds)
+    slope, height = compute_hash_lines(seeds)
     height = _modulo(height + prime - starts[places], BITS)
     width = (starts[1:] - starts[:-1])[places]
     totals = np.zeros(len(where), dtype=np.int64)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
-from relaxdp.mechanisms.base import Domain, Joint, Measure, Mechanism, Permanent, Truths
+from relaxdp.mechanisms.base import Domain, Joint, Measure, Mechanism, PermanentWords, TrueValues
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
 from relaxdp.sampling.canonical_encoding import NUMBER, add_length_prefix
@@ -60,7 +60,7 @@ class RangeMechanism(Mechanism):
         name = b"clip" if self.clip else b"identity"
         return struct.pack("<dd", self.low, self.high) + add_length_prefix(name)
 
-    def truths(self, column: Any, first_row: int = 0) -> Truths:
+    def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
         numbers = read_numbers(column)
         if self.clip:  # here and not when it is rounded: the true value is what lies in the range
             numbers = np.clip(numbers, self.low, self.high)
@@ -68,9 +68,9 @@ class RangeMechanism(Mechanism):
         suffix = np.empty((1, len(numbers), 2), dtype=np.uint64)
         suffix[0, :, 0] = NUMBER | 8 << 32
         suffix[0, :, 1] = numbers.view(np.uint64)
-        return Truths(np.zeros(len(numbers), dtype=np.uint64), suffix)
+        return TrueValues(np.zeros(len(numbers), dtype=np.uint64), suffix)
 
-    def numbers(self, truths: Truths) -> Floats:
+    def numbers(self, truths: TrueValues) -> Floats:
         """Return the numbers that true values are made of."""
         assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
         numbers = np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64)
@@ -150,23 +150,23 @@ class Numeric(RangeMechanism):
             return Measure((0.0, self.low, self.high), self.low, self.high, absent=0)
         return Measure((self.low, self.high), self.low, self.high)
 
-    def truths(self, column: Any, first_row: int = 0) -> Truths:
+    def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
         numbers = read_numbers(column)
         if self.missing:  # whatever is missing has the same bytes
             numbers = np.where(np.isnan(numbers), np.nan, numbers)
-        return super().truths(numbers, first_row)
+        return super().read_true_values(numbers, first_row)
 
     def _are_missing(self, numbers: Floats) -> NDArray[np.bool_]:
         return np.isnan(numbers) if self.missing else super()._are_missing(numbers)
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         numbers = self.numbers(truths)
-        rounded = round_up(permanent.words("round"), numbers, self.low, self.high).astype(np.uint8)
+        rounded = decide_rounding_up(permanent.draw_words("round"), numbers, self.low, self.high).astype(np.uint8)
         if self.missing:
             rounded = np.where(np.isnan(numbers), 0, 1 + rounded).astype(np.uint8)
         return rounded[:, None]
 
-    def read_labels(self, column: Any) -> Codes:
+    def read_label_column(self, column: Any) -> Codes:
         if self.missing:
             codes = _find_texts(to_arrow(column), self.labels)
             if codes is None:
@@ -205,7 +205,7 @@ def _show_number(number: float) -> str:
     return f"{number:.0f}" if number.is_integer() and abs(number) < _MAX_EXACT else repr(number)
 
 
-def round_up(words: Words, numbers: Floats, low: float, high: float) -> NDArray[np.bool_]:
+def decide_rounding_up(words: Words, numbers: Floats, low: float, high: float) -> NDArray[np.bool_]:
     """Return word < floor(2^64 (number - low) / (high - low)), exactly.
 
     Floats decide wherever word and boundary are clearly apart; the few others (one in 2^47) are compared as fractions.

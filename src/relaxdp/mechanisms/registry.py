@@ -18,13 +18,13 @@ from relaxdp.theory.epsilon import Epsilon
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class MechanismOption:
     """A whole number that a mechanism takes in addition to its values or its range."""
 
     name: str
     meaning: str
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     is_planned: bool = False
     """Whether it may be left out: then the last planned epsilon decides."""
 
@@ -38,7 +38,7 @@ class MechanismKind:
     create: Callable[..., Mechanism]
     """Takes the values, the two ends of the range, or nothing; and the options as keywords."""
     meaning: str = ""
-    options: tuple[Option, ...] = ()
+    options: tuple[MechanismOption, ...] = ()
     title: str = ""
     """The name in the literature, for tables; without one, `name`."""
 
@@ -47,11 +47,11 @@ def _create_bloom(**options: int) -> Bloom:
     return Bloom(BloomShape(**options))
 
 
-def _create_symmetric(values: Sequence[Any]) -> Unary:
+def _create_symmetric_unary(values: Sequence[Any]) -> Unary:
     return Unary(values, optimised=False)
 
 
-def _create_missing(low: float, high: float, *, clip: bool = False) -> Numeric:
+def _create_numeric_with_missing(low: float, high: float, *, clip: bool = False) -> Numeric:
     return Numeric(low, high, clip=clip, missing=True)
 
 
@@ -65,33 +65,37 @@ BUILT_IN = (
         title="optimised unary encoding (OUE)",
     ),
     MechanismKind(
-        "unary-symmetric", "values", _create_symmetric, "a bit for each answer, all alike",
+        "unary-symmetric", "values", _create_symmetric_unary, "a bit for each answer, all alike",
         title="symmetric unary encoding (SUE)",
     ),
     MechanismKind(
         "local-hash", "values", LocalHash, "a short hash, for very many answers",
-        (Option("buckets", "Into how many buckets values are hashed.", 2, MAX_BUCKETS, is_planned=True),),
+        (MechanismOption("buckets", "Into how many buckets values are hashed.", 2, MAX_BUCKETS, is_planned=True),),
         title="local hashing (OLH)",
     ),
     MechanismKind(
         "numeric", "range", Numeric, "the smallest or the largest number, for the mean",
         title="randomized rounding",
     ),
-    MechanismKind("numeric-missing", "range", _create_missing, title="randomized rounding with missing values"),
+    MechanismKind(
+        "numeric-missing", "range", _create_numeric_with_missing, title="randomized rounding with missing values",
+    ),
     MechanismKind(
         "wave", "range", SquareWave, "a place near the number, for the mean and the whole distribution",
         (
-            Option("bins", "Into how many bins numbers are rounded.", 2, MAX_PLACES, is_planned=True),
-            Option("window", "Over how many places a number is spread: a power of two.", 1, MAX_PLACES, True),
+            MechanismOption("bins", "Into how many bins numbers are rounded.", 2, MAX_PLACES, is_planned=True),
+            MechanismOption("window", "Over how many places a number is spread: a power of two.", 1, MAX_PLACES, True),
         ),
         title="square wave",
     ),
     MechanismKind(
         "bloom", "words", _create_bloom, "a Bloom filter of a word that is looked for among candidates",
         (
-            Option("bits", "How many bits a filter has.", 1, MAX_BITS),
-            Option("hashes", "How many bits a word sets.", 1, MAX_HASHES),
-            Option("cohorts", "The number of cohorts of devices, each with its own hash functions.", 1, MAX_COHORTS),
+            MechanismOption("bits", "How many bits a filter has.", 1, MAX_BITS),
+            MechanismOption("hashes", "How many bits a word sets.", 1, MAX_HASHES),
+            MechanismOption(
+                "cohorts", "The number of cohorts of devices, each with its own hash functions.", 1, MAX_COHORTS
+            ),
         ),
         title="RAPPOR",
     ),
@@ -109,7 +113,7 @@ def register_mechanism(kind: MechanismKind) -> None:
         )
 
 
-def get_kind(name: str) -> MechanismKind:
+def get_mechanism_kind(name: str) -> MechanismKind:
     """Return the mechanism with this name."""
     if name not in _kinds:
         known = ", ".join(sorted(_kinds))
@@ -136,7 +140,7 @@ def create_mechanism(
 
     `epsilon` is the last one that is planned. It decides options that were not given.
     """
-    kind, given = get_kind(name), dict(options or {})
+    kind, given = get_mechanism_kind(name), dict(options or {})
     declared = {"values": values, "range": range}
     if [each for each, content in declared.items() if content is not None] != [
         each for each in declared if each == kind.domain
@@ -182,7 +186,7 @@ def _check_options(kind: MechanismKind, given: Mapping[str, Any]) -> None:
             mechanism=kind.name,
         )
     for name, number in given.items():
-        check_option(name, number, known[name].least, known[name].most)
+        check_option(name, number, known[name].minimum, known[name].maximum)
 
 
 _DOMAINS = {"values": "declared values", "range": "numbers in a range", "words": "words that are not declared"}

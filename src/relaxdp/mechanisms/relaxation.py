@@ -18,14 +18,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError, ColumnError, LevelError, StateFileError, on_error
-from relaxdp.mechanisms.base import BATCH, Mechanism
-from relaxdp.mechanisms.bridged_columns import FreshPermanent
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bridged_columns import FreshRandomness
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.report_arrays import (
+    BATCH,
     Codes,
-    code_dtype,
-    match_container,
-    match_packed_container,
+    get_code_dtype,
+    get_report_type,
+    make_label_container,
+    make_packed_container,
+    make_report_column,
+    make_report_list,
     pack_bits,
     unpack_bits,
 )
@@ -94,7 +98,7 @@ class Relaxation:
                 "`reports` is given without `reports_epsilon`, the epsilon at which they were released.",
                 hint="Pass both, such as reports=old, reports_epsilon=0.1.",
             )
-        self._store = MemoryStore() if state is None else FileStore(state)
+        self._store = MemoryStateStore() if state is None else StateFileStore(state)
         with self._store.lock():
             found = self._store.read()
             if found is None:
@@ -151,10 +155,10 @@ class Relaxation:
         symbols = np.empty((rows, self._width), np.uint8)
         seeds = np.empty(rows, np.uint64) if mechanism.seeded else None
         for part in self._parts(rows):
-            truths = mechanism.truths(column[part.start : part.stop], part.start)
-            permanent = FreshPermanent(self._entropy, len(truths))
-            symbols[part] = self._pack(mechanism.symbol_truths(truths, permanent))
-            public = mechanism.seeds(permanent)
+            truths = mechanism.read_true_values(column[part.start : part.stop], part.start)
+            permanent = FreshRandomness(self._entropy, len(truths))
+            symbols[part] = self._pack(mechanism.compute_true_symbols(truths, permanent))
+            public = mechanism.draw_seeds(permanent)
             if seeds is not None and public is not None:
                 seeds[part] = public
             for words in (truths.index,) if truths.suffix is None else (truths.index, truths.suffix):
@@ -172,7 +176,7 @@ class Relaxation:
                 mechanism=self._mechanism.name,
             )
         level = self._mechanism.level(epsilon)
-        codes = self._mechanism.read_labels([reports] if self._is_one else reports)
+        codes = self._mechanism.read_label_column([reports] if self._is_one else reports)
         rows, given = len(begun.symbols), len(codes)
         if given != rows:
             raise ColumnError(
@@ -215,15 +219,15 @@ class Relaxation:
         """Return the reports as the caller's kind of column."""
         mechanism = self._mechanism
         if mechanism.report_width is None and not self._is_one:
-            return match_container(self._given, mechanism.labels, self._unpack(state.reports)[:, 0])
-        columns = [pa.array([], mechanism.report_type)]
+            return make_label_container(self._given, mechanism.labels, self._unpack(state.reports)[:, 0])
+        columns = [pa.array([], get_report_type(mechanism))]
         for part in self._parts(len(state.reports)):
             codes, seeds = self._unpack(state.reports[part]), None if state.seeds is None else state.seeds[part]
             if self._is_one:
-                return mechanism.reports(codes, seeds)[0]
-            columns.append(mechanism.column(codes, seeds))
+                return make_report_list(mechanism, codes, seeds)[0]
+            columns.append(make_report_column(mechanism, codes, seeds))
         column = pa.concat_arrays(columns)
-        return match_packed_container(self._given, column)
+        return make_packed_container(self._given, column)
 
     def _read(self) -> State:
         """Return the state, or reject one that is not the last one or a successor of it."""
@@ -277,18 +281,20 @@ class Relaxation:
     def _width(self) -> int:
         """How many bytes the symbols of a value have: eight bits in a byte, or whole codes."""
         size = self._mechanism.symbols
-        return -(-size // 8) if self._mechanism.alphabet == 2 else size * code_dtype(self._mechanism.alphabet).itemsize
+        return (
+            -(-size // 8) if self._mechanism.alphabet == 2 else size * get_code_dtype(self._mechanism.alphabet).itemsize
+        )
 
     def _pack(self, codes: Codes) -> NDArray[np.uint8]:
         if self._mechanism.alphabet == 2:
             return pack_bits(codes)
-        kind = code_dtype(self._mechanism.alphabet).newbyteorder("<")
+        kind = get_code_dtype(self._mechanism.alphabet).newbyteorder("<")
         return np.ascontiguousarray(codes, kind).view(np.uint8).reshape(len(codes), self._width)
 
     def _unpack(self, rows: NDArray[np.uint8]) -> Codes:
         if self._mechanism.alphabet == 2:
             return unpack_bits(rows, self._mechanism.symbols)
-        kind = code_dtype(self._mechanism.alphabet)
+        kind = get_code_dtype(self._mechanism.alphabet)
         return np.ascontiguousarray(rows).view(kind.newbyteorder("<")).astype(kind)
 
     def __reduce__(self) -> NoReturn:
@@ -361,7 +367,7 @@ class State:
         return None
 
 
-class MemoryStore:
+class MemoryStateStore:
     """Keeps the state in memory, for the process that made it: it must not continue elsewhere."""
 
     def __init__(self) -> None:
@@ -393,7 +399,7 @@ class MemoryStore:
         return StateFileError("A relaxation in memory {what}.", what=what, hint=hint)
 
 
-class FileStore:
+class StateFileStore:
     """Keeps the state in a file that only its owner can read."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

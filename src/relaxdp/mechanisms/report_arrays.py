@@ -8,7 +8,7 @@ the lowest first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,54 +22,44 @@ from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.kernel.c_library import get_kernel
 from relaxdp.sampling.keyed_stream import Words
 
+if TYPE_CHECKING:
+    from relaxdp.mechanisms.base import Mechanism
+
 _GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism that made it."
 
 Codes = NDArray[np.unsignedinteger]
 Packed = NDArray[np.uint8]
 
 SEED_BYTES = 8
+BATCH = 1 << 20
+"""So many symbols, or supported values, at a time that an array of them stays in the processor's cache."""
 _PIECE = 1 << 17
 
 
-class ReportShape(Protocol):
-    """The properties of a mechanism that decide how its reports are packed."""
-
-    alphabet: int
-    symbols: int
-    seeded: bool
-
-    @property
-    def report_width(self) -> int | None:
-        """How many bytes a packed report has; None where a report is a label."""
-
-    def count(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
-        """Return how many individuals support each value."""
-
-
-def code_dtype(alphabet: int) -> np.dtype[np.unsignedinteger]:
+def get_code_dtype(alphabet: int) -> np.dtype[np.unsignedinteger]:
     """Return the smallest unsigned type that holds every code."""
     return np.min_scalar_type(alphabet - 1)
 
 
-def whole_bytes(alphabet: int) -> int:
+def count_code_bytes(alphabet: int) -> int:
     """Return how many whole bytes a code needs."""
     return ((alphabet - 1).bit_length() + 7) // 8
 
 
-def packed_width(shape: ReportShape) -> int:
+def get_packed_width(mechanism: Mechanism) -> int:
     """Return how many bytes a report has where it is stored: labels are stored as codes of one, two or four bytes."""
-    if shape.report_width is not None:
-        return shape.report_width
-    return 1 if shape.alphabet <= 1 << 8 else 2 if shape.alphabet <= 1 << 16 else 4
+    if mechanism.report_width is not None:
+        return mechanism.report_width
+    return 1 if mechanism.alphabet <= 1 << 8 else 2 if mechanism.alphabet <= 1 << 16 else 4
 
 
-def pack_reports(shape: ReportShape, codes: Codes, seeds: Words | None = None) -> Packed:
-    """Return reports as bytes of shape (individuals, packed_width)."""
-    if shape.symbols > 1:
+def pack_reports(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> Packed:
+    """Return reports as bytes of shape (individuals, get_packed_width)."""
+    if mechanism.symbols > 1:
         return pack_bits(codes)
-    packed = np.empty((len(codes), packed_width(shape)), dtype=np.uint8)
+    packed = np.empty((len(codes), get_packed_width(mechanism)), dtype=np.uint8)
     first = 0
-    if shape.seeded:
+    if mechanism.seeded:
         assert seeds is not None  # noqa: S101 (every report of such a mechanism has one)
         first = SEED_BYTES
         packed[:, :first] = np.ascontiguousarray(seeds, "<u8").view(np.uint8).reshape(-1, SEED_BYTES)
@@ -77,48 +67,88 @@ def pack_reports(shape: ReportShape, codes: Codes, seeds: Words | None = None) -
     return packed
 
 
-def unpack_reports(shape: ReportShape, packed: Packed) -> tuple[Codes, Words | None]:
+def unpack_reports(mechanism: Mechanism, packed: Packed) -> tuple[Codes, Words | None]:
     """Return codes and seeds, or reject bytes that are not a report."""
-    if shape.symbols > 1:
-        check_padding(packed, shape.symbols)
-        return unpack_bits(packed, shape.symbols), None
-    first = SEED_BYTES if shape.seeded else 0
+    if mechanism.symbols > 1:
+        check_padding(packed, mechanism.symbols)
+        return unpack_bits(packed, mechanism.symbols), None
+    first = SEED_BYTES if mechanism.seeded else 0
     wide = np.zeros((len(packed), 8), dtype=np.uint8)
     wide[:, : packed.shape[1] - first] = packed[:, first:]
     codes = wide.view("<u8")
-    if len(packed) and int(codes.max()) >= shape.alphabet:
-        row = int(np.argmax(codes >= shape.alphabet)) + 1
+    if len(packed) and int(codes.max()) >= mechanism.alphabet:
+        row = int(np.argmax(codes >= mechanism.alphabet)) + 1
         raise EstimationError(
             "A report is not possible for this mechanism, which has {alphabet:,} different reports.",
             hint=_GIVE_REPORTS,
-            alphabet=shape.alphabet,
+            alphabet=mechanism.alphabet,
             row=row,
         )
-    seeds = np.ascontiguousarray(packed[:, :first]).view("<u8")[:, 0].astype(np.uint64) if shape.seeded else None
-    return codes.astype(code_dtype(shape.alphabet)), seeds
+    seeds = np.ascontiguousarray(packed[:, :first]).view("<u8")[:, 0].astype(np.uint64) if mechanism.seeded else None
+    return codes.astype(get_code_dtype(mechanism.alphabet)), seeds
 
 
-def count_packed(shape: ReportShape, packed: Packed) -> NDArray[np.int64]:
+def count_packed(mechanism: Mechanism, packed: Packed) -> NDArray[np.int64]:
     """Return how many packed reports support each value. Bits are counted without unpacking them."""
-    if shape.symbols > 1:
-        check_padding(packed, shape.symbols)
-        return count_bits(packed, shape.symbols)
-    return shape.count(*unpack_reports(shape, packed))
+    if mechanism.symbols > 1:
+        check_padding(packed, mechanism.symbols)
+        return count_bits(packed, mechanism.symbols)
+    return mechanism.count_supported_labels(*unpack_reports(mechanism, packed))
 
 
-def slice_reports(shape: ReportShape, column: Any) -> Any:
+def get_report_type(mechanism: Mechanism) -> pa.DataType:
+    """Return the Arrow type of a column of reports."""
+    if mechanism.report_width is not None:
+        return pa.binary(mechanism.report_width)
+    return mechanism.make_label_column(np.empty((0, 1), get_code_dtype(mechanism.alphabet))).type
+
+
+def make_report_column(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> pa.Array:
+    """Return reports as an Arrow array, from codes of shape (individuals, symbols)."""
+    if mechanism.report_width is None:
+        return mechanism.make_label_column(codes)
+    return make_packed_array(pack_reports(mechanism, codes, seeds))
+
+
+def make_report_list(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> list[Any]:
+    """Return reports as Python objects."""
+    if mechanism.report_width is None:
+        return [mechanism.labels[code] for code in codes[:, 0].tolist()]
+    return [row.tobytes() for row in pack_reports(mechanism, codes, seeds)]
+
+
+def read_report_column(mechanism: Mechanism, column: Any) -> tuple[Codes, Words | None]:
+    """Return codes and seeds of a column of reports: the inverse of `make_report_column`."""
+    if mechanism.report_width is None:
+        return mechanism.read_label_column(column), None
+    return unpack_reports(mechanism, read_packed_matrix(column, mechanism.report_width))
+
+
+def slice_reports(mechanism: Mechanism, column: Any) -> Any:
     """Return a column of reports in a form that can be read in slices: an Arrow array, or a matrix of bytes."""
-    return to_arrow(column) if shape.report_width is None else packed_matrix(column, shape.report_width)
+    return to_arrow(column) if mechanism.report_width is None else read_packed_matrix(column, mechanism.report_width)
 
 
-def packed_array(packed: Packed) -> Any:
+def count_report_column(mechanism: Mechanism, column: Any) -> tuple[NDArray[np.int64], int]:
+    """Return how many reports of a column support each value, and how many reports there are; a piece at a time."""
+    width, column = mechanism.report_width, slice_reports(mechanism, column)
+    if width is None:
+        return mechanism.count_label_column(column), len(column)
+    counts = np.zeros(len(mechanism.labels), dtype=np.int64)
+    step = max(1, BATCH // width)
+    for start in range(0, len(column), step):
+        counts += count_packed(mechanism, column[start : start + step])
+    return counts, len(column)
+
+
+def make_packed_array(packed: Packed) -> Any:
     """Return rows of bytes as an Arrow array of fixed-width bytes, without a copy."""
     rows = np.ascontiguousarray(packed)
     kind = pa.binary(packed.shape[1])
     return pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
 
 
-def packed_matrix(column: Any, width: int) -> Packed:
+def read_packed_matrix(column: Any, width: int) -> Packed:
     """Return a column of packed reports as bytes of shape (individuals, width), without a copy where that is possible.
 
     A matrix of bytes, or a column of bytes in any container.
@@ -217,10 +247,10 @@ def unpack_bits(packed: Packed, count: int) -> Packed:
     return np.unpackbits(packed, axis=1, count=count, bitorder="little")
 
 
-def bit_strings(packed: Packed, count: int) -> list[str]:
+def format_bits(packed: Packed, count: int) -> list[str]:
     """Return packed reports as text, the highest bit first.
 
-    >>> bit_strings(np.array([[1], [6]], dtype=np.uint8), 4)
+    >>> format_bits(np.array([[1], [6]], dtype=np.uint8), 4)
     ['0001', '0110']
     """
     letters = unpack_bits(packed, count)[:, ::-1] + ord("0")
@@ -256,19 +286,19 @@ def count_bits(packed: Packed, count: int) -> NDArray[np.int64]:
     return np.asarray(totals.reshape(8, together, width).sum(axis=1).T.reshape(-1)[:count] + left)
 
 
-def label_array(labels: Sequence[Any]) -> Any:
+def make_label_array(labels: Sequence[Any]) -> Any:
     """Return the labels without None as an Arrow array."""
     present = [label for label in labels if label is not None]
     wide = isinstance(present[0], int) and max(present) >= 2**63
     return pa.array(present, pa.uint64() if wide else None)
 
 
-def dictionary_array(labels: Sequence[Any], codes: NDArray[np.integer]) -> Any:
+def make_dictionary_array(labels: Sequence[Any], codes: NDArray[np.integer]) -> Any:
     """Return `labels[codes]` as an Arrow array with the labels as its dictionary. None is a null of the column.
 
     It is not an entry of the dictionary, because neither Parquet nor pandas takes a null there.
     """
-    dictionary = label_array(labels)
+    dictionary = make_label_array(labels)
     if len(dictionary) == len(labels):
         return pa.DictionaryArray.from_arrays(pa.array(codes), dictionary)
     is_present = np.array([label is not None for label in labels])
@@ -276,7 +306,7 @@ def dictionary_array(labels: Sequence[Any], codes: NDArray[np.integer]) -> Any:
     return pa.DictionaryArray.from_arrays(pa.array(places[codes], mask=~is_present[codes]), dictionary)
 
 
-def match_container(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger]) -> Any:
+def make_label_container(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger]) -> Any:
     """Return `labels[codes]` as the kind of column that `column` is."""
     library = type(column).__module__.partition(".")[0]
     are_numbers = all(isinstance(label, float) or label is None for label in labels)
@@ -284,7 +314,7 @@ def match_container(column: Any, labels: Sequence[Any], codes: NDArray[np.unsign
         data = np.array(labels, float)[codes] if are_numbers else _categorical(labels, codes)
         return pd.Series(data, index=getattr(column, "index", None), name=getattr(column, "name", None))
     if library in ("pyarrow", "polars"):
-        array = dictionary_array(labels, codes)
+        array = make_dictionary_array(labels, codes)
         array = array.dictionary_decode() if are_numbers else array
         if library == "pyarrow":
             return array
@@ -296,7 +326,7 @@ def match_container(column: Any, labels: Sequence[Any], codes: NDArray[np.unsign
     return [labels[code] for code in codes.tolist()]
 
 
-def match_packed_container(column: Any, reports: Any) -> Any:
+def make_packed_container(column: Any, reports: Any) -> Any:
     """Return an Arrow array of packed reports as the kind of column that `column` is; NumPy gets a matrix of bytes."""
     library = type(column).__module__.partition(".")[0]
     if library == "pandas":
@@ -307,7 +337,7 @@ def match_packed_container(column: Any, reports: Any) -> Any:
     if library == "pyarrow":
         return reports
     if isinstance(column, np.ndarray):
-        return packed_matrix(reports, reports.type.byte_width)
+        return read_packed_matrix(reports, reports.type.byte_width)
     return reports.to_pylist()
 
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, MechanismError
-from relaxdp.mechanisms.base import Measure, Permanent, Truths, check_option
+from relaxdp.mechanisms.base import Measure, PermanentWords, TrueValues, check_option
 from relaxdp.mechanisms.numeric import Floats, RangeMechanism
-from relaxdp.mechanisms.report_arrays import Codes, code_dtype
+from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype
 from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon, compute_nonzero_threshold
@@ -32,12 +32,12 @@ MAX_PLACES = 1024
 _CLEAR = 2.0**-36
 
 
-def best_window(epsilon: Epsilon, bins: int = BINS) -> int:
+def compute_best_window(epsilon: Epsilon, bins: int = BINS) -> int:
     """Return the window, a power of two, with the smallest error of the mean for numbers in the middle of the range.
 
     It is fixed for the life of a path, so it is chosen for the last level that is planned.
 
-    >>> [best_window(epsilon) for epsilon in ("0.5", 1, 2, 3, 4, 5, 8)]
+    >>> [compute_best_window(epsilon) for epsilon in ("0.5", 1, 2, 3, 4, 5, 8)]
     [64, 32, 32, 16, 16, 8, 4]
     """
     context = Context(prec=30, rounding=ROUND_HALF_EVEN)
@@ -45,8 +45,8 @@ def best_window(epsilon: Epsilon, bins: int = BINS) -> int:
 
     def compute_error(window: int) -> Fraction:
         places = bins + window - 1
-        keep = (odds - 1) / (odds - 1 + Fraction(places, window))
-        return (keep * (window**2 - 1) + (1 - keep) * (places**2 - 1)) / keep**2
+        retention = (odds - 1) / (odds - 1 + Fraction(places, window))
+        return (retention * (window**2 - 1) + (1 - retention) * (places**2 - 1)) / retention**2
 
     return min((1 << power for power in range(MAX_PLACES.bit_length())), key=compute_error)
 
@@ -105,7 +105,7 @@ class SquareWave(RangeMechanism):
             )
         check_option("bins", bins, 2, MAX_PLACES)
         if epsilon is not None:
-            window = best_window(epsilon, bins)
+            window = compute_best_window(epsilon, bins)
         assert window is not None  # noqa: S101 (checked above)
         check_option("window", window, 1, MAX_PLACES)
         if window & (window - 1):
@@ -128,11 +128,11 @@ class SquareWave(RangeMechanism):
     def threshold(self, epsilon: Decimal) -> int:
         return compute_nonzero_threshold(epsilon, Fraction(self.alphabet, self.window))
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         """Return the kept bin, moved by the kept offset."""
-        rounded = round_to_bin(permanent.words("round"), self.numbers(truths), self.low, self.high, self.bins)
-        places = rounded + (permanent.words("coin") & np.uint64(self.window - 1))
-        return places.astype(code_dtype(self.alphabet))[:, None]
+        rounded = round_to_bin(permanent.draw_words("round"), self.numbers(truths), self.low, self.high, self.bins)
+        places = rounded + (permanent.draw_words("coin") & np.uint64(self.window - 1))
+        return places.astype(get_code_dtype(self.alphabet))[:, None]
 
     @property
     def labels(self) -> Sequence[int]:
@@ -146,14 +146,10 @@ class SquareWave(RangeMechanism):
         weights = tuple(self.low + step * (place - middle) for place in self.labels)
         return Measure(weights, self.low, self.high, window=self.window)
 
-    @property
-    def report_type(self) -> Any:
-        return pa.int16()
-
-    def column(self, codes: Codes, seeds: Words | None = None) -> Any:
+    def make_label_column(self, codes: Codes) -> pa.Array:
         return pa.array(codes[:, 0].astype(np.int16))
 
-    def read_labels(self, column: Any) -> Codes:
+    def read_label_column(self, column: Any) -> Codes:
         places = _read_places(to_arrow(column))
         if places is None or (len(places) and not 0 <= int(places.min()) <= int(places.max()) < self.alphabet):
             raise EstimationError(
@@ -162,7 +158,7 @@ class SquareWave(RangeMechanism):
                 alphabet=self.alphabet,
                 last=self.alphabet - 1,
             )
-        return places.astype(code_dtype(self.alphabet))[:, None]
+        return places.astype(get_code_dtype(self.alphabet))[:, None]
 
     def __repr__(self) -> str:
         return f"SquareWave({self._repr_range()}, bins={self.bins}, window={self.window})"

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from relaxdp.mechanisms.base import Joint, Permanent, Truths
+from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.theory.epsilon import compute_nonzero_threshold, compute_split_threshold
@@ -55,16 +55,16 @@ class Unary(DeclaredMechanism):
     def threshold(self, epsilon: Decimal) -> int:
         return compute_nonzero_threshold(epsilon, 2) if self.optimised else compute_split_threshold(epsilon, 2, parts=2)
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         bits = np.zeros((len(truths), self.symbols), dtype=np.uint8)
-        own = permanent.words("coin", truths.index) & np.uint64(1) if self.optimised else 1
+        own = permanent.draw_words("coin", truths.index) & np.uint64(1) if self.optimised else 1
         bits[np.arange(len(truths)), truths.index.astype(np.intp)] = own
         return bits
 
-    def support(self, keep: Fraction) -> SupportProbabilities:
+    def compute_support(self, retention: Fraction) -> SupportProbabilities:
         if not self.optimised:
-            return SupportProbabilities.from_one_symbol(keep, 2)
-        return SupportProbabilities(noise=(1 - keep) / 2, gain=keep / 2)  # 1/2 for the bit of the true value
+            return SupportProbabilities.from_one_symbol(retention, 2)
+        return SupportProbabilities(noise=(1 - retention) / 2, gain=retention / 2)  # 1/2 for the bit of the true value
 
     def _repr_options(self) -> str:
         return "" if self.optimised else ", optimised=False"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import compute_retentions
 from relaxdp.hazmat import SeededEntropy, relax_once
-from relaxdp.mechanisms.bridged_columns import truth_column
+from relaxdp.mechanisms.bridged_columns import make_noiseless_column
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.sampling.keys import KEY_BYTES, Key
@@ -46,8 +46,8 @@ class Sampler(ABC):
 
         This default is the paper's own way: draw the rounding, store it, relax responses to it.
         """
-        ends = truth_column(mechanism, numbers, entropy=seeded(self.seed, f"rounding {self.name} {purpose}"))
-        return self.transcripts(2, levels, mechanism.read_labels(ends)[:, 0], purpose=purpose)
+        ends = make_noiseless_column(mechanism, numbers, entropy=seeded(self.seed, f"rounding {self.name} {purpose}"))
+        return self.transcripts(2, levels, mechanism.read_label_column(ends)[:, 0], purpose=purpose)
 
 
 class AlgorithmOne(Sampler):

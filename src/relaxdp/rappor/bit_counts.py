@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.errors import MetadataError, RapporError
-from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold
+from relaxdp.mechanisms.bloom import BloomShape, compute_bit_support, compute_bit_threshold
 from relaxdp.rappor.reports import REPORT, read_report_batches, read_report_description
 from relaxdp.theory.epsilon import Epsilon, format_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -75,7 +75,7 @@ class RapporCounts:
 
     def add_level(self, device_counts: Any, bit_counts: Any, *, epsilon: Epsilon) -> None:
         """Add counts of reports that were relaxed to `epsilon`, that of the whole report."""
-        self.add_counts(device_counts, bit_counts, bit_support(bloom_threshold(self.shape, epsilon)))
+        self.add_counts(device_counts, bit_counts, compute_bit_support(compute_bit_threshold(self.shape, epsilon)))
 
     def add_reports(self, cohorts: Integers, bits: NDArray[np.uint8], support: SupportProbabilities) -> None:
         """Count the bits of reports, of shape (reports, bits), and add them."""
@@ -177,7 +177,7 @@ def count_report_files(paths: Sequence[Path], shape: BloomShape) -> tuple[Rappor
     counts, n_devices = RapporCounts(shape), dict.fromkeys(paths, 0)
     seen_ids: set[str] | None = None if len(paths) == 1 else set()
     for path in sorted(paths, key=lambda each: -columns[each].threshold):
-        support = bit_support(columns[path].threshold)
+        support = compute_bit_support(columns[path].threshold)
         for ids, cohorts, bits in read_report_batches(path, descriptions[path].id_column, shape):
             if seen_ids is not None:
                 new = _mark_new_ids(_convert_ids_to_text(ids, first.id_type), seen_ids)

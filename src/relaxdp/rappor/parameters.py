@@ -19,7 +19,7 @@ from pathlib import Path
 from relaxdp.errors import PlanError, RapporError
 from relaxdp.estimation.planning import DIGITS, MAX_N
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.bloom import MAX_COHORTS, BloomShape, bit_support, bloom_threshold, compute_noise
+from relaxdp.mechanisms.bloom import MAX_COHORTS, BloomShape, compute_bit_support, compute_bit_threshold, compute_noise
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 
 _WRITE_PARAMETERS = "Write the file: `relaxdp rappor params --devices N --candidates N --epsilon 4 --write params.csv`."
@@ -65,7 +65,7 @@ def compute_word_std_error(shape: BloomShape, *, epsilon: Epsilon, n_devices: in
             hint="Plan two values: rx.plan(values=2), or `relaxdp plan --values 2`.",
         )
     check_plan_sizes(n_devices, n_candidates)
-    support = bit_support(bloom_threshold(shape, epsilon))
+    support = compute_bit_support(compute_bit_threshold(shape, epsilon))
     noise, gain = float(support.noise), float(support.gain)
     chance = 1 - (1 - 1 / shape.bits) ** shape.hashes
     variance = noise * (1 - noise) / gain**2 + chance * (1 - chance)
@@ -154,7 +154,7 @@ def _make_plan(
 
 
 def _compute_noise_variance(hashes: int, bits: int, epsilon: Decimal) -> float:
-    support = bit_support(bloom_threshold(BloomShape(bits, hashes, 1), epsilon))
+    support = compute_bit_support(compute_bit_threshold(BloomShape(bits, hashes, 1), epsilon))
     return float(support.noise * (1 - support.noise)) / float(support.gain) ** 2
 
 

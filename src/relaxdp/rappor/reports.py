@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import EstimationError, LevelError, MetadataError, RapporError, TableFileError
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, draw_cohorts
 from relaxdp.mechanisms.keyed_reports import ReportPath
-from relaxdp.mechanisms.report_arrays import check_padding, packed_matrix, unpack_bits
+from relaxdp.mechanisms.report_arrays import check_padding, read_packed_matrix, unpack_bits
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.files import TableFile, TableFormat, get_sidecar_path, open_text_file
@@ -94,7 +94,7 @@ class RapporDevice:
                 limit=format_epsilon(self.limit),
                 epsilon=format_epsilon(exact),
             )
-        return RapporReport(self.cohort, "".join(map(str, reversed(self._path.codes_at(level)))), exact)
+        return RapporReport(self.cohort, "".join(map(str, reversed(self._path.draw_codes(level)))), exact)
 
     def iterate_reports(self, schedule: Iterable[Epsilon]) -> Iterator[RapporReport]:
         """Yield a report for every level of a schedule, up to the limit."""
@@ -234,7 +234,7 @@ def _read_bits(column: Any, shape: BloomShape, first_row: int, path: Path) -> ND
     """Return the bits of packed reports, or of text with the highest bit first, as (reports, bits)."""
     if pa.types.is_fixed_size_binary(column.type) or pa.types.is_binary(column.type):
         try:
-            packed = packed_matrix(column, -(-shape.bits // 8))
+            packed = read_packed_matrix(column, -(-shape.bits // 8))
             check_padding(packed, shape.bits)
         except EstimationError:
             raise RapporError(

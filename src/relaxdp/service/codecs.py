@@ -17,10 +17,13 @@ from relaxdp.mechanisms.report_arrays import (
     SEED_BYTES,
     Codes,
     Packed,
-    code_dtype,
     count_packed,
+    get_code_dtype,
+    get_packed_width,
+    make_report_column,
+    make_report_list,
     pack_reports,
-    packed_width,
+    read_report_column,
     unpack_reports,
 )
 from relaxdp.sampling.keyed_stream import Words
@@ -42,7 +45,7 @@ class Codec:
         self._encoding = encoding
         self._cohorts = encoding.shape.cohorts if isinstance(encoding, Bloom) else 0
         self._first = COHORT_BYTES if self._cohorts else 0
-        self._packed_width = packed_width(encoding)
+        self._packed_width = get_packed_width(encoding)
         self.width = self._first + self._packed_width
         """How many bytes a kept report has."""
         self._known = None if encoding.report_width else _labels(encoding)
@@ -90,11 +93,11 @@ class Codec:
 
     def column(self, kept: Sequence[bytes]) -> Any:
         """Return kept reports as an Arrow column, as a released file has it."""
-        return self._encoding.column(*self.codes(kept))
+        return make_report_column(self._encoding, *self.codes(kept))
 
     def kept(self, column: Any) -> list[bytes]:
         """Return a column of reports as the bytes in which single ones are kept: the inverse of `column`."""
-        return [row.tobytes() for row in pack_reports(self._encoding, *self._encoding.read(column))]
+        return [row.tobytes() for row in pack_reports(self._encoding, *read_report_column(self._encoding, column))]
 
     def cohorts(self, kept: Sequence[bytes]) -> NDArray[np.uint32] | None:
         """Return the cohorts of kept reports, where there are any."""
@@ -128,8 +131,10 @@ class Codec:
 
 def _labels(encoding: Mechanism) -> dict[Any, bytes]:
     """Return what is kept of each report that there is."""
-    codes = np.arange(encoding.alphabet, dtype=code_dtype(encoding.alphabet))[:, None]
-    return dict(zip(encoding.reports(codes), (row.tobytes() for row in pack_reports(encoding, codes)), strict=True))
+    codes = np.arange(encoding.alphabet, dtype=get_code_dtype(encoding.alphabet))[:, None]
+    return dict(
+        zip(make_report_list(encoding, codes), (row.tobytes() for row in pack_reports(encoding, codes)), strict=True)
+    )
 
 
 def outside() -> ReportOutsideEncodingError:

@@ -42,7 +42,7 @@ class Precision:
         if encoding.domain == "words":
             self._spreads = [_of_words(BloomShape(**encoding.options), level, candidates) for level in levels]
         else:
-            supports = [encoding.support(level.retention) for level in levels]
+            supports = [encoding.compute_support(level.retention) for level in levels]
             self._spreads = [compute_report_noise(support, target.about, measure=measure) for support in supports]
 
     @property

@@ -23,7 +23,7 @@ from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.crosstab import Crosstab, PairCounts, combine_tables
 from relaxdp.estimation.result import Result
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.report_arrays import Codes, code_dtype
+from relaxdp.mechanisms.report_arrays import Codes, count_report_column, get_code_dtype, read_report_column
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.tables.duckdb_queries import open_database
@@ -155,8 +155,8 @@ def _make_crosstabs(
             list(column.levels.items())[place] for column, place in zip((rows, columns), places, strict=True)
         )
         supports = (
-            rows.mechanism.support(compute_retention(row_level)),
-            columns.mechanism.support(compute_retention(column_level)),
+            rows.mechanism.compute_support(compute_retention(row_level)),
+            columns.mechanism.compute_support(compute_retention(column_level)),
         )
         names, epsilons = (rows.name, columns.name), (row_epsilon, column_epsilon)
         tables[format_epsilon(row_epsilon), format_epsilon(column_epsilon)] = (
@@ -187,9 +187,9 @@ def _sum_by_code(codes: Any, n: Integers, size: int) -> Integers:
 def _read_codes(column: CountedColumn, reports: Any) -> tuple[Codes, Words | None]:
     """Return codes and seeds of packed reports, or of reports that are codes already."""
     if not is_packed(column):
-        return reports.to_numpy().astype(code_dtype(column.mechanism.alphabet))[:, None], None
+        return reports.to_numpy().astype(get_code_dtype(column.mechanism.alphabet))[:, None], None
     try:
-        return column.mechanism.read(reports)
+        return read_report_column(column.mechanism, reports)
     except EstimationError:
         raise _make_changed_report_error(column.name) from None
 
@@ -197,7 +197,7 @@ def _read_codes(column: CountedColumn, reports: Any) -> tuple[Codes, Words | Non
 def count_reports(mechanism: Mechanism, reports: Any, column_name: str) -> tuple[Any, int]:
     """Return the counts of reports and their number, or reject reports that the mechanism cannot have drawn."""
     try:
-        return mechanism.count_reports(reports)
+        return count_report_column(mechanism, reports)
     except EstimationError:
         raise _make_changed_report_error(column_name) from None
 

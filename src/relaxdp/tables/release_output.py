@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.ipc as pa_ipc
 
 from relaxdp.errors import RelaxdpError, TableFileError
-from relaxdp.mechanisms.report_arrays import bit_strings, packed_matrix
+from relaxdp.mechanisms.report_arrays import format_bits, read_packed_matrix
 from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 from relaxdp.tables.files import FileKind, TableFormat, get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, make_parquet_metadata, open_parquet_writer
@@ -136,7 +136,7 @@ def _format_uuids(column: Any) -> Any:
 def format_reports(column: Any, bits: int | None) -> Any:
     """Return packed reports as hexadecimal digits; those of RAPPOR as bits, the highest first."""
     if bits is not None:
-        return pa.array(bit_strings(packed_matrix(column, column.type.byte_width), bits), pa.string())
+        return pa.array(format_bits(read_packed_matrix(column, column.type.byte_width), bits), pa.string())
     return pa.array([None if cell is None else cell.hex() for cell in column.to_pylist()], pa.string())
 
 

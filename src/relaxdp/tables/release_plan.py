@@ -29,12 +29,13 @@ from relaxdp.estimation.planning import compute_max_margin, find_epsilon, find_m
 from relaxdp.ledger.account import Account, ColumnState, ReleaseState
 from relaxdp.ledger.events import ColumnRequest
 from relaxdp.ledger.ledger_rules import ChargeRequest, check_name, compute_charges, require_release
-from relaxdp.mechanisms.base import Mechanism, Truths
+from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.declared import require_list
 from relaxdp.mechanisms.keyed_reports import release_reports
+from relaxdp.mechanisms.report_arrays import get_report_type
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
-from relaxdp.tables.snapshot import ChunkKind, Snapshot, TrueValues, join_values, parse_id_type
+from relaxdp.tables.snapshot import ChunkKind, Snapshot, SnapshotValues, join_values, parse_id_type
 from relaxdp.tables.table_columns import (
     check_columns,
     convert_column_for_mechanism,
@@ -83,10 +84,10 @@ class PlannedColumn:
     def make_fields(self) -> list[Any]:
         """Return the columns of the output."""
         if self.mechanism.domain == "words":
-            return [pa.field("cohort", pa.uint32()), pa.field("report", self.mechanism.report_type)]
-        return [pa.field(self.output, self.mechanism.report_type)]
+            return [pa.field("cohort", pa.uint32()), pa.field("report", get_report_type(self.mechanism))]
+        return [pa.field(self.output, get_report_type(self.mechanism))]
 
-    def draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueValues]:
+    def draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], SnapshotValues]:
         """Return the reports of some rows, and their true values as the stream takes them.
 
         `cells` are those of a table, or true values of a snapshot.
@@ -97,15 +98,15 @@ class PlannedColumn:
             problem.fields["of_column"] = self.column
             raise
 
-    def _draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueValues]:
+    def _draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], SnapshotValues]:
         where: Any = {"key": vault.key, "level": self.level, "path": self.path, "first_row": first_row}
         if self.mechanism.domain == "words":
             bloom: Any = self.mechanism
-            arrays, words = bloom.release_words(cells, ids, **where)
+            arrays, words = bloom.release_word_cells(cells, ids, **where)
             return arrays, words
-        if isinstance(cells, Truths):
+        if isinstance(cells, TrueValues):
             return [release_reports(self.mechanism, cells, ids, **where)], cells
-        truths: list[TrueValues] = []
+        truths: list[SnapshotValues] = []
         cells = convert_column_for_mechanism(cells, self.mechanism, first_row, self.column)
         reports = release_reports(
             self.mechanism, cells, ids, **where, watch=lambda messages, values: truths.append(values)

@@ -35,8 +35,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from relaxdp.errors import VaultError
-from relaxdp.mechanisms.base import Truths
-from relaxdp.mechanisms.report_arrays import code_dtype
+from relaxdp.mechanisms.base import TrueValues
+from relaxdp.mechanisms.report_arrays import get_code_dtype
 from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keys import Key
 from relaxdp.sampling.private_file import sync_folder
@@ -63,30 +63,30 @@ class ChunkKind(IntEnum):
 
 # True values, as they are kept and compared.
 
-TrueValues = Any
-"""Truths of an encoding, or the words of a Bloom filter as Arrow text."""
+SnapshotValues = Any
+"""True values as a mechanism takes them, or the words of a Bloom filter as Arrow text."""
 
 
-def take_values(values: TrueValues, rows: NDArray[np.intp]) -> TrueValues:
+def take_values(values: SnapshotValues, rows: NDArray[np.intp]) -> SnapshotValues:
     """Return the true values of some rows."""
-    return values[rows] if isinstance(values, Truths) else values.take(pa.array(rows))
+    return values[rows] if isinstance(values, TrueValues) else values.take(pa.array(rows))
 
 
-def join_values(parts: list[TrueValues]) -> TrueValues:
+def join_values(parts: list[SnapshotValues]) -> SnapshotValues:
     """Return the true values of consecutive parts."""
     if len(parts) == 1:
         return parts[0]
-    truths = [part for part in parts if isinstance(part, Truths)]
+    truths = [part for part in parts if isinstance(part, TrueValues)]
     if not truths:
         return pa.concat_arrays(parts)
     suffixes = [part.suffix for part in truths if part.suffix is not None]
     index = np.concatenate([part.index for part in truths])
-    return Truths(index, np.concatenate(suffixes, axis=1) if suffixes else None)
+    return TrueValues(index, np.concatenate(suffixes, axis=1) if suffixes else None)
 
 
-def compare_values(old: TrueValues, new: TrueValues) -> NDArray[np.bool_]:
+def compare_values(old: SnapshotValues, new: SnapshotValues) -> NDArray[np.bool_]:
     """Return for each row whether the stream takes both values alike."""
-    if not isinstance(old, Truths) or not isinstance(new, Truths):
+    if not isinstance(old, TrueValues) or not isinstance(new, TrueValues):
         return np.asarray(pc.equal(old, new).to_numpy(zero_copy_only=False), dtype=bool)
     same = np.asarray(old.index == new.index)
     if old.suffix is None and new.suffix is None:
@@ -101,7 +101,7 @@ class SnapshotRows:
     """Ids in ascending order, and the true value of each. Its `repr` shows none of them."""
 
     ids: pa.Array
-    values: TrueValues
+    values: SnapshotValues
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -113,7 +113,7 @@ class SnapshotRows:
     def slice(self, start: int, stop: int) -> SnapshotRows:
         """Return consecutive rows."""
         part = slice(start, stop)
-        values = self.values[part] if isinstance(self.values, Truths) else self.values[start:stop]
+        values = self.values[part] if isinstance(self.values, TrueValues) else self.values[start:stop]
         return SnapshotRows(self.ids[start:stop], values)
 
 
@@ -163,10 +163,10 @@ def join_ids(parts: list[pa.Array]) -> pa.Array:
 def _pack_rows(rows: SnapshotRows, labels: int) -> Any:
     """Return rows as an Arrow batch. The width of a column depends on what is declared, never on a true value."""
     columns, heads = _pack_ids(rows.ids)
-    if not isinstance(rows.values, Truths):
+    if not isinstance(rows.values, TrueValues):
         columns["word"] = rows.values.cast(pa.large_string())
     else:
-        narrow = code_dtype(max(2, labels))
+        narrow = get_code_dtype(max(2, labels))
         if len(rows) and int(rows.values.index.max()) > np.iinfo(narrow).max:
             narrow = np.dtype(np.uint64)
         columns["index"] = pa.array(rows.values.index.astype(narrow, copy=False))
@@ -208,7 +208,7 @@ def _unpack_rows(batch: Any) -> SnapshotRows:
     if b"head" in heads:
         words = [np.full(count, int(heads[b"head"]), np.uint64), *words]
     suffix = np.ascontiguousarray(np.stack(words).reshape(-1, 2, count).transpose(0, 2, 1)) if words else None
-    return SnapshotRows(ids, Truths(index, suffix))
+    return SnapshotRows(ids, TrueValues(index, suffix))
 
 
 # Sealing.

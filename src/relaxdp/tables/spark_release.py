@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from relaxdp import errors
 from relaxdp.errors import ArgumentError, IdError, KeyFileError, RelaxdpError, SparkError, TableFileError
-from relaxdp.mechanisms.keyed_reports import RowTags
+from relaxdp.mechanisms.keyed_reports import RowTagger
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, read_spark_description
 from relaxdp.tables.release_plan import PlannedColumn, ReleasePlan, SealedColumn, StagedRelease
@@ -154,7 +154,7 @@ def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, b
     key, order, first_row, number = task.load_key(), IdOrderCheck(), 0, 0
     holder: Any = _KeyHolder(key)
     parts: list[PartWriter] = []
-    tags = [RowTags(key, each.mechanism, each.path) for each in task.columns]
+    tags = [RowTagger(key, each.mechanism, each.path) for each in task.columns]
     for batch in _join_batches(task, batches):
         if not parts:  # an empty partition has no parts
             parts = [_start_part(key, place, each, extra) for place, each in enumerate(task.descriptions)]
@@ -311,8 +311,10 @@ class SparkStager:
         if known is None:
             return SealedColumn(staged.close(), len(tags.ids), 0, 0, 0), (0, 0)
         old = Snapshot(vault.snapshots, known.snapshot, vault.key)
-        own = RowTags(vault.key, column.mechanism, column.path)
-        first = RowTags(vault.key, plan.columns[0].mechanism, plan.columns[0].path)  # ids have one tag for all columns
+        own = RowTagger(vault.key, column.mechanism, column.path)
+        first = RowTagger(
+            vault.key, plan.columns[0].mechanism, plan.columns[0].path
+        )  # ids have one tag for all columns
         is_joined = np.ones(len(tags.ids), dtype=bool)
         absent: list[SnapshotRows] = []
         left = 0

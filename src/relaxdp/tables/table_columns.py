@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import ColumnError, IdError, ValuesError
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.declared import name_type
+from relaxdp.mechanisms.declared import describe_column_type
 from relaxdp.sampling.canonical_encoding import is_utf8_encodable
 
 # A table with one column whose name contains one of these is probably split at another character.
@@ -197,7 +197,7 @@ def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: i
             "{column} holds {kind}, and no declared value is of this type.",
             hint="Declare the values 'true' and 'false'." if is_boolean else "Declare dates such as '2026-01-31'.",
             column=repr(name) if name else "The column",
-            kind=name_type(kind),
+            kind=describe_column_type(kind),
         )
     return (column.dictionary_decode() if pa.types.is_dictionary(column.type) else column).cast(pa.string())
 

@@ -84,7 +84,7 @@ def recounted(connection: Connection, rows: Campaign, columns: Campaign) -> dict
     for device in newest[0].keys() & newest[1].keys():
         (row_level, row), (column_level, column) = newest[0][device], newest[1][device]
         first, second = (
-            each.encoding.supports(*each.codec.codes([report]))[0].astype(int)
+            each.encoding.find_supported_labels(*each.codec.codes([report]))[0].astype(int)
             for each, report in ((rows, row), (columns, column))
         )
         numbers = np.concatenate([[1], first, second, np.outer(first, second).reshape(-1)])

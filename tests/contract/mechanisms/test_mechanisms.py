@@ -17,10 +17,16 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import ColumnError, EstimationError, IdError, LevelError, RelaxdpError, StateFileError
 from relaxdp.mechanisms import registry
-from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bridged_columns import FreshPermanent, fresh_column, keyed_column, truth_column
+from relaxdp.mechanisms.base import Mechanism, make_path_name
+from relaxdp.mechanisms.bridged_columns import (
+    FreshRandomness,
+    draw_bridged_column,
+    draw_keyed_bridged_column,
+    make_noiseless_column,
+)
 from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
 from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.report_arrays import count_report_column, get_report_type, make_report_list, read_report_column
 from relaxdp.sampling.bridge import draw_keyed_bridge
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.sampling.keyed_stream import PathId
@@ -75,9 +81,9 @@ def test_path_arrays_and_pieces_are_one(mechanism: Mechanism) -> None:
         codes = release_codes(encoding, values, ids(), level=encoding.level(exact), **WHERE)
         assert codes.shape == (ROWS, encoding.symbols)
         column = release_reports(encoding, values, ids(), level=encoding.level(exact), **WHERE)
-        assert column.type == encoding.report_type
+        assert column.type == get_report_type(encoding)
         assert len(column) == ROWS
-        read, seeds = encoding.read(column)
+        read, seeds = read_report_column(encoding, column)
         assert np.array_equal(read, codes)
         assert (seeds is None) != encoding.seeded
         pieces = [
@@ -85,10 +91,10 @@ def test_path_arrays_and_pieces_are_one(mechanism: Mechanism) -> None:
             for a, b in ((0, 1), (1, 40), (40, ROWS))
         ]
         assert pa.concat_arrays([piece.cast(column.type) for piece in pieces]).equals(column)
-        people = encoding.reports(codes, seeds)
+        people = make_report_list(encoding, codes, seeds)
         for row in range(0, ROWS, 7):
             path = mechanism.path(values[row], id=ids()[row], **NAMED)
-            assert path.codes_at(encoding.level(exact)) == codes[row].tolist()
+            assert path.draw_codes(encoding.level(exact)) == codes[row].tolist()
             assert path.at(epsilon) == people[row]
 
 
@@ -96,10 +102,10 @@ def test_integer_ids_and_no_rows(mechanism: Mechanism) -> None:
     encoding, values = mechanism, values_of(mechanism)
     codes = release_codes(encoding, values, np.arange(ROWS), level=encoding.level(1), **WHERE)
     for row in range(0, ROWS, 50):
-        assert mechanism.path(values[row], id=row, **NAMED).codes_at(encoding.level(1)) == codes[row].tolist()
+        assert mechanism.path(values[row], id=row, **NAMED).draw_codes(encoding.level(1)) == codes[row].tolist()
     empty = release_reports(encoding, values[:0], np.arange(0), level=encoding.level(1), **WHERE)
-    assert (len(empty), empty.type) == (0, encoding.report_type)
-    assert encoding.count_reports(empty)[1] == 0
+    assert (len(empty), empty.type) == (0, get_report_type(encoding))
+    assert count_report_column(encoding, empty)[1] == 0
     with pytest.raises(ColumnError):
         release_reports(encoding, values, [1], level=encoding.level(1), **WHERE)
     with refused(IdError, says="of different kinds"):
@@ -109,8 +115,9 @@ def test_integer_ids_and_no_rows(mechanism: Mechanism) -> None:
 def test_without_noise_a_report_is_the_truth(mechanism: Mechanism) -> None:
     encoding, values = mechanism, values_of(mechanism)
     codes = release_codes(encoding, values, ids(), level=encoding.level(120), **WHERE)
-    counts = encoding.count(
-        codes, encoding.read(release_reports(encoding, values, ids(), level=encoding.level(120), **WHERE))[1]
+    counts = encoding.count_supported_labels(
+        codes,
+        read_report_column(encoding, release_reports(encoding, values, ids(), level=encoding.level(120), **WHERE))[1],
     )
     if encoding.name in ("categorical", "unary-symmetric"):
         assert counts.tolist() == [values.count(letter) for letter in LETTERS]
@@ -124,8 +131,10 @@ def test_seeds_are_public(mechanism: Mechanism) -> None:
     encoding, values = mechanism, values_of(mechanism)
     if not encoding.seeded:
         return
-    one = encoding.read(release_reports(encoding, values, ids(), level=encoding.level(1), **WHERE))[1]
-    other = encoding.read(release_reports(encoding, values[::-1], ids(), level=encoding.level(Decimal(3)), **WHERE))[1]
+    one = read_report_column(encoding, release_reports(encoding, values, ids(), level=encoding.level(1), **WHERE))[1]
+    other = read_report_column(
+        encoding, release_reports(encoding, values[::-1], ids(), level=encoding.level(Decimal(3)), **WHERE)
+    )[1]
     assert one is not None
     assert other is not None
     assert np.array_equal(one, other)
@@ -135,31 +144,33 @@ def test_seeds_are_public(mechanism: Mechanism) -> None:
 def test_counting(mechanism: Mechanism) -> None:
     encoding = mechanism
     column = release_reports(encoding, values_of(mechanism), ids(), level=encoding.level(1), **WHERE)
-    codes, seeds = encoding.read(column)
-    supports = encoding.supports(codes, seeds)
+    codes, seeds = read_report_column(encoding, column)
+    supports = encoding.find_supported_labels(codes, seeds)
     assert supports.shape == (ROWS, len(encoding.labels))
     expected = supports.sum(axis=0).tolist()
-    assert encoding.count(codes, seeds).tolist() == expected
-    counts, objects = encoding.count_reports(column)
+    assert encoding.count_supported_labels(codes, seeds).tolist() == expected
+    counts, objects = count_report_column(encoding, column)
     assert (counts.tolist(), objects) == (expected, ROWS)
     chunked = pa.chunked_array([column[:100], column[100:]])
-    assert encoding.count_reports(chunked)[0].tolist() == expected
+    assert count_report_column(encoding, chunked)[0].tolist() == expected
     if encoding.joint == "exclusive":
         assert set(supports.sum(axis=1).tolist()) == {1}
 
 
 def test_every_kind_of_column(mechanism: Mechanism) -> None:
     encoding, values = mechanism, values_of(mechanism)
-    expected, _ = encoding.count_reports(release_reports(encoding, values, ids(), level=encoding.level(1), **WHERE))
+    expected, _ = count_report_column(
+        encoding, release_reports(encoding, values, ids(), level=encoding.level(1), **WHERE)
+    )
     columns = [values, np.array(values), pa.array(values), pd.Series(values, name="x"), pl.Series("x", values)]
     for column in columns:
         released = mechanism.release(column, ids(), epsilon=1, **NAMED)
         assert len(released) == ROWS
         assert type(released).__module__.partition(".")[0] == type(column).__module__.partition(".")[0]
-        assert encoding.count_reports(released)[0].tolist() == expected.tolist()
+        assert count_report_column(encoding, released)[0].tolist() == expected.tolist()
     again = list(mechanism.release(values, ids(), epsilon=1, **NAMED))
-    assert encoding.count_reports(again)[0].tolist() == expected.tolist()
-    assert encoding.count_reports(np.array(again, dtype=object))[0].tolist() == expected.tolist()
+    assert count_report_column(encoding, again)[0].tolist() == expected.tolist()
+    assert count_report_column(encoding, np.array(again, dtype=object))[0].tolist() == expected.tolist()
 
 
 def test_estimate(mechanism: Mechanism) -> None:
@@ -183,13 +194,13 @@ def test_algorithm_1(mechanism: Mechanism, tmp_path: Path) -> None:
     assert rx.Relaxation(mechanism, truth, state=place).relax(epsilon=0.5) == first
     last = chain.relax(epsilon=130)
     assert [chain.relax(epsilon=epsilon) for epsilon in (131, 140)] == [last, last]
-    codes, seeds = mechanism.read([last])
+    codes, seeds = read_report_column(mechanism, [last])
     if mechanism.seeded:
-        before = mechanism.read([first])[1]
+        before = read_report_column(mechanism, [first])[1]
         assert seeds is not None
         assert before is not None
         assert seeds.tolist() == before.tolist()
-    support = mechanism.supports(codes, seeds)[0]
+    support = mechanism.find_supported_labels(codes, seeds)[0]
     if mechanism.name in ("categorical", "unary-symmetric", "local-hash"):
         assert support[LETTERS.index(truth)]
     other = next(each for each in MECHANISMS.values() if each is not mechanism and not is_numeric(each))
@@ -205,60 +216,66 @@ def test_algorithm_1_for_an_array(mechanism: Mechanism, tmp_path: Path) -> None:
     again = rx.Relaxation(mechanism, values, state=tmp_path / "state")
     assert again.relax(130) == relaxation.relax(131) == last
     assert len(first) == len(last) == 500
-    (_, seeds), (codes, last_seeds) = encoding.read(first), encoding.read(last)
+    (_, seeds), (codes, last_seeds) = read_report_column(encoding, first), read_report_column(encoding, last)
     assert (seeds is None) == (not encoding.seeded)
     assert seeds is None or (last_seeds is not None and np.array_equal(seeds, last_seeds))
     if encoding.name in ("categorical", "unary-symmetric", "local-hash"):
-        assert encoding.supports(codes, last_seeds)[np.arange(500), [LETTERS.index(each) for each in values]].all()
+        assert encoding.find_supported_labels(codes, last_seeds)[
+            np.arange(500), [LETTERS.index(each) for each in values]
+        ].all()
 
 
 def test_kept_randomness_is_drawn_once() -> None:
-    permanent = FreshPermanent(SystemEntropy(), 4)
-    assert permanent.words("seed").tolist() == permanent.words("seed").tolist()
-    assert permanent.words("seed").tolist() == permanent.words("seed", 3).tolist()  # public: of the object alone
-    coins = [permanent.words("coin", symbol).tolist() for symbol in (0, 1, 0)]
-    assert coins[0] == coins[2] != coins[1] != permanent.words("seed").tolist()
+    permanent = FreshRandomness(SystemEntropy(), 4)
+    assert permanent.draw_words("seed").tolist() == permanent.draw_words("seed").tolist()
+    assert (
+        permanent.draw_words("seed").tolist() == permanent.draw_words("seed", 3).tolist()
+    )  # public: of the object alone
+    coins = [permanent.draw_words("coin", symbol).tolist() for symbol in (0, 1, 0)]
+    assert coins[0] == coins[2] != coins[1] != permanent.draw_words("seed").tolist()
 
 
 def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
     encoding, entropy = mechanism, SystemEntropy()
-    truth = truth_column(encoding, values_of(mechanism), entropy=entropy)
+    truth = make_noiseless_column(encoding, values_of(mechanism), entropy=entropy)
     low, middle, high = (compute_retention(encoding.threshold(Decimal(epsilon))) for epsilon in ("0.5", "1", "2"))
-    first = fresh_column(encoding, NOISE, low, TRUTH, lower=None, upper=truth, entropy=entropy)
-    second = fresh_column(encoding, low, high, TRUTH, lower=first, upper=truth, entropy=entropy)
-    between = fresh_column(encoding, low, middle, high, lower=first, upper=second, entropy=entropy)
+    first = draw_bridged_column(encoding, NOISE, low, TRUTH, lower=None, upper=truth, entropy=entropy)
+    second = draw_bridged_column(encoding, low, high, TRUTH, lower=first, upper=truth, entropy=entropy)
+    between = draw_bridged_column(encoding, low, middle, high, lower=first, upper=second, entropy=entropy)
     for column in (first, second, between):
-        assert column.type == encoding.report_type
+        assert column.type == get_report_type(encoding)
         if encoding.seeded:
-            assert encoding.read(column)[1].tolist() == encoding.read(truth)[1].tolist()  # type: ignore[union-attr]
-    same = fresh_column(encoding, low, high, high, lower=first, upper=second, entropy=entropy)
+            assert read_report_column(encoding, column)[1].tolist() == read_report_column(encoding, truth)[1].tolist()  # type: ignore[union-attr]
+    same = draw_bridged_column(encoding, low, high, high, lower=first, upper=second, entropy=entropy)
     assert same.equals(second)
-    name = encoding.path_name(PathId("r", "a"))
+    name = make_path_name(encoding, PathId("r", "a"))
     levels: tuple[Fraction, Fraction, Fraction]
     for levels, lower in (((low, middle, high), first), ((NOISE, middle, high), None)):
         given: Any = {"ids": ids(), "key": KEY, "name": name}
-        keyed = keyed_column(encoding, *levels, lower=lower, upper=second, **given)
-        assert keyed_column(encoding, *levels, lower=lower, upper=second, **given).equals(keyed)
-        above, below, drawn = (encoding.read(each)[0] for each in (second, second if lower is None else lower, keyed))
+        keyed = draw_keyed_bridged_column(encoding, *levels, lower=lower, upper=second, **given)
+        assert draw_keyed_bridged_column(encoding, *levels, lower=lower, upper=second, **given).equals(keyed)
+        above, below, drawn = (
+            read_report_column(encoding, each)[0] for each in (second, second if lower is None else lower, keyed)
+        )
         for row in range(0, ROWS, 60):
             for symbol in range(encoding.symbols):
                 assert drawn[row, symbol] == draw_keyed_bridge(
                     KEY, name, ids()[row], *levels, symbol=symbol, upper_report=int(above[row, symbol]),
                     lower_report=0 if lower is None else int(below[row, symbol]),
                 )  # fmt: skip
-    empty = fresh_column(encoding, NOISE, low, TRUTH, lower=None, upper=truth[:0], entropy=entropy)
-    assert (len(empty), empty.type) == (0, encoding.report_type)
+    empty = draw_bridged_column(encoding, NOISE, low, TRUTH, lower=None, upper=truth[:0], entropy=entropy)
+    assert (len(empty), empty.type) == (0, get_report_type(encoding))
     with pytest.raises(ColumnError):
-        fresh_column(encoding, low, middle, high, lower=first[:3], upper=second, entropy=entropy)
+        draw_bridged_column(encoding, low, middle, high, lower=first[:3], upper=second, entropy=entropy)
     with pytest.raises(ColumnError):
-        keyed_column(encoding, low, middle, high, lower=first, upper=second, ids=[1], key=KEY, name=name)
+        draw_keyed_bridged_column(encoding, low, middle, high, lower=first, upper=second, ids=[1], key=KEY, name=name)
 
 
 def test_seeds_of_two_objects_are_not_bridged() -> None:
     encoding, entropy = MECHANISMS["local-hash"], SystemEntropy()
-    one, two = (truth_column(encoding, LETTERS, entropy=entropy) for _ in range(2))
+    one, two = (make_noiseless_column(encoding, LETTERS, entropy=entropy) for _ in range(2))
     with refused(LevelError, says="their seeds differ"):
-        fresh_column(encoding, Fraction(1, 4), Fraction(1, 3), TRUTH, lower=one, upper=two, entropy=entropy)
+        draw_bridged_column(encoding, Fraction(1, 4), Fraction(1, 3), TRUTH, lower=one, upper=two, entropy=entropy)
 
 
 def test_levels_are_ordered(mechanism: Mechanism) -> None:
@@ -280,7 +297,7 @@ def test_options_make_the_same_encoding(mechanism: Mechanism) -> None:
         return
     encoding = mechanism
     again = create_mechanism(encoding.name, values=LETTERS, options={**encoding.options})
-    assert again.path_name(PathId("r", "a")) == encoding.path_name(PathId("r", "a"))
+    assert make_path_name(again, PathId("r", "a")) == make_path_name(encoding, PathId("r", "a"))
     other = create_mechanism(encoding.name, values=LETTERS[::-1], options={**encoding.options})
     assert other.params != encoding.params
 
@@ -298,13 +315,13 @@ def test_what_is_no_report_is_refused(name: str) -> None:
     ]  # fmt: skip
     for column in wrong:
         with pytest.raises(EstimationError):
-            encoding.count_reports(column)
+            count_report_column(encoding, column)
         with pytest.raises(EstimationError):
-            encoding.read(column)
+            read_report_column(encoding, column)
     with refused(EstimationError, row=2):
-        encoding.count_reports([good, good + b"\0"])
+        count_report_column(encoding, [good, good + b"\0"])
     with refused(EstimationError, row=2, says="The report is missing"):
-        encoding.count_reports(pa.array([good, None]))
-    assert encoding.count_reports([good, good])[1] == 2
+        count_report_column(encoding, pa.array([good, None]))
+    assert count_report_column(encoding, [good, good])[1] == 2
     for column in (np.array([good, good], f"S{width}"), np.array([good, good], f"V{width}"), pa.array([good] * 2)):
-        assert encoding.count_reports(column)[1] == 2
+        assert count_report_column(encoding, column)[1] == 2

@@ -12,7 +12,7 @@ from tests.refusals import refused
 
 from relaxdp.audit.exact_check import check_exactly
 from relaxdp.errors import MechanismError
-from relaxdp.mechanisms.base import Measure, Permanent, Truths
+from relaxdp.mechanisms.base import Measure, PermanentWords, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.local_hash import LocalHash
@@ -84,13 +84,13 @@ class WholeBits(Unary):
 class WithoutOffset(SquareWave):
     """A window that nobody uses: each truth has one place."""
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         class Still:
-            def words(self, purpose: Any, symbol: Any = 0) -> Words:
-                found = permanent.words(purpose, symbol)
+            def draw_words(self, purpose: Any, symbol: Any = 0) -> Words:
+                found = permanent.draw_words(purpose, symbol)
                 return found * np.uint64(0) if purpose == "coin" else found
 
-        return super().symbol_truths(truths, Still())
+        return super().compute_true_symbols(truths, Still())
 
 
 class WiderThanItIs(SquareWave):
@@ -103,13 +103,13 @@ class WiderThanItIs(SquareWave):
 class OddWindow(SquareWave):
     """A window of three out of two bits: one offset is twice as likely."""
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         class Three:
-            def words(self, purpose: Any, symbol: Any = 0) -> Words:
-                found = permanent.words(purpose, symbol)
+            def draw_words(self, purpose: Any, symbol: Any = 0) -> Words:
+                found = permanent.draw_words(purpose, symbol)
                 return found % np.uint64(4) % np.uint64(3) if purpose == "coin" else found
 
-        return super().symbol_truths(truths, Three())
+        return super().compute_true_symbols(truths, Three())
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ class Biased(Numeric):
 class Boasting(Categorical):
     """A support that is not so."""
 
-    def support(self, keep: Fraction) -> SupportProbabilities:
-        return SupportProbabilities.from_one_symbol(keep, self.alphabet + 1)
+    def compute_support(self, retention: Fraction) -> SupportProbabilities:
+        return SupportProbabilities.from_one_symbol(retention, self.alphabet + 1)
 
 
 class Shrinking(Categorical):
@@ -153,27 +153,27 @@ class Shrinking(Categorical):
 class Secretive(Numeric):
     """A rounding that looks at bits which are not enumerated."""
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
-        return (permanent.words("round") >> np.uint64(30) & np.uint64(1)).astype(np.uint8)[:, None]
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
+        return (permanent.draw_words("round") >> np.uint64(30) & np.uint64(1)).astype(np.uint8)[:, None]
 
 
 class SecretiveHash(LocalHash):
     """The same beside a public seed, of which any bit may be looked at."""
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
-        moved = permanent.words("coin") >> np.uint64(30) & np.uint64(1)
-        return ((super().symbol_truths(truths, permanent)[:, 0] + moved) % np.uint64(self.alphabet)).astype(np.uint8)[
-            :, None
-        ]
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
+        moved = permanent.draw_words("coin") >> np.uint64(30) & np.uint64(1)
+        return ((super().compute_true_symbols(truths, permanent)[:, 0] + moved) % np.uint64(self.alphabet)).astype(
+            np.uint8
+        )[:, None]
 
 
 class Chained(Categorical):
     """A second word is asked for only where the first one says so: it would not be enumerated."""
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
-        moved = permanent.words("coin") & np.uint64(1)
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
+        moved = permanent.draw_words("coin") & np.uint64(1)
         if moved.any():
-            moved = moved & permanent.words("round")
+            moved = moved & permanent.draw_words("round")
         return ((truths.index + moved) % np.uint64(3)).astype(np.uint8)[:, None]
 
 

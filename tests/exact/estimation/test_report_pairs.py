@@ -33,7 +33,7 @@ from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.numeric import Numeric
-from relaxdp.mechanisms.report_arrays import code_dtype, pack_reports
+from relaxdp.mechanisms.report_arrays import get_code_dtype, pack_reports
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.randomized_response import compute_blur_distribution, compute_report_distribution
@@ -126,7 +126,7 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism
     older, newer = encoding.level("0.5"), encoding.level(2)
     labels = len(encoding.labels) if encoding is BLOOM else count_tracked_labels(encoding)
     reports = list(itertools.product(range(encoding.alphabet), repeat=encoding.symbols))
-    codes = np.array(reports, dtype=code_dtype(encoding.alphabet))
+    codes = np.array(reports, dtype=get_code_dtype(encoding.alphabet))
     for seed in (0, 5, 12345) if encoding.seeded else (0,):
         seeds = np.full(len(codes), seed, np.uint64) if encoding.seeded else None
         packed = pack_reports(encoding, codes, seeds)

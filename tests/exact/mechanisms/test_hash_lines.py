@@ -24,8 +24,8 @@ def enumerated(bits: int, *, masked: bool) -> np.ndarray[tuple[int], np.dtype[np
 @pytest.mark.parametrize("bits", [3, 7])
 def test_pairs_of_places_are_uniform(bits: int) -> None:
     prime = (1 << bits) - 1
-    slope, height = local_hash.compute_lines(enumerated(bits, masked=False), bits=bits)
-    points = local_hash.compute_points(VALUES, bits=bits)
+    slope, height = local_hash.compute_hash_lines(enumerated(bits, masked=False), bits=bits)
+    points = local_hash.compute_hash_points(VALUES, bits=bits)
     assert len(set(points.tolist())) == len(VALUES)
     places = (slope[:, None] * points + height[:, None]) % np.uint64(prime)
     for one, two in itertools.combinations(range(len(VALUES)), 2):
@@ -40,7 +40,9 @@ def test_collisions(bits: int, count: int, masked: bool) -> None:
     """With uniform slopes the chance is exact; with the bits of a seed it is off by what the page says at most."""
     prime = (1 << bits) - 1
     seeds = enumerated(bits, masked=masked)
-    hashed = local_hash.compute_buckets(seeds[:, None], local_hash.compute_points(VALUES, bits=bits), count, bits=bits)
+    hashed = local_hash.compute_hash_buckets(
+        seeds[:, None], local_hash.compute_hash_points(VALUES, bits=bits), count, bits=bits
+    )
     sizes = np.bincount(np.arange(prime) * count // prime, minlength=count).tolist()
     exact = F(sum(size * size for size in sizes), prime**2)
     assert 0 <= exact - F(1, count) <= F(count, 4 * prime**2)
@@ -67,7 +69,7 @@ def test_points_are_the_fifth_power() -> None:
     rng = np.random.default_rng(5)
     index = np.concatenate([np.arange(1000), rng.integers(0, local_hash.PRIME, 1000)]).astype(np.uint64)
     expected = [pow(int(each) + local_hash.OFFSET, 5, local_hash.PRIME) for each in index]
-    assert local_hash.compute_points(index).tolist() == expected
+    assert local_hash.compute_hash_points(index).tolist() == expected
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 21, 257, 65536])
@@ -76,12 +78,12 @@ def test_counting_equals_hashing(count: int) -> None:
     rng = np.random.default_rng(count)
     ends = [a | b << 32 for a, b in itertools.product((0, 1, 2**31 - 2, 2**31 - 1, 2**32 - 1), repeat=2)]
     seeds = np.concatenate([np.array(ends, dtype=np.uint64), rng.integers(0, 2**64, 3000, dtype=np.uint64)])
-    where = local_hash.compute_points(np.arange(40, dtype=np.uint64))
-    hashed = local_hash.compute_buckets(seeds[:, None], where, count)
+    where = local_hash.compute_hash_points(np.arange(40, dtype=np.uint64))
+    hashed = local_hash.compute_hash_buckets(seeds[:, None], where, count)
     assert int(hashed.max()) < count
     codes = np.where(rng.random(len(seeds)) < 0.5, hashed[:, 7], rng.integers(0, count, len(seeds))).astype(np.uint32)
     expected = np.count_nonzero(hashed == codes[:, None], axis=0)
-    assert local_hash.count_supports(seeds, codes, where, count).tolist() == expected.tolist()
-    assert local_hash.count_supports(seeds[:3], codes[:3], where, count).tolist() == (
+    assert local_hash.count_bucket_matches(seeds, codes, where, count).tolist() == expected.tolist()
+    assert local_hash.count_bucket_matches(seeds[:3], codes[:3], where, count).tolist() == (
         np.count_nonzero(hashed[:3] == codes[:3, None], axis=0).tolist()
     )

@@ -16,7 +16,7 @@ import pytest
 from tests.exact.enumeration import compute_chain_distribution, path_law
 
 from relaxdp.mechanisms import local_hash
-from relaxdp.mechanisms.base import Mechanism, Truths
+from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keyed_stream import Purpose, Words
@@ -36,7 +36,7 @@ class Kept:
     def __init__(self, **words: int) -> None:
         self._words = words
 
-    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+    def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
         return np.array([self._words[purpose]], dtype=np.uint64)
 
 
@@ -50,8 +50,8 @@ def by_chain(alphabet: int, levels: Sequence[F], truth: int) -> dict[tuple[int, 
 
 def transcript_law(encoding: Mechanism, levels: Sequence[F], index: int, kept: Kept, symbol_law: SymbolLaw) -> Law:
     """The law of the reports at all levels, given what is kept: symbols are independent of one another."""
-    truths = Truths(np.array([index], dtype=np.uint64))
-    symbols = encoding.symbol_truths(truths, kept)[0].tolist()
+    truths = TrueValues(np.array([index], dtype=np.uint64))
+    symbols = encoding.compute_true_symbols(truths, kept)[0].tolist()
     single = [symbol_law(encoding.alphabet, levels, symbol) for symbol in symbols]
     law: Law = {}
     for parts in itertools.product(*(each.items() for each in single)):
@@ -128,7 +128,7 @@ def test_unary(kind: Any, power: int, size: int) -> None:
         laws = unary_laws(encoding, levels)
         check_guarantee(laws, compute_odds(levels[-1], 2) ** power)
         check_posterior(laws)
-        check_supports(laws, levels, encoding.support)
+        check_supports(laws, levels, encoding.compute_support)
         assert laws == unary_laws(encoding, levels, by_chain)
 
 
@@ -204,8 +204,8 @@ def test_local_hash(buckets: int) -> None:
     bits, levels, size = 3, (F(1, 8), F(5, 8)), 3
     prime = 2**bits - 1
     seeds = np.array([a | b << 32 for a in range(prime) for b in range(prime)], dtype=np.uint64)
-    table = local_hash.compute_buckets(
-        seeds[:, None], local_hash.compute_points(np.arange(size, dtype=np.uint64), bits=bits), buckets, bits=bits
+    table = local_hash.compute_hash_buckets(
+        seeds[:, None], local_hash.compute_hash_points(np.arange(size, dtype=np.uint64), bits=bits), buckets, bits=bits
     )
     laws = {bucket: compute_chain_distribution(buckets, levels, bucket) for bucket in range(buckets)}
     apart = False
@@ -243,8 +243,8 @@ def test_a_seed_that_knows_the_truth_is_caught() -> None:
         law: Law = {}
         seeds = [seed for seed in range(8) if seed % 2 == index]
         for seed in seeds:
-            where = local_hash.compute_points(np.array([index], np.uint64))
-            bucket = int(local_hash.compute_buckets(np.array([seed], np.uint64), where, buckets)[0])
+            where = local_hash.compute_hash_points(np.array([index], np.uint64))
+            bucket = int(local_hash.compute_hash_buckets(np.array([seed], np.uint64), where, buckets)[0])
             for (report,), chance in compute_chain_distribution(buckets, levels, bucket).items():
                 law[((seed, report),)] = chance / len(seeds)
         laws.append(law)
@@ -254,7 +254,7 @@ def test_a_seed_that_knows_the_truth_is_caught() -> None:
 
 def test_supports_of_local_hash() -> None:
     encoding, keep = LocalHash(range(5), buckets=4), F(2, 7)
-    support = encoding.support(keep)
+    support = encoding.compute_support(keep)
     assert support.hit == keep + (1 - keep) / 4
     assert support.noise == F(1, 4)
     assert support.debias(F(1, 2)) == (F(1, 2) - F(1, 4)) / (keep * F(3, 4))

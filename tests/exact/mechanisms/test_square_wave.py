@@ -41,7 +41,7 @@ Sampler = Callable[[int, tuple[F, ...], int], Law]
 class Every:
     """Every pair of words: that which rounds, in its first bits, and that of the offset, in its last."""
 
-    def words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+    def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
         rounds, offsets = np.divmod(np.arange(WORD * WORD, dtype=np.uint64), np.uint64(WORD))
         junk = np.uint64(0x5A5A5A5A5A5A5A << BITS)
         return {"round": rounds << np.uint64(64 - BITS) | junk, "coin": offsets | junk}[purpose]
@@ -53,7 +53,7 @@ def wave(window: int) -> SquareWave:
 
 def places(encoding: SquareWave, truth: float) -> list[tuple[int, int, int]]:
     """The kept place of a truth, with the two words that lead to it."""
-    codes = encoding.symbol_truths(encoding.truths([truth] * WORD**2), Every())[:, 0].tolist()
+    codes = encoding.compute_true_symbols(encoding.read_true_values([truth] * WORD**2), Every())[:, 0].tolist()
     return [(code, *divmod(number, WORD)) for number, code in enumerate(codes)]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.exact.enumeration import compute_chain_distribution, path_law
 
-from relaxdp.mechanisms.bloom import Bloom, BloomShape, bloom_threshold, realised_guarantee
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, compute_bit_threshold, compute_realised_guarantee
 from relaxdp.theory.level import compute_odds, compute_retention
 from relaxdp.theory.randomized_response import compute_report_distribution
 
@@ -24,13 +24,13 @@ SMALL = BloomShape(bits=4, hashes=2, cohorts=3)
 class _Nothing:
     """A Bloom filter draws nothing of its own but its cohort."""
 
-    def words(self, purpose: str, symbol: object = 0) -> np.ndarray:
+    def draw_words(self, purpose: str, symbol: object = 0) -> np.ndarray:
         raise AssertionError(purpose)
 
 
 def filter_of(shape: BloomShape, cohort: int, word: str) -> tuple[int, ...]:
     encoding = Bloom(shape, cohort)
-    return tuple(encoding.symbol_truths(encoding.truths([word]), _Nothing())[0].tolist())
+    return tuple(encoding.compute_true_symbols(encoding.read_true_values([word]), _Nothing())[0].tolist())
 
 
 def transcripts(bits: tuple[int, ...], levels: list[Fraction]) -> dict[Transcript, Fraction]:
@@ -111,13 +111,13 @@ def test_each_bit_of_the_path_is_a_chain() -> None:
 def test_thresholds_round_to_the_private_side() -> None:
     for shape in (SMALL, BloomShape(128, 2, 64), BloomShape(64, 3, 8), BloomShape(1, 1, 1), BloomShape(1000, 16, 4)):
         for epsilon in ("0.01", "1", "4.394449154672439", "37.5"):
-            level = bloom_threshold(shape, epsilon)
-            assert realised_guarantee(shape, level) <= Decimal(epsilon)
+            level = compute_bit_threshold(shape, epsilon)
+            assert compute_realised_guarantee(shape, level) <= Decimal(epsilon)
             assert (
                 compute_odds(compute_retention(level + 1), 2) ** shape.differing
                 > compute_odds(compute_retention(level), 2) ** shape.differing
             )
-            assert realised_guarantee(shape, level + 1) > Decimal(epsilon)
+            assert compute_realised_guarantee(shape, level + 1) > Decimal(epsilon)
 
 
 def test_a_cohort_that_knew_the_word_would_be_caught() -> None:

@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
-from relaxdp.mechanisms.bridged_columns import fresh_column, keyed_column
+from relaxdp.mechanisms.bridged_columns import draw_bridged_column, draw_keyed_bridged_column
 from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.report_arrays import make_report_column
 from relaxdp.sampling.bridge import (
     FRESH_CHUNK,
     KeyedBridgeSampler,
@@ -166,11 +167,13 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="Lower reports are missing"):
         relax_once(10, F(1, 3), F(1, 2), truth=codes, last=None)
     encoding, name = Categorical(["a", "b"]), PathName(PathId("r", "a"), "categorical", 2, b"")
-    column: Any = {"lower": None, "upper": encoding.column(codes[:, None])}
+    column: Any = {"lower": None, "upper": make_report_column(encoding, codes[:, None])}
     with pytest.raises(ValueError, match="Lower reports are missing"):
-        fresh_column(encoding, F(1, 3), F(1, 2), TRUTH, **column, entropy=SystemEntropy())
+        draw_bridged_column(encoding, F(1, 3), F(1, 2), TRUTH, **column, entropy=SystemEntropy())
     with pytest.raises(ValueError, match="Lower reports are missing"):
-        keyed_column(encoding, F(1, 3), F(1, 2), TRUTH, **column, ids=range(4), key=Key.generate(), name=name)
+        draw_keyed_bridged_column(
+            encoding, F(1, 3), F(1, 2), TRUTH, **column, ids=range(4), key=Key.generate(), name=name
+        )
     with pytest.raises(ValueError, match="one unsigned type and one length"):
         relax_once(10, F(1, 3), F(1, 2), truth=codes, last=codes[:1])
     with pytest.raises(ValueError, match="does not fit into the type"):

@@ -26,6 +26,7 @@ from tests.faults.market.world import (
     member_report,
 )
 
+from relaxdp.mechanisms.base import make_path_name
 from relaxdp.sampling.bridge import draw_keyed_bridge
 from relaxdp.sampling.keyed_stream import PathId, PathName
 
@@ -111,7 +112,7 @@ def check_release(rows: Rows, folder: Path, levels: list[Level]) -> None:
     sold = {purchase.threshold for purchase in rows.purchases.values() if rows.listings[purchase.listing] == LISTING}
     drawn = {level.threshold for level in levels if not level.delivered}
     assert drawn <= sold, "a level was drawn for nobody"
-    name = ENCODING.path_name(PathId(f"{LISTING}/{SELLER_KEY.fingerprint}/{RELEASE}", "answer"))
+    name = make_path_name(ENCODING, PathId(f"{LISTING}/{SELLER_KEY.fingerprint}/{RELEASE}", "answer"))
     check_draws(levels, Goods(list(range(OBJECTS)), reports), name, SAMPLE)
 
 
@@ -122,7 +123,7 @@ def check_member(rows: Rows, account: int, levels: list[Level]) -> None:
         if level.delivered:
             assert VALUES[_code(level)] == member_report(name, level.epsilon)[1]
     goods = Goods([rows.members[account][0]], {level.threshold: [_code(level)] for level in levels})
-    check_draws(levels, goods, ENCODING.path_name(PathId(f"{POOL}//{POOL}", "answer")), 1)
+    check_draws(levels, goods, make_path_name(ENCODING, PathId(f"{POOL}//{POOL}", "answer")), 1)
 
 
 def check_sold(rows: Rows, purchase: Purchase) -> None:

@@ -158,7 +158,7 @@ def test_bits_and_hashes(mechanism: Any) -> None:
     seeds = None
     if encoding.seeded:
         seeds = rng.integers(0, 1 << 63, objects).astype(np.uint64)
-        supports = np.stack([encoding.supports(np.full((objects, 1), b), seeds) for b in range(8)], axis=1)
+        supports = np.stack([encoding.find_supported_labels(np.full((objects, 1), b), seeds) for b in range(8)], axis=1)
         symbols = np.argmax(supports[np.arange(objects), :, truths], axis=1)[:, None]
     else:
         symbols = np.zeros((objects, VALUES), dtype=np.int64)

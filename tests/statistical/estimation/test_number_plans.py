@@ -12,6 +12,7 @@ from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
 from relaxdp.estimation.report_variance import compute_wave_variance
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.report_arrays import read_report_column
 
 OBJECTS = 100_000
 KEY = rx.Key.from_bytes(bytes(range(32)))
@@ -23,7 +24,7 @@ def measured(mechanism: Mechanism, number: float, epsilon: str) -> float:
     reports = mechanism.release(np.full(OBJECTS, number), np.arange(OBJECTS), **where)
     encoding = mechanism
     assert encoding.measure is not None
-    weights = np.array(encoding.measure.weights)[encoding.read(reports)[0][:, 0]]
+    weights = np.array(encoding.measure.weights)[read_report_column(encoding, reports)[0][:, 0]]
     gain = (
         float(encoding.level(epsilon).retention)
         if isinstance(mechanism, rx.SquareWave)

@@ -16,7 +16,7 @@ from relaxdp.estimation.mechanism_choice import rank_mechanisms
 from relaxdp.estimation.report_variance import compute_share_variance
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms import local_hash
-from relaxdp.mechanisms.bridged_columns import fresh_column, truth_column
+from relaxdp.mechanisms.bridged_columns import draw_bridged_column, make_noiseless_column
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import NOISE, TRUTH
@@ -30,8 +30,8 @@ def errors(name: str, values: int, epsilon: str, seed: int) -> NDArray[np.float6
     encoding, keep = mechanism, compute_retention(mechanism.threshold(Decimal(epsilon)))
     truths, found = np.arange(OBJECTS) % 2, []
     for _ in range(RUNS):
-        kept = truth_column(encoding, truths, entropy=entropy)  # fresh coins and seeds
-        reports = fresh_column(encoding, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy)
+        kept = make_noiseless_column(encoding, truths, entropy=entropy)  # fresh coins and seeds
+        reports = draw_bridged_column(encoding, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy)
         found.append(mechanism.estimate(reports, epsilon=epsilon).value[2:])
     return np.array(found)
 
@@ -82,12 +82,12 @@ def test_values_that_share_a_bucket_do_not_move_together() -> None:
     limit = 6 * np.sqrt(1 / count**2 / len(seeds))
 
     def together(where: NDArray[np.uint64]) -> float:
-        found = local_hash.compute_buckets(seeds[:, None], where, count)
+        found = local_hash.compute_hash_buckets(seeds[:, None], where, count)
         return float(np.mean((found[:, 0] == found[:, 1]) & (found[:, 0] == found[:, 2])))
 
     for triple in ((0, 1, 2), (10, 20, 30), (5, 6, 7), (0, 1, 1000), (3, 4, 6)):
         index = np.array(triple, dtype=np.uint64)
-        assert abs(together(local_hash.compute_points(index)) - 1 / count**2) < limit
+        assert abs(together(local_hash.compute_hash_points(index)) - 1 / count**2) < limit
     assert together(np.array([0, 1, 2], dtype=np.uint64)) - 1 / count**2 > 10 * limit
 
 
@@ -98,9 +98,9 @@ def test_covariance_is_diagonal(name: str) -> None:
     assert np.abs(correlations).max() < 6 / np.sqrt(RUNS)
     mechanism = create_mechanism(name, values=range(12), epsilon=1)
     entropy = SeededEntropy(1)
-    kept = truth_column(mechanism, np.arange(400) % 12, entropy=entropy)
+    kept = make_noiseless_column(mechanism, np.arange(400) % 12, entropy=entropy)
     keep = compute_retention(mechanism.threshold(Decimal(1)))
-    reports = fresh_column(mechanism, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy)
+    reports = draw_bridged_column(mechanism, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy)
     estimate = mechanism.estimate(reports, epsilon=1)
     matrix = estimate.covariance()
     assert np.array_equal(matrix, np.diag(estimate.std_error**2))
@@ -121,8 +121,8 @@ def test_two_way_tables(names: tuple[str, str]) -> None:
         reports = []
         for mechanism, truth in zip(mechanisms, truths, strict=True):
             keep = compute_retention(mechanism.threshold(Decimal(2)))
-            kept = truth_column(mechanism, letters[truth], entropy=entropy)
-            reports.append(fresh_column(mechanism, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy))
+            kept = make_noiseless_column(mechanism, letters[truth], entropy=entropy)
+            reports.append(draw_bridged_column(mechanism, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy))
         table = rx.crosstab(mechanisms[0], reports[0], mechanisms[1], reports[1], row_epsilon=2, column_epsilon=2)
         assert table.n == objects
         scores.append((table.value - shares.reshape(-1)) / table.compute_std_error())
@@ -134,5 +134,5 @@ def test_two_way_tables(names: tuple[str, str]) -> None:
 def test_support_variance_of_the_estimate() -> None:
     for name in ("unary-symmetric", "unary-optimised", "local-hash"):
         encoding = create_mechanism(name, values=range(20), epsilon=1)
-        support = encoding.support(compute_retention(encoding.threshold(Decimal(1))))
+        support = encoding.compute_support(compute_retention(encoding.threshold(Decimal(1))))
         assert compute_share_variance(support, 0.0) == pytest.approx(expected_variance(name, 20, "1"))

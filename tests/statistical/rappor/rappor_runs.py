@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, compute_epsilon
+from relaxdp.mechanisms.bloom import BloomShape, compute_bit_support, compute_bit_threshold, compute_epsilon
 from relaxdp.paper.classic import Responses
 from relaxdp.rappor.bit_counts import BitEstimates, RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
@@ -77,7 +77,7 @@ def relaxed(setting: Setting, epsilon: object, run: int, seed: int = 1) -> tuple
     words = setting.words(run)
     everything = CandidateMap.from_words(words, setting.shape)
     per_word, devices, ones = draw_devices(setting, everything, generator)
-    support = bit_support(bloom_threshold(setting.shape, epsilon))  # type: ignore[arg-type]
+    support = compute_bit_support(compute_bit_threshold(setting.shape, epsilon))  # type: ignore[arg-type]
     counts = RapporCounts(setting.shape)
     counts.add_counts(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
     candidates = CandidateMap.from_words(words[: setting.candidates], setting.shape)

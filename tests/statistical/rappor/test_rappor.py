@@ -21,7 +21,7 @@ from tests.statistical.rappor.rappor_runs import (
 
 from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import SeededEntropy
-from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, compute_epsilon
+from relaxdp.mechanisms.bloom import BloomShape, compute_bit_support, compute_bit_threshold, compute_epsilon
 from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
@@ -57,7 +57,7 @@ def test_variance_of_relaxation_after_each_report(truths: np.ndarray) -> None:
     fleet = Fleet(BIT, words, np.zeros(truths.size, int), entropy=SeededEntropy(11))
     for level in NoisySampling(epsilon_alpha=1, epsilon_beta="0.5", samples=SAMPLES):
         fleet.relax(epsilon=level)
-        support = bit_support(bloom_threshold(BIT, level))
+        support = compute_bit_support(compute_bit_threshold(BIT, level))
         estimates = support.debias(fleet.reports.reshape(REPEATS, DEVICES).mean(axis=1))
         assert abs(estimates.mean() - 0.6) < 5 * np.sqrt(relaxed_variance(float(level)) / REPEATS)
         assert spread_is(estimates, relaxed_variance(float(level)))

@@ -279,7 +279,9 @@ def test_two_way_table() -> None:
 
 def test_intervals_of_a_two_way_table_do_not_jump() -> None:
     """One report more in a cell moves its interval a little, at any number of reports."""
-    support = rx.Categorical(range(3)).support(compute_retention(rx.Categorical(range(3)).threshold(as_epsilon(2))))
+    support = rx.Categorical(range(3)).compute_support(
+        compute_retention(rx.Categorical(range(3)).threshold(as_epsilon(2)))
+    )
     for about in ("sample", "population"):
         reaches = []
         for count in range(60):
@@ -299,7 +301,7 @@ def test_intervals_of_a_two_way_table_do_not_jump() -> None:
 def test_no_interval_reads_as_certainty(confidence_level: float) -> None:
     """Where noise took an estimate far below 0 or above 1 there is a bound: that of an estimate at the edge."""
     encoding = rx.Categorical(range(3))
-    support = encoding.support(compute_retention(encoding.threshold(as_epsilon("0.5"))))
+    support = encoding.compute_support(compute_retention(encoding.threshold(as_epsilon("0.5"))))
     counts = np.arange(0, 1001, 5)
     many = Frequency(range(len(counts)), counts, 1000, support)
     for result in (many, WeightedSum([many, many], [0.5, 0.5])):
@@ -585,7 +587,7 @@ def test_likelihood_of_bits_by_grid(name: str) -> None:
         for j in range(201 - i):
             shares, total = np.array([i, j, 200 - i - j]) / 200, 0.0
             for epsilon, (supported, objects) in seen.items():
-                support = encoding.support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+                support = encoding.compute_support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
                 chance = float(support.noise) + float(support.gain) * shares
                 total += float((supported * np.log(chance) + (objects - supported) * np.log(1 - chance)).sum())
             if total > best:

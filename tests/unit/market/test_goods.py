@@ -42,7 +42,7 @@ from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, parts_of, read_level
 from relaxdp.market.listings import KeptLevel, StoredListing, find, levels_of
 from relaxdp.market.schema import FILES
-from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.base import Mechanism, make_path_name
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import draw_keyed_bridge
 from relaxdp.sampling.keyed_stream import PathId, PathName
@@ -296,7 +296,7 @@ def test_a_level_in_memory_is_the_scalar_bridge(tmp_path: Path, kind: str) -> No
         read_delivery(release_file(tmp_path, epsilon, mechanism=mechanism, ids=ids, truths=truths_of(mechanism, 40)))
         for epsilon in ("0.5", "2")
     )
-    name = encoding.path_name(PathId(f"one/{SELLER_KEY.fingerprint}/survey-2026", "diagnosis"))
+    name = make_path_name(encoding, PathId(f"one/{SELLER_KEY.fingerprint}/survey-2026", "diagnosis"))
     above, below = ((goods.described.threshold, goods.reports.to_pylist()) for goods in (upper, lower))
     for epsilon, low, out in (("1", lower, below), ("0.3", None, None)):
         level = encoding.level(epsilon)

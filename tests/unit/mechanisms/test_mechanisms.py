@@ -56,7 +56,7 @@ def test_huge_epsilon_is_still_not_the_bare_truth_by_definition() -> None:
 def test_repr_shows_no_truth() -> None:
     path = ANSWERS.path("covid", key=KEY, id="x", **WHERE)
     chain = rx.Relaxation(ANSWERS, "covid")
-    truths = ANSWERS.truths(["covid"])
+    truths = ANSWERS.read_true_values(["covid"])
     for thing in (path, chain, truths):
         assert "covid" not in repr(thing)
     assert repr(path) == "<relaxdp.ReportPath of 'a' of release 'r'>"

@@ -23,6 +23,12 @@ from relaxdp.device.report import read_typed_answer
 from relaxdp.errors import EstimationError, IdError, UndeclaredValueError, ValuesError
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.report_arrays import (
+    count_report_column,
+    get_report_type,
+    make_report_column,
+    read_report_column,
+)
 from relaxdp.sampling.canonical_encoding import encode_canonical, encode_declared
 
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
@@ -177,19 +183,21 @@ def test_text_in_every_kind_of_column(kind: str, rows: list[Any], values: list[A
     answers = rx.Categorical(values)
     codes = np.array([values.index(row) for row in rows], dtype=np.uint64)
     column = TEXTS[kind](rows)
-    assert answers.truths(column).index.tolist() == codes.tolist()
+    assert answers.read_true_values(column).index.tolist() == codes.tolist()
     if not rows:
         return
     expected, reports = release(answers, rows), release(answers, column)
     assert as_plain(reports) == expected
     for each in (expected, reports):
-        found, objects = answers.count_reports(each)
+        found, objects = count_report_column(answers, each)
         assert found.tolist() == [expected.count(value) for value in values]
         assert objects == len(rows)
-        assert answers.read(each)[0][:, 0].tolist() == [values.index(row) for row in expected]
+        assert read_report_column(answers, each)[0][:, 0].tolist() == [values.index(row) for row in expected]
     for other in (rx.Unary(values), rx.LocalHash(values, buckets=3)):
         packed = other.release(rows, list(range(len(rows))), epsilon=2, **WHERE)
-        again = other.column(*other.read(other.release(column, list(range(len(rows))), epsilon=2, **WHERE)))
+        again = make_report_column(
+            other, *read_report_column(other, other.release(column, list(range(len(rows))), epsilon=2, **WHERE))
+        )
         assert again.to_pylist() == packed
 
 
@@ -210,7 +218,10 @@ def test_numbers_in_every_kind_of_column(kind: str, rows: list[Any]) -> None:
     answers = rx.Categorical([0.5, None, 2.0])
     reports = release(answers, NUMBERS[kind](rows))
     assert as_plain(reports) == release(answers, rows)
-    assert answers.read(reports)[0].tolist() == answers.read(release(answers, rows))[0].tolist()
+    assert (
+        read_report_column(answers, reports)[0].tolist()
+        == read_report_column(answers, release(answers, rows))[0].tolist()
+    )
 
 
 @pytest.mark.parametrize("wide", [3, 2**63 + 5])
@@ -227,7 +238,7 @@ def test_whole_numbers_in_every_kind_of_column(wide: int, data: st.DataObject) -
     for column in columns:
         reports = release(answers, column)
         assert as_plain(reports) == expected
-        assert answers.count_reports(reports)[0].tolist() == [expected.count(value) for value in values]
+        assert count_report_column(answers, reports)[0].tolist() == [expected.count(value) for value in values]
 
 
 @pytest.mark.parametrize("values", [[b"a", None, b"bc"], [uuid.UUID(int=1), uuid.UUID(int=2), None]])
@@ -235,19 +246,19 @@ def test_bytes_and_uuids(values: list[Any]) -> None:
     answers, rows = rx.Categorical(values), values * 4
     expected = release(answers, rows)
     assert as_plain(release(answers, np.array(rows, dtype=object))) == expected
-    column = answers.column(answers.read(expected)[0])
-    assert column.type == answers.report_type
+    column = make_report_column(answers, read_report_column(answers, expected)[0])
+    assert column.type == get_report_type(answers)
     assert column.to_pylist() == expected
-    assert answers.read(column)[0].tolist() == answers.read(expected)[0].tolist()
+    assert read_report_column(answers, column)[0].tolist() == read_report_column(answers, expected)[0].tolist()
 
 
 @pytest.mark.parametrize("missing", MISSING)
 def test_everything_that_is_missing(missing: Any) -> None:
     answers = rx.Categorical(["flu", None])
-    assert answers.truths(["flu", missing]).index.tolist() == [0, 1]
+    assert answers.read_true_values(["flu", missing]).index.tolist() == [0, 1]
     assert answers.path(missing, id=1, **WHERE).at(60) is None
     with refused(UndeclaredValueError, row=2, missing=True):
-        rx.Categorical(["flu", "none"]).truths(["flu", missing])
+        rx.Categorical(["flu", "none"]).read_true_values(["flu", missing])
 
 
 @pytest.mark.parametrize(
@@ -261,19 +272,19 @@ def test_everything_that_is_missing(missing: Any) -> None:
 def test_a_column_without_values(column: Any) -> None:
     """Its type is that of nothing, or pandas' choice: it says nothing about the values."""
     answers = rx.Categorical(["flu", None])
-    assert answers.truths(column).index.tolist() == [1, 1, 1]
+    assert answers.read_true_values(column).index.tolist() == [1, 1, 1]
     with refused(UndeclaredValueError):
-        rx.Categorical(["flu", "none"]).truths(column)
+        rx.Categorical(["flu", "none"]).read_true_values(column)
 
 
 @pytest.mark.parametrize("column", [pa.array(["flu", "cold", None]), np.array(["flu", "cold"]), pd.Series([1.5, None])])
 def test_a_value_that_is_not_declared_is_not_missing(column: Any) -> None:
     with refused(UndeclaredValueError):
-        rx.Categorical(["flu", None]).truths(column)
+        rx.Categorical(["flu", None]).read_true_values(column)
     with refused(UndeclaredValueError):
-        rx.Categorical([1, None]).truths(column)
+        rx.Categorical([1, None]).read_true_values(column)
     with refused(EstimationError):
-        rx.Categorical(["flu", None]).count_reports(column)
+        count_report_column(rx.Categorical(["flu", None]), column)
 
 
 def test_an_index_of_nothing_is_not_missing() -> None:
@@ -281,7 +292,7 @@ def test_an_index_of_nothing_is_not_missing() -> None:
     damaged = pa.DictionaryArray.from_arrays(pa.array([0, 2], pa.int8()), pa.array(["a", "b"]), safe=False)
     for values in (["a", None, "b"], ["a", "b", None]):
         with pytest.raises((EstimationError, pa.ArrowException, ValueError)):
-            rx.Categorical(values).read(damaged)
+            read_report_column(rx.Categorical(values), damaged)
 
 
 # Estimates

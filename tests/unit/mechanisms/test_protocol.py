@@ -14,12 +14,12 @@ import relaxdp as rx
 from relaxdp.device.report import read_answer, read_typed_answer
 from relaxdp.errors import MechanismError, UndeclaredValueError
 from relaxdp.mechanisms import registry
-from relaxdp.mechanisms.base import Mechanism, Permanent, Truths
+from relaxdp.mechanisms.base import Mechanism, PermanentWords, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
 from relaxdp.mechanisms.numeric import Numeric
-from relaxdp.mechanisms.registry import MechanismKind, get_kind, register_mechanism
+from relaxdp.mechanisms.registry import MechanismKind, get_mechanism_kind, register_mechanism
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keyed_stream import PathId
@@ -39,16 +39,16 @@ class Bits(Mechanism):
     def threshold(self, epsilon: Decimal) -> int:
         return compute_nonzero_threshold(epsilon / 2, 2)
 
-    def truths(self, column: Any, first_row: int = 0) -> Truths:
-        return Truths(np.array([self._letters.index(str(item)) for item in column], dtype=np.uint64))
+    def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
+        return TrueValues(np.array([self._letters.index(str(item)) for item in column], dtype=np.uint64))
 
-    def symbol_truths(self, truths: Truths, permanent: Permanent) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         return np.asarray(truths.index[:, None] == np.arange(3, dtype=np.uint64), np.uint8)
 
     labels = tuple("xyz")
 
-    def support(self, keep: Fraction) -> SupportProbabilities:
-        return SupportProbabilities(noise=(1 - keep) / 2, gain=keep)
+    def compute_support(self, retention: Fraction) -> SupportProbabilities:
+        return SupportProbabilities(noise=(1 - retention) / 2, gain=retention)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_path_arrays_and_algorithm_1(bits: Bits) -> None:
     codes = release_codes(bits, truth, ids, key=key, level=bits.level(Decimal(2)), **where)
     for row in range(500):
         path = ReportPath(bits, truth[row], key=key, object_id=ids[row], **where)
-        assert path.codes_at(bits.level(Decimal(2))) == codes[row].tolist()
+        assert path.draw_codes(bits.level(Decimal(2))) == codes[row].tolist()
         assert ReportPath(bits, truth[row], key=key, object_id=ids[row], **where).at(50) == bytes(
             [1 << "xyz".index(truth[row])]
         )
@@ -79,16 +79,16 @@ def test_shares(bits: Bits) -> None:
     codes = release_codes(
         bits, truth, np.arange(100_000), key=rx.Key.from_bytes(bytes(32)), level=bits.level(3), path=PathId("", "")
     )
-    support = bits.support(bits.level(3).retention)
-    shares = support.debias(bits.count(codes) / 100_000)
+    support = bits.compute_support(bits.level(3).retention)
+    shares = support.debias(bits.count_supported_labels(codes) / 100_000)
     assert np.abs(shares - [0.6, 0.4, 0.0]).max() < 0.02
 
 
 def test_registry(bits: Bits) -> None:
-    assert get_kind("test-bits").create is Bits
-    assert get_kind("categorical").name == "categorical"
+    assert get_mechanism_kind("test-bits").create is Bits
+    assert get_mechanism_kind("categorical").name == "categorical"
     with refused(MechanismError, name="nope", says="Unknown mechanism") as caught:
-        get_kind("nope")
+        get_mechanism_kind("nope")
     assert "categorical" in caught.value.fields["known"]
 
     with refused(MechanismError, name="test-bits", says="is registered already"):

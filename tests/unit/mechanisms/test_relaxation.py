@@ -41,7 +41,8 @@ from relaxdp.errors import (
     UndeclaredValueError,
 )
 from relaxdp.hazmat import SeededEntropy
-from relaxdp.mechanisms.relaxation import _FORMAT, FileStore, State
+from relaxdp.mechanisms.relaxation import _FORMAT, State, StateFileStore
+from relaxdp.mechanisms.report_arrays import read_report_column
 from relaxdp.sampling import private_file
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.sampling.private_file import lock_folder
@@ -59,7 +60,7 @@ def relaxation(state: Path | None, value: Any = "covid") -> rx.Relaxation:
 
 
 def stored(place: Path) -> State:
-    state = FileStore(place).read()
+    state = StateFileStore(place).read()
     assert state is not None
     return state
 
@@ -145,13 +146,16 @@ def test_many_symbols_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_pa
     }.items():
         values = np.arange(1000) % 30
         living = rx.Relaxation(mechanism, values, state=tmp_path / name)
-        first, last = (mechanism.read(living.relax(epsilon)) for epsilon in (1, 200))
+        first, last = (read_report_column(mechanism, living.relax(epsilon)) for epsilon in (1, 200))
         assert first[1] is None or (first[1] == last[1]).all()
         if name != "numbers":
-            assert mechanism.supports(*last)[np.arange(1000), values].all()
+            assert mechanism.find_supported_labels(*last)[np.arange(1000), values].all()
         else:
             assert (last[0][:, 0] == values).all()
-        assert (mechanism.read(rx.Relaxation(mechanism, values, state=tmp_path / name).relax(200))[0] == last[0]).all()
+        assert (
+            read_report_column(mechanism, rx.Relaxation(mechanism, values, state=tmp_path / name).relax(200))[0]
+            == last[0]
+        ).all()
 
 
 def test_reports_that_were_made_elsewhere(tmp_path: Path) -> None:
@@ -525,7 +529,12 @@ def run_in_child(work: Any) -> int:
 @pytest.mark.parametrize("value", ["covid", MANY], ids=["one", "array"])
 @pytest.mark.parametrize(
     ("owner", "name", "is_kept"),
-    [(os, "fsync", False), (Path, "replace", False), (private_file, "sync_folder", True), (FileStore, "write", True)],
+    [
+        (os, "fsync", False),
+        (Path, "replace", False),
+        (private_file, "sync_folder", True),
+        (StateFileStore, "write", True),
+    ],
 )
 def test_a_process_that_is_killed_at_a_step_of_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: Any, owner: Any, name: str, is_kept: bool
@@ -585,7 +594,7 @@ def _relax_forever(place: Path, log: Path) -> None:
     with log.open("a", buffering=1) as out:
         for step in range(1, 100_000):
             epsilon = f"0.{step:06d}"
-            state = FileStore(place).read()
+            state = StateFileStore(place).read()
             if state is None or Fraction(state.epsilon) < Fraction(epsilon):
                 out.write(f"{epsilon} {relaxation(place).relax(epsilon)}\n")
 

@@ -14,7 +14,8 @@ import relaxdp as rx
 from relaxdp.errors import EstimationError, MechanismError, UndeclaredValueError
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.mechanisms.square_wave import best_window
+from relaxdp.mechanisms.report_arrays import read_report_column
+from relaxdp.mechanisms.square_wave import compute_best_window
 from relaxdp.sampling.kernel.c_library import SETTING, get_sampler_name
 from relaxdp.sampling.keyed_stream import PathId
 
@@ -53,12 +54,12 @@ def test_one_object_and_arrays(setting: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_window_is_the_best_one_for_the_mean() -> None:
     """Half of it is nearest to 0.22 of the range at epsilon 2, 0.15 at 3 and 0.11 at 4, however many bins there are."""
-    assert [best_window(epsilon) for epsilon in (2, 3, 4)] == [32, 16, 16]
-    assert [best_window(epsilon, bins=256) for epsilon in (2, 3, 4)] == [128, 64, 64]
-    assert [best_window(epsilon, bins=16) for epsilon in (2, 3, 4)] == [8, 4, 4]
-    assert best_window("0.01", bins=1024) == 1024
-    assert best_window(1000) == 1
-    windows = [best_window(epsilon) for epsilon in ("0.1", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")]
+    assert [compute_best_window(epsilon) for epsilon in (2, 3, 4)] == [32, 16, 16]
+    assert [compute_best_window(epsilon, bins=256) for epsilon in (2, 3, 4)] == [128, 64, 64]
+    assert [compute_best_window(epsilon, bins=16) for epsilon in (2, 3, 4)] == [8, 4, 4]
+    assert compute_best_window("0.01", bins=1024) == 1024
+    assert compute_best_window(1000) == 1
+    windows = [compute_best_window(epsilon) for epsilon in ("0.1", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")]
     assert windows == sorted(windows, reverse=True)
 
 
@@ -88,9 +89,9 @@ def test_what_is_refused() -> None:
     with refused(MechanismError, says="must be a whole number from"):
         create_mechanism("wave", range=(0, 1), epsilon=2, options={"bins": "9"})
     with refused(UndeclaredValueError, says="outside of the range"):
-        rx.SquareWave(0, 1, window=4).truths([0.5, 1.25])
+        rx.SquareWave(0, 1, window=4).read_true_values([0.5, 1.25])
     encoding = rx.SquareWave(0, 1, window=4)
     for column in ([67], [-1], [1.5], ["3"], [None], [True], [2**63]):
         with refused(EstimationError, alphabet=67, says="not a whole number from 0"):
-            encoding.read(column)[0]
-    assert encoding.read([66.0, 0])[0][:, 0].tolist() == [66, 0]
+            read_report_column(encoding, column)[0]
+    assert read_report_column(encoding, [66.0, 0])[0][:, 0].tolist() == [66, 0]

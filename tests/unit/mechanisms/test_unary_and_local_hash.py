@@ -11,11 +11,10 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import EpsilonError, EstimationError, MechanismError
 from relaxdp.estimation.mechanism_choice import MechanismRanking, rank_mechanisms
-from relaxdp.mechanisms.base import BATCH
 from relaxdp.mechanisms.keyed_reports import release_reports
-from relaxdp.mechanisms.local_hash import best_buckets
+from relaxdp.mechanisms.local_hash import compute_best_buckets
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.mechanisms.report_arrays import count_bits, pack_bits, unpack_bits
+from relaxdp.mechanisms.report_arrays import BATCH, count_bits, count_report_column, pack_bits, unpack_bits
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import as_epsilon
 
@@ -39,13 +38,13 @@ def test_buckets_or_epsilon(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("buckets", [1, 0, -3, 65537, 2.0, True, "4"])
 def test_numbers_of_buckets(buckets: Any) -> None:
-    with refused(MechanismError, option="buckets", least=2, most=65536):
+    with refused(MechanismError, option="buckets", minimum=2, maximum=65536):
         rx.LocalHash(range(3), buckets=buckets)
 
 
 def test_best_buckets() -> None:
     """The nearest whole number to e^epsilon + 1, from 2 to 65536, whatever was written."""
-    assert [best_buckets(epsilon) for epsilon in ("1e-9", "0.405", "0.406", "2", "11", "12", "1000")] == [
+    assert [compute_best_buckets(epsilon) for epsilon in ("1e-9", "0.405", "0.406", "2", "11", "12", "1000")] == [
         2, 2, 3, 8, 59875, 65536, 65536,
     ]  # fmt: skip
 
@@ -106,7 +105,7 @@ def test_more_symbols_than_a_batch() -> None:
     values = BATCH + 40
     answers = rx.Unary(range(values), optimised=False)
     reports = answers.release(np.array([5, values - 1]), np.arange(2), epsilon=100, **WHERE)
-    counts, objects = answers.count_reports(reports)
+    counts, objects = count_report_column(answers, reports)
     assert objects == 2
     assert np.flatnonzero(counts).tolist() == [5, values - 1]
     mixed = rx.Unary(range(3000))

@@ -26,17 +26,24 @@ from relaxdp.mechanisms.bloom import (
     ALL_COHORTS,
     Bloom,
     BloomShape,
-    bloom_threshold,
+    compute_bit_threshold,
     compute_epsilon,
     compute_guarantee,
     compute_noise,
+    compute_report_epsilon,
     draw_cohorts,
-    read_words,
+    read_word_column,
     release_bloom,
-    whole_epsilon,
 )
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.mechanisms.report_arrays import bit_strings, unpack_bits
+from relaxdp.mechanisms.report_arrays import (
+    count_report_column,
+    format_bits,
+    make_report_column,
+    make_report_list,
+    read_report_column,
+    unpack_bits,
+)
 from relaxdp.rappor.reports import RapporDevice
 from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical
 from relaxdp.sampling.keyed_path import find_report, iterate_draws
@@ -120,7 +127,7 @@ def test_params_and_stream_byte_by_byte() -> None:
     bits = []
     for symbol in range(16):
         drawn = iterate_draws(generate_words(derive_path_key(KEY, mine), prefix, symbol=symbol), 2)
-        bits.append(find_report(drawn, bloom_threshold(SHAPE, 4), truth=int(symbol in truth)))
+        bits.append(find_report(drawn, compute_bit_threshold(SHAPE, 4), truth=int(symbol in truth)))
     report = RapporDevice(SHAPE, "cheese", key=KEY, device_id="device-1", **WHERE).get_report(4)
     assert (report.cohort, report.bits) == (cohort, "".join(map(str, reversed(bits))))
 
@@ -138,7 +145,7 @@ def test_cohorts_do_not_depend_on_words_and_are_even() -> None:
 def test_arrays_are_like_single_devices() -> None:
     for epsilon in (Decimal("0.5"), Decimal(4)):
         reports = release_bloom(SHAPE, WORDS, IDS, key=KEY, level=level_of(epsilon), path=PATH)
-        texts = bit_strings(reports.packed, SHAPE.bits)
+        texts = format_bits(reports.packed, SHAPE.bits)
         for word, device_id, cohort, bits in zip(WORDS, IDS, reports.cohorts.tolist(), texts, strict=True):
             report = RapporDevice(SHAPE, word, key=KEY, device_id=device_id, **WHERE).get_report(epsilon)
             assert (report.cohort, report.bits, report.epsilon) == (cohort, bits, epsilon)
@@ -153,7 +160,7 @@ def test_ids_of_any_length_beside_words_of_any_length() -> None:
         RapporDevice(some, word, key=KEY, device_id=one, **WHERE) for word, one in zip(WORDS * 4, ids, strict=True)
     ]
     assert found.cohorts.tolist() == [device.cohort for device in devices]
-    assert bit_strings(found.packed, 19) == [device.get_report(2).bits for device in devices]
+    assert format_bits(found.packed, 19) == [device.get_report(2).bits for device in devices]
 
 
 @pytest.mark.parametrize("kind", ["list", "numpy", "arrow", "pandas", "polars"])
@@ -180,7 +187,7 @@ def test_words_that_are_none_are_refused_without_showing_them() -> None:
         ([True], "The words must be text."),
     ]:
         with pytest.raises(RapporError) as caught:
-            read_words(SHAPE, column, 10)
+            read_word_column(SHAPE, column, 10)
         assert caught.value.sentence == sentence
     with pytest.raises(RapporError) as caught:
         release_bloom(SHAPE, ["a", None], [1, 2], key=KEY, level=level_of(1), path=PATH)
@@ -188,7 +195,7 @@ def test_words_that_are_none_are_refused_without_showing_them() -> None:
     with pytest.raises(ColumnError):
         release_bloom(SHAPE, ["a"], [1, 2], key=KEY, level=level_of(1), path=PATH)
     with refused(RapporError, says="Words of different lengths"):
-        Bloom(SHAPE, 0).truths(["a", "a long word, longer than a block"])
+        Bloom(SHAPE, 0).read_true_values(["a", "a long word, longer than a block"])
 
 
 def test_one_bit_is_a_boolean() -> None:
@@ -199,7 +206,7 @@ def test_one_bit_is_a_boolean() -> None:
         reports = release_bloom(shape, column, [1, 2, 3, 4], key=KEY, level=level_of(60, shape), path=PATH)
         assert reports.packed[:, 0].tolist() == [1, 0, 1, 1]
     with pytest.raises(RapporError) as caught:
-        read_words(shape, ["true", "maybe"])
+        read_word_column(shape, ["true", "maybe"])
     assert caught.value.sentence.startswith("Row 2: the value is neither false nor true.")
     assert "maybe" not in str(caught.value.__context__)
 
@@ -210,7 +217,7 @@ def test_levels_convert_both_ways_to_the_private_side() -> None:
             level = compute_epsilon(shape, noise)
             assert level < compute_guarantee(shape, noise) < level + Decimal("1e-9")
             # A level made from f has at least the noise f, and its own f says so.
-            assert 1 - Fraction(bloom_threshold(shape, level), 2**64) >= Fraction(noise)
+            assert 1 - Fraction(compute_bit_threshold(shape, level), 2**64) >= Fraction(noise)
             assert Decimal(noise) <= compute_noise(shape, level) < Decimal(noise) + Decimal("1e-9")
         for epsilon in ("0.1", "1", "5"):
             noise_text = str(compute_noise(shape, epsilon))
@@ -230,7 +237,7 @@ def test_a_device_keeps_its_own_pace_and_limit() -> None:
     steady = list(device.iterate_reports(Linear(1, 5, steps=5)))
     assert [str(report.epsilon) for report in steady] == ["1", "2", "3"]
     assert device.get_report(2) == steady[1]
-    as_sampled = [whole_epsilon(SHAPE, level) for level in NoisySampling(1, "0.5", samples=10)]
+    as_sampled = [compute_report_epsilon(SHAPE, level) for level in NoisySampling(1, "0.5", samples=10)]
     assert len(list(device.iterate_reports(as_sampled))) == sum(level <= 3 for level in as_sampled)
     with refused(LevelError, limit="3", epsilon="3.5"):
         device.get_report("3.5")
@@ -256,10 +263,10 @@ def test_declared_values_are_not_its_business() -> None:
 def test_packed_reports_are_counted() -> None:
     encoding = Bloom(SHAPE, 1)
     codes = np.random.default_rng(1).integers(0, 2, (300, 16)).astype(np.uint8)
-    counts, reports = encoding.count_reports(encoding.column(codes))
+    counts, reports = count_report_column(encoding, make_report_column(encoding, codes))
     assert reports == 300
-    assert counts.tolist() == codes.sum(axis=0).tolist() == encoding.count(codes).tolist()
-    assert np.array_equal(encoding.read(encoding.reports(codes))[0], codes)
+    assert counts.tolist() == codes.sum(axis=0).tolist() == encoding.count_supported_labels(codes).tolist()
+    assert np.array_equal(read_report_column(encoding, make_report_list(encoding, codes))[0], codes)
 
 
 def test_fleet() -> None:

@@ -13,7 +13,7 @@ from tests.refusals import refused
 from tests.statistical.rappor.rappor_runs import Setting, answer, draw_devices, relaxed
 
 from relaxdp.errors import EstimationError, RapporError
-from relaxdp.mechanisms.bloom import BloomShape, bit_support, bloom_threshold, compute_epsilon
+from relaxdp.mechanisms.bloom import BloomShape, compute_bit_support, compute_bit_threshold, compute_epsilon
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import DecodedWords, decode_words, fit_word_shares
@@ -42,7 +42,7 @@ def test_exact_counts_give_exact_shares() -> None:
     """With no noise in the counts, every word comes out as it is: unbiased; also with words that are not listed."""
     words = [f"w{number}" for number in range(10)]
     shares = np.array([0.4, 0.3, 0.1, 0.05, 0.05, 0.1, 0, 0, 0, 0])
-    supports = [bit_support(bloom_threshold(SHAPE, level)) for level in ("1", "3")]
+    supports = [compute_bit_support(compute_bit_threshold(SHAPE, level)) for level in ("1", "3")]
     for method in ("average", "precision"):
         counts = exact_counts(SHAPE, words, shares, levels=supports)
         decoded = decode_words(counts, CandidateMap.from_words(words, SHAPE), method=method)
@@ -56,7 +56,7 @@ def test_expected_words_that_are_not_listed_bias_nothing() -> None:
     """If strangers set every bit exactly as often as chance says, listed words come out exact."""
     words, shares = ["a", "b", "c"], np.array([0.3, 0.1, 0.0])
     counts, devices = RapporCounts(SHAPE), 10**12
-    support = bit_support(bloom_threshold(SHAPE, 3))
+    support = compute_bit_support(compute_bit_threshold(SHAPE, 3))
     design = CandidateMap.from_words(words, SHAPE)
     rows = [design.make_design_matrix(np.array([cohort])) @ shares + 0.6 * SHAPE.chances() for cohort in range(8)]
     ones = np.rint(devices * (float(support.noise) + float(support.gain) * np.array(rows))).astype(np.int64)
@@ -73,7 +73,7 @@ def test_least_squares_and_its_constrained_sister_have_oracles() -> None:
     words = SMALL.words(0)
     design = CandidateMap.from_words(words, SHAPE)
     _, devices, ones = draw_devices(SMALL, design, generator)
-    support = bit_support(bloom_threshold(SHAPE, LEVEL))
+    support = compute_bit_support(compute_bit_threshold(SHAPE, LEVEL))
     counts = RapporCounts(SHAPE)
     counts.add_counts(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
     estimates = counts.estimate_bits()
@@ -102,7 +102,9 @@ def test_least_squares_and_its_constrained_sister_have_oracles() -> None:
 
 
 def test_empty_cohorts_are_left_out() -> None:
-    counts = exact_counts(SHAPE, ["a", "b"], np.array([0.7, 0.3]), levels=[bit_support(bloom_threshold(SHAPE, 3))])
+    counts = exact_counts(
+        SHAPE, ["a", "b"], np.array([0.7, 0.3]), levels=[compute_bit_support(compute_bit_threshold(SHAPE, 3))]
+    )
     (support, (devices, ones)), *_ = counts.levels.items()
     devices, ones = devices.copy(), ones.copy()
     devices[[1, 5]], ones[[1, 5]] = 0, 0
@@ -116,7 +118,7 @@ def test_empty_cohorts_are_left_out() -> None:
 def test_a_boolean_is_unbiased_near_zero_and_needs_no_cohorts() -> None:
     """Exactly: the mean of the estimate over all counts is the truth, at 0 too."""
     shape = BloomShape(1, 1, 1)
-    support = bit_support(bloom_threshold(shape, 1))
+    support = compute_bit_support(compute_bit_threshold(shape, 1))
     devices, hit, noise = 60, float(support.hit), float(support.noise)
     for truths in (0, 1, 30, 60):
         chances = np.convolve(
@@ -142,7 +144,7 @@ def test_a_boolean_is_unbiased_near_zero_and_needs_no_cohorts() -> None:
 def test_booleans_at_two_levels_are_combined() -> None:
     """With exact counts both levels say 0.3; a share of 0 is not found, and an estimate above 1 is cut."""
     shape, devices = BloomShape(1, 1, 2), 10**6
-    supports = [bit_support(bloom_threshold(shape, level)) for level in (1, 3)]
+    supports = [compute_bit_support(compute_bit_threshold(shape, level)) for level in (1, 3)]
     for share in (0.0, 0.3, 1.02):
         counts = RapporCounts(shape)
         for support in supports:
@@ -159,7 +161,9 @@ def test_a_map_that_was_hashed_otherwise_is_refused() -> None:
     words = ["a", "b", "c"]
     bits = CandidateMap.from_words(words, SHAPE).bits
     other = CandidateMap(SHAPE, words, (bits + 1) % 32)
-    counts = exact_counts(SHAPE, words, np.array([0.5, 0.3, 0.2]), levels=[bit_support(bloom_threshold(SHAPE, 3))])
+    counts = exact_counts(
+        SHAPE, words, np.array([0.5, 0.3, 0.2]), levels=[compute_bit_support(compute_bit_threshold(SHAPE, 3))]
+    )
     with refused(RapporError, shape="k = 32, h = 2, m = 8", says="by another hash function"):
         decode_words(counts, other)
     with refused(RapporError, says="The candidate map was made for other parameters"):
@@ -174,7 +178,9 @@ def test_words_that_cannot_be_told_apart_are_not_found() -> None:
     others = [f"word {number}" for number in range(100)]
     twin = next(word for word in others if shape.compute_bits(word, 0) == shape.compute_bits("a", 0))
     third = next(word for word in others if shape.compute_bits(word, 0) != shape.compute_bits("a", 0))
-    counts = exact_counts(shape, ["a", third], np.array([0.6, 0.4]), levels=[bit_support(bloom_threshold(shape, 3))])
+    counts = exact_counts(
+        shape, ["a", third], np.array([0.6, 0.4]), levels=[compute_bit_support(compute_bit_threshold(shape, 3))]
+    )
     decoded = decode_words(counts, CandidateMap.from_words(["a", twin, third], shape))
     assert np.isinf(decoded.std_error[:2]).all()
     assert decoded.find_detected_words().tolist() == [False, False, True]
@@ -202,7 +208,7 @@ def test_devices_at_different_levels_are_combined() -> None:
     counts, alone = RapporCounts(SHAPE), RapporCounts(SHAPE)
     for level in ("2", "8"):
         _, devices, ones = draw_devices(SMALL, design, generator)
-        support = bit_support(bloom_threshold(SHAPE, level))
+        support = compute_bit_support(compute_bit_threshold(SHAPE, level))
         reported = answer(ones, devices, float(support.hit), float(support.noise), generator)
         counts.add_level(devices, reported, epsilon=level)
         if level == "8":
@@ -258,7 +264,7 @@ def test_rows_and_frames() -> None:
 def test_counts_that_cannot_be(devices: object, ones: object, sentence: str) -> None:
     counts = RapporCounts(SHAPE)
     with pytest.raises(RapporError) as caught:
-        counts.add_counts(devices, ones, bit_support(bloom_threshold(SHAPE, 1)))
+        counts.add_counts(devices, ones, compute_bit_support(compute_bit_threshold(SHAPE, 1)))
     assert sentence in caught.value.message
     with refused(RapporError, says="There are no reports to decode"):
         counts.estimate_bits()

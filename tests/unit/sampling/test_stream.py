@@ -20,6 +20,7 @@ from tests.refusals import refused
 
 from relaxdp import Categorical, Key
 from relaxdp.errors import ArgumentError
+from relaxdp.mechanisms.base import make_path_name
 from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical, is_missing
 from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, iterate_draws, reduce_words
 from relaxdp.sampling.keyed_stream import (
@@ -95,7 +96,7 @@ def test_specification(
     first: str, path: list[tuple[int, int, int]], levels: list[int], reports: list[int],
 ) -> None:  # fmt: skip
     answers = Categorical(values)
-    name = answers.path_name(PathId(release, attribute))
+    name = make_path_name(answers, PathId(release, attribute))
     key = derive_path_key(KEY, name)
     assert key.hex() == derived
     assert (encode_canonical(object_id) + pack_last_block(truth, 0, 0)).hex() == message

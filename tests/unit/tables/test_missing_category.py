@@ -20,6 +20,7 @@ import relaxdp as rx
 from relaxdp.errors import EstimationError, MetadataError, ValuesError
 from relaxdp.estimation.counts import Counts
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.report_arrays import count_report_column, make_report_column, read_report_column
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.counting import CrosstabCounts
 from relaxdp.tables.estimate import count, estimate_frames
@@ -48,7 +49,7 @@ def describe(mechanism: Mechanism, epsilon: Any, attribute: str = "answer") -> C
 def reports(mechanism: Mechanism, truths: Sequence[Any], epsilon: Any, attribute: str = "answer") -> Any:
     where: Any = {"name": "study", "column": attribute}
     packed = mechanism.release(list(truths), list(range(len(truths))), key=KEY, epsilon=epsilon, **where)
-    return mechanism.column(*mechanism.read(packed))
+    return make_report_column(mechanism, *read_report_column(mechanism, packed))
 
 
 def write(path: Path, columns: dict[str, tuple[Mechanism, Any]], truths: Sequence[Any], **kept: Any) -> Path:
@@ -72,7 +73,7 @@ def estimated(counts: Counts | CrosstabCounts) -> Any:
 
 
 def expected_counts(mechanism: Mechanism, truths: Sequence[Any], epsilon: Any, attribute: str = "answer") -> list[int]:
-    counts, _ = mechanism.count_reports(reports(mechanism, truths, epsilon, attribute))
+    counts, _ = count_report_column(mechanism, reports(mechanism, truths, epsilon, attribute))
     return [int(each) for each in counts]
 
 

@@ -60,7 +60,7 @@ def test_nothing_is_drawn_at_a_level_of_another_encoding(draw: str) -> None:
     """With two values less is hidden at the same threshold than with three: the guarantee would be another one."""
     level, path = TWO.level(1), PathId("r", "a")
     draws: dict[str, Any] = {
-        "path": lambda: ReportPath(THREE, 0, key=KEY, object_id=1, path=path).codes_at(level),
+        "path": lambda: ReportPath(THREE, 0, key=KEY, object_id=1, path=path).draw_codes(level),
         "array": lambda: release_codes(THREE, [0], [1], key=KEY, level=level, path=path),
     }
     with pytest.raises(LevelError):
