@@ -64,7 +64,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "estimate true values": (lambda s: rx.estimate(PATIENTS), "no description", "Release"),
     "estimate a series": (lambda s: rx.estimate(PATIENTS.diagnosis), "got Series", "pandas"),
     "estimate a result": (lambda s: rx.estimate(s.shares), "got Frequency", "pandas"),
-    "estimate nothing": (lambda s: rx.estimate([]), "list of data is empty", "Release"),
+    "estimate nothing": (lambda s: rx.estimate([]), "`source` is an empty list", "Release"),
     "estimate an unknown column": (lambda s: rx.estimate(s.release, "diagnoses"), "'diagnoses'", "'diagnosis'"),
     "estimate by an unknown column": (lambda s: rx.estimate(s.release, by="region"), "'region'", "passthrough="),
     "estimate by an unknown method": (lambda s: rx.estimate(s.release, method="median"), "'median'", "'average'"),  # type: ignore[call-overload]

@@ -207,7 +207,7 @@ def test_questions_that_make_no_sense(vault: rx.Vault) -> None:
         ([low, high], {"description": low}, MetadataError, {"says": "needs its own description"}),
         (low, {"mechanism": ANSWERS}, MetadataError, {"says": "describe one column"}),
         (low, {"mechanism": ANSWERS, "epsilon": 1}, MetadataError, {"says": "describe one column"}),
-        ([], {}, EstimationError, {"says": "list of data is empty"}),
+        ([], {}, EstimationError, {"says": "`source` is an empty list"}),
         (low, {"by": "region", "crosstab": "x"}, EstimationError, {"option": "by"}),
         (
             [low, high.drop("person")], {"description": [None, high]},
