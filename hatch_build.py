@@ -35,7 +35,7 @@ class BuildHook(BuildHookInterface):  # type: ignore[type-arg]
         if os.environ.get("RELAXDP_KERNEL") == "off":
             return []
         tools = runpy.run_path(str(Path(self.root, KERNEL, "build.py")))
-        if not tools["build"]():
+        if not tools["build_library"]():
             return []
         build_data["pure_python"] = False
         # It knows nothing of Python, so one wheel serves every version of it.

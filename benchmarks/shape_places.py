@@ -9,7 +9,7 @@
 - A *place that parses stored prose* is a regular expression or a method of text that looks for one of `PROSE`, as it
   is or by a name that it has in the same file. A test whose only consequence is a refusal is none: so a name is kept
   out that would look like prose.
-- A *copy of the release transaction* is a function outside of the ledger that calls `charge_release`, or the step
+- A *copy of the release transaction* is a function outside of the ledger that calls `make_release_event`, or the step
   of a ledger; one that is called `charge` itself, or does nothing else, only hands on.
 """
 
@@ -27,7 +27,7 @@ _EDITS = {
     "lstrip", "rstrip", "startswith", "endswith", "find", "rfind", "index", "count", "translate", "lower", "upper",
 }  # fmt: skip
 _SEARCHES = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
-_CHARGES = re.compile(r"\bcharge_release$")
+_CHARGES = re.compile(r"\bmake_release_event$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

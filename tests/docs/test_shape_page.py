@@ -28,13 +28,13 @@ def release(ledger):
     four(lambda: 2)
     double(1)
     write()
-    ledger.charge_release()
+    ledger.make_release_event()
 
 def write():
     return [double(each) for each in (1, 2)]
 
 def charge(ledger):
-    ledger.charge_release()
+    ledger.make_release_event()
 
 def hand_on(ledger):
     '''Hand on.'''
@@ -143,7 +143,7 @@ def test_steps(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = []
 
     class Ledger:
-        def charge_release(self) -> None:
+        def make_release_event(self) -> None:
             done.append(sys.getprofile())
 
     @contextmanager
