@@ -277,8 +277,7 @@ def _mark_best(scores: Floats) -> Candidates:
     largest = scores.max(axis=1, keepdims=True)
     if not np.isfinite(largest).all():
         raise ArgumentError(
-            "A transcript is impossible under every true value of the distribution. For example, it has two different "
-            "reports at the same epsilon.",
-            hint="Check that the epsilons are those of the columns of the transcripts, in the same order.",
+            "No true value leads to one of the transcripts. For example, reports at the same epsilon never differ.",
+            hint="Pass the epsilons in the order of the columns of the transcripts.",
         )
     return np.asarray(scores >= largest - _TIE)

@@ -179,8 +179,8 @@ def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distr
     found = [_list_symbols(mechanism, true_value, slots, middle_bit) for middle_bit in (0, 1)]
     if found[0] != found[1]:
         raise MechanismError(
-            "The symbols of a true value depend on more bits of a permanent word than the first and last {bits}. The "
-            "exact check enumerates only these bits.",
+            "The exact check cannot enumerate this mechanism: its reports depend on more than the first and last "
+            "{bits} bits of a random word.",
             hint="Choose true values that are multiples of 1/8 of the range.",
             bits=_CHECKED_BITS,
         )

@@ -123,7 +123,7 @@ def require_release(account: Account, name: str) -> ReleaseState:
     if found.retired:
         raise UnknownReleaseError(
             "The release {name!r} is retired, so its name cannot be used again. Its cost stays.",
-            hint="Release the table under a new name.",
+            hint="Release the table under a new name, at full cost.",
             name=name,
         )
     return found

@@ -396,7 +396,7 @@ class MemoryStateStore:
 
     def make_error(self, what: str, hint: str = "") -> StateFileError:
         """Return an error about the state."""
-        return StateFileError("A relaxation in memory {what}.", what=what, hint=hint)
+        return StateFileError("The relaxation, which has no state file, {what}.", what=what, hint=hint)
 
 
 class StateFileStore:

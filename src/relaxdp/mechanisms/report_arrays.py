@@ -79,7 +79,7 @@ def unpack_reports(mechanism: Mechanism, packed: Packed) -> tuple[Codes, Words |
     if len(packed) and int(codes.max()) >= mechanism.alphabet:
         row = int(np.argmax(codes >= mechanism.alphabet)) + 1
         raise EstimationError(
-            "A report is not possible for this mechanism, which has {alphabet:,} different reports.",
+            "A report cannot come from this mechanism, which has {alphabet:,} different reports.",
             hint=_GIVE_REPORTS,
             alphabet=mechanism.alphabet,
             row=row,
@@ -168,7 +168,7 @@ def read_packed_matrix(column: Any, width: int) -> Packed:
         return np.empty((0, width), dtype=np.uint8)
     if array.null_count:
         raise EstimationError(
-            "The report is missing.",
+            "A row has no report.",
             hint="Remove rows without a report.",
             row=pc.index(pc.is_null(array), True).as_py() + 1,
         )

@@ -269,9 +269,10 @@ def read_description(path: Path) -> FileDescription | None:
             return None if sidecar is None else FileDescription.loads(sidecar.read_text("utf-8"))
         except (OSError, UnicodeDecodeError):
             problem = MetadataError(
-                "The description next to {path!r} cannot be read, and it may hold reports instead of true values.",
-                hint="Make the description readable, or remove it if the table holds true values.",
+                "The file {sidecar!r} cannot be read. It states whether {path!r} contains true values or reports.",
+                hint="Make {sidecar!r} readable. Delete it only if {path!r} contains true values.",
                 path=str(path),
+                sidecar=str(get_sidecar_path(path)),
             )
     raise problem
 
@@ -384,8 +385,8 @@ def fetch_file(source: Any) -> Iterator[Path]:
             beside = f"{address}{SIDECAR}{mark}{query}"
             if not _copy_from_address(beside, get_sidecar_path(place)) and not _is_absent_at_address(beside):
                 raise TableFileError(
-                    "It cannot be seen whether {name!r} has a description next to it, as released files have.",
-                    hint="Allow listing the folder, or copy the file to this machine.",
+                    "Your credentials do not show whether {name!r} has a description next to it, like released files.",
+                    hint="Allow listing the folder, or copy the file and any description of it to this machine.",
                     name=place.name,
                 )
         yield place

@@ -380,7 +380,7 @@ class Snapshot:
         except OSError as problem:
             raise VaultError(
                 "The snapshot '{name}' of the vault cannot be read: {why}.",
-                hint="Restore it from a backup of the vault, or release the table under a new name.",
+                hint="Restore it from a backup of the vault, or release the table under a new name, at full cost.",
                 name=self.path.name[:12],
                 why=problem.strerror,
             ) from None
@@ -455,7 +455,7 @@ class _PartReader:
 def _make_damaged_error(path: Path) -> VaultError:
     return VaultError(
         "The snapshot '{name}' is damaged, or is not the one that the ledger names.",
-        hint="Restore it from a backup of the vault, or release the table under a new name.",
+        hint="Restore it from a backup of the vault, or release the table under a new name, at full cost.",
         name=path.name[:12],
     )
 
@@ -472,7 +472,7 @@ def _check_order(chunks: Iterator[SnapshotRows]) -> Iterator[SnapshotRows]:
             if last is not None and not last < first:
                 raise VaultError(
                     "A snapshot of the vault is damaged: its rows are not in the order of their ids.",
-                    hint="Restore it from a backup of the vault, or release the table under a new name.",
+                    hint="Restore it from a backup of the vault, or release the table under a new name, at full cost.",
                 )
             last = rows.ids[len(rows) - 1].as_py()
         yield rows

@@ -203,7 +203,7 @@ def make_repeated_ids_error(rows: Sequence[int], label: str) -> IdError:
     where = f"Rows {rows[0]:,} and {rows[1]:,}" if len(rows) > 1 else "Two rows"
     return IdError(
         "{where} of {label} have the same id. Two people under one id would show whether their answers are equal.",
-        hint="Release one row per individual. If this is not the column of the ids, name that one.",
+        hint="Release one row per individual. If you named another column than that of the ids, name the right one.",
         where=where,
         label=label,
     )
@@ -299,7 +299,7 @@ def make_repeated_id_error() -> IdError:
     """Return the error about rows that do not ascend even after a sort."""
     return IdError(
         "An id occurs in two rows. Two people under one id would show whether their answers are equal.",
-        hint="Release one row per individual. If this is not the column of the ids, name that one.",
+        hint="Release one row per individual. If you named another column than that of the ids, name the right one.",
     )
 
 

@@ -397,7 +397,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     get_sidecar_path(plain).write_text("{")
     assert "metadata of the file is damaged" in sentence(plain)
     get_sidecar_path(plain).write_bytes(b"\xff")
-    assert "The description next to" in sentence(plain)
+    assert "cannot be read. It states whether" in sentence(plain)
     (tmp_path / "folder").mkdir()
     assert "has no Parquet files" in sentence(tmp_path / "folder")
 
