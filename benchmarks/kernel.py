@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from benchmarks.results import Comparison, compare
 from benchmarks.settings import Settings
 from benchmarks.timing import Contender, Race, race
-from relaxdp.mechanisms.report_arrays import histogram
+from relaxdp.mechanisms.report_arrays import count_codes
 from relaxdp.sampling.kernel.c_library import SETTING
 from relaxdp.sampling.keyed_path import NumpyPathSampler
 from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, RowCipher, Words
@@ -91,7 +91,7 @@ def histogram_race(settings: Settings, note: Callable[[str], None]) -> Race:
     contenders = []
     for values in ALPHABETS:
         codes = np.random.default_rng(1).integers(0, values, settings.step_objects, dtype=np.uint8)
-        own = Contender(HISTOGRAM.format(values=values), len(codes), partial(histogram, codes, values))
+        own = Contender(HISTOGRAM.format(values=values), len(codes), partial(count_codes, codes, values))
         rival = Contender(BINCOUNT.format(values=values), len(codes), partial(np.bincount, codes))
         contenders += [own, by_numpy(own), rival]
     return race("histogram", contenders, settings.rounds, note)

@@ -49,10 +49,10 @@ def mean_error(column: RealColumn, mechanism: Mechanism, level: str, key: rx.Key
     encoding, truths = mechanism, np.tile(column.clipped, times)
     where: Any = {"key": key, "epsilon": level, "name": "numbers", "column": column.name}
     codes = read_report_column(encoding, mechanism.release(truths, np.arange(len(truths)), **where))[0][:, 0]
-    assert encoding.measure is not None
+    assert encoding.mean_weights is not None
     middle, half = (column.low + column.high) / 2, (column.high - column.low) / 2
     gain = float(encoding.level(level).retention)
-    errors = (np.array(encoding.measure.weights)[codes] - middle) / gain - (truths - middle)
+    errors = (np.array(encoding.mean_weights.weights)[codes] - middle) / gain - (truths - middle)
     if abs(errors.mean()) > 5 * errors.std() / np.sqrt(len(errors)):
         raise AssertionError("the mean is biased.")
     return float((errors**2).mean()) / half**2

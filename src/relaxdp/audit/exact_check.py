@@ -262,20 +262,20 @@ def _check_unbiased(
             for column in supports.T.tolist()
         ]
         shares = [support.debias(chance) for chance in supported]
-        measure = mechanism.measure
-        if measure is not None and measure.absent is not None:
+        mean_weights = mechanism.mean_weights
+        if mean_weights is not None and mean_weights.absent is not None:
             is_missing = true_value is None or math.isnan(float(true_value))
-            if shares[measure.absent] != is_missing:
+            if shares[mean_weights.absent] != is_missing:
                 raise MechanismError(
                     "Estimates of this mechanism would be biased: `support` is wrong for a missing value.",
                     hint=_FIX_SUPPORT,
                 )
             if is_missing:
                 continue
-        if measure is not None:
-            mean = float(sum(Fraction(w) * share for w, share in zip(measure.weights, shares, strict=True)))
-            width = measure.most - measure.least
-            clipped = min(max(float(true_value), measure.least), measure.most)
+        if mean_weights is not None:
+            mean = float(sum(Fraction(w) * share for w, share in zip(mean_weights.weights, shares, strict=True)))
+            width = mean_weights.maximum - mean_weights.minimum
+            clipped = min(max(float(true_value), mean_weights.minimum), mean_weights.maximum)
             if abs(mean - clipped) > _TOLERANCE * width:
                 raise MechanismError(
                     "The mean that this mechanism estimates is biased: it is not the true value that was checked.",

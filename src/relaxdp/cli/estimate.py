@@ -207,7 +207,7 @@ def _describe_column(axis: CountedColumn, settings: EstimateSettings) -> str:
     name = repr(results.clean_text(axis.name))
     if settings.crosstab is not None:
         return f"{name} and {results.clean_text(settings.crosstab)!r}"
-    return name if axis.mechanism.measure is None else f"mean of {name}"
+    return name if axis.mechanism.mean_weights is None else f"mean of {name}"
 
 
 def _make_estimate_view(
@@ -255,7 +255,7 @@ def _make_heading(
             counted[level] = counted.get(level, 0) + n
     levels = ", ".join(f"{level} ({n:,})" if len(counted) > 1 else level for level, n in counted.items())
     together = any(group.is_simultaneous for group in groups)
-    rows = "the mean" if axis.mechanism.measure is not None else "all values at once" if together else "each value"
+    rows = "the mean" if axis.mechanism.mean_weights is not None else "all values at once" if together else "each value"
     return (
         f"{tally.n:,} individuals at epsilon {levels}: {_describe_column(axis, settings)} of release "
         f"{results.clean_text(axis.description.path.release)!r}; {_describe_intervals(rows, settings)}"

@@ -163,7 +163,7 @@ def print_release(done: Release, as_json: bool) -> None:
         print_json(done.to_json())
     elif not is_quiet() or done.is_dry_run:
         typer.echo(str(done))
-    changes = done.describe_changes()
+    changes = done.describe_joined_and_left()
     if changes and is_interactive():
         print_note(f"{changes} Keep these numbers to yourself: they are about individuals.")
 

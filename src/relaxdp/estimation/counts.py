@@ -19,7 +19,7 @@ from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.frequency import Frequency, WeightedSum, check_counts, order_counts
 from relaxdp.estimation.mean import Mean, NonMissingMean
 from relaxdp.estimation.result import Result, get_frame_library
-from relaxdp.mechanisms.base import Measure, Mechanism
+from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.report_arrays import count_report_column
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 from relaxdp.theory.level import Level
@@ -165,7 +165,7 @@ class Counts:
         Raises:
             EstimationError: Nothing was counted, or there is no such method.
         """
-        found = combine_levels(self._mechanism.measure, *self.estimate_levels(method))
+        found = combine_levels(self._mechanism.mean_weights, *self.estimate_levels(method))
         found.set_library(self._library)
         return found
 
@@ -188,9 +188,9 @@ class Counts:
         return parts, [weight / sum(weights) for weight in weights]
 
     @property
-    def measure(self) -> Measure | None:
+    def mean_weights(self) -> MeanWeights | None:
         """What the labels count for where the answer is a mean; None where it is their shares."""
-        return self._mechanism.measure
+        return self._mechanism.mean_weights
 
     def find_likeliest_shares(self) -> NDArray[np.float64]:
         """Return the likeliest shares: not negative, summing to 1, at all levels together.
@@ -267,14 +267,14 @@ class Counts:
         return result
 
 
-def combine_levels(measure: Measure | None, parts: Sequence[Frequency], weights: Sequence[float]) -> Result:
+def combine_levels(mean_weights: MeanWeights | None, parts: Sequence[Frequency], weights: Sequence[float]) -> Result:
     """Return one estimate from the shares at each level: shares of the values, or the mean of numbers."""
-    if measure is not None and measure.absent is not None:
-        return NonMissingMean(parts, weights, measure)
-    if measure is not None and measure.window is not None:
-        return Distribution(parts, weights, measure)
+    if mean_weights is not None and mean_weights.absent is not None:
+        return NonMissingMean(parts, weights, mean_weights)
+    if mean_weights is not None and mean_weights.window is not None:
+        return Distribution(parts, weights, mean_weights)
     shares = parts[0] if len(parts) == 1 else WeightedSum(parts, weights)
-    return shares if measure is None else Mean(shares, *measure.weights)
+    return shares if mean_weights is None else Mean(shares, *mean_weights.weights)
 
 
 def keep_highest_level(object_ids: Any, epsilons: Any, reports: Any) -> tuple[list[Any], list[Any]]:

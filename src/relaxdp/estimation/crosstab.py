@@ -22,7 +22,7 @@ from relaxdp.estimation.frequency import WeightedSum
 from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, format_label, get_frame_library
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.report_arrays import BATCH, Codes, histogram, read_report_column, slice_reports
+from relaxdp.mechanisms.report_arrays import BATCH, Codes, count_codes, read_report_column, slice_reports
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -302,7 +302,7 @@ def crosstab(
         pairs = rows.read_label_column(row_reports)[:, 0].astype(np.int64) * len(labels[1])
         pairs += columns.read_label_column(column_reports)[:, 0]
         shape = len(labels[0]), len(labels[1])
-        counts = histogram(pairs, shape[0] * shape[1]).reshape(shape)
+        counts = count_codes(pairs, shape[0] * shape[1]).reshape(shape)
         found = Crosstab(*labels, counts, *supports, epsilons=epsilons)
         found.set_library(get_frame_library(row_reports))
         return found

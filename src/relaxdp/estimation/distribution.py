@@ -14,7 +14,7 @@ from relaxdp.estimation.distribution_fit import ShareBounds, SquareWaveCounts, f
 from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.estimation.result import About, BoundedMean, Floats, Result, check_about
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.base import Measure
+from relaxdp.mechanisms.base import MeanWeights
 
 _HALVINGS = 40
 _NORMAL = 1.959963984540054
@@ -34,7 +34,7 @@ class SquareWaveMean(BoundedMean):
     """
 
     shares: Frequency
-    measure: Measure
+    mean_weights: MeanWeights
     window: int
 
     @property
@@ -80,7 +80,7 @@ class SquareWaveMean(BoundedMean):
 
     @cached_property
     def _place_count(self) -> int:
-        return len(self.measure.weights)
+        return len(self.mean_weights.weights)
 
     @cached_property
     def _max_bin_distance(self) -> float:
@@ -129,7 +129,7 @@ class Distribution(BoundedMean):
 
     parts: Sequence[Frequency]
     weights: Sequence[float]
-    measure: Measure
+    mean_weights: MeanWeights
 
     @property
     def sources(self) -> Sequence[Result]:
@@ -139,7 +139,7 @@ class Distribution(BoundedMean):
     @cached_property
     def mean(self) -> Result:
         """The mean, unbiased."""
-        means = [SquareWaveMean(part, self.measure, self._window_width) for part in self.parts]
+        means = [SquareWaveMean(part, self.mean_weights, self._window_width) for part in self.parts]
         return (
             means[0]
             if len(means) == 1
@@ -237,7 +237,7 @@ class Distribution(BoundedMean):
 
     @property
     def _window_width(self) -> int:
-        window = self.measure.window
+        window = self.mean_weights.window
         assert window is not None  # noqa: S101 (`combine_levels` checks it)
         return window
 

@@ -12,7 +12,7 @@ from relaxdp.errors import EstimationError
 from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.estimation.result import About, BoundedMean, Floats, Result, check_about
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.base import Measure
+from relaxdp.mechanisms.base import MeanWeights
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +69,7 @@ class NonMissingMean(BoundedMean):
 
     parts: Sequence[Frequency]
     weights: Sequence[float]
-    measure: Measure
+    mean_weights: MeanWeights
 
     @property
     def sources(self) -> Sequence[Result]:
@@ -84,7 +84,7 @@ class NonMissingMean(BoundedMean):
     @property
     def missing(self) -> Result:
         """The share of numbers that are missing."""
-        return self.shares.select_rows([self.measure.absent])
+        return self.shares.select_rows([self.mean_weights.absent])
 
     @property
     def value(self) -> Floats:

@@ -15,8 +15,8 @@ from typing import Any
 from relaxdp.errors import PlanError
 from relaxdp.estimation.report_variance import (
     compute_categorical_support,
-    compute_report_noise,
     compute_share_variance,
+    compute_variance_per_report,
 )
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.categorical import Categorical
@@ -147,12 +147,12 @@ def compute_support_and_bytes(name: str, values: int, epsilon: Decimal) -> tuple
 
 def compute_mean_error(mechanism: Mechanism, epsilon: Decimal) -> float:
     """Return the largest standard error of a mean, in halves of its range, times the square root of n."""
-    measure = mechanism.measure
-    assert measure is not None  # noqa: S101 (callers have a mechanism for numbers)
-    noise = compute_report_noise(
-        mechanism.compute_support(mechanism.level(epsilon).retention), "sample", measure=measure
+    mean_weights = mechanism.mean_weights
+    assert mean_weights is not None  # noqa: S101 (callers have a mechanism for numbers)
+    noise = compute_variance_per_report(
+        mechanism.compute_support(mechanism.level(epsilon).retention), "sample", mean_weights=mean_weights
     )
-    return 2 * sqrt(noise.variance) / (measure.most - measure.least)
+    return 2 * sqrt(noise.variance) / (mean_weights.maximum - mean_weights.minimum)
 
 
 # The choice for a column. The first release fixes its mechanism, and the column may be relaxed later. So the choice

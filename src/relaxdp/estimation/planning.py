@@ -23,14 +23,14 @@ from relaxdp.estimation.mechanism_choice import (
     rank_number_mechanisms,
 )
 from relaxdp.estimation.report_variance import (
-    ReportNoise,
+    VariancePerReport,
     compute_categorical_support,
     compute_pair_noise,
-    compute_report_noise,
+    compute_variance_per_report,
 )
 from relaxdp.estimation.result import About, check_about, compute_tail_probability, count_comparisons
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.base import Measure, Mechanism
+from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_title
 from relaxdp.mechanisms.square_wave import BINS, SquareWave
 from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, format_epsilon
@@ -231,7 +231,7 @@ def _parse_values(values: Any, range: Any, bins: int) -> tuple[PlannedValues, in
             )
         return PlannedRange(range[0], range[1], bins), 2
     if isinstance(values, Mechanism):
-        return values, 2 if values.measure is not None else len(values.labels)
+        return values, 2 if values.mean_weights is not None else len(values.labels)
     if isinstance(values, Integral):
         return int(values), int(values)
     if isinstance(values, str | type) or not hasattr(values, "__len__"):
@@ -451,11 +451,11 @@ class PlannedMechanism:
         self.name = name or ("categorical" if self.range is None else "auto")
 
     @property
-    def measure(self) -> Measure | None:
+    def mean_weights(self) -> MeanWeights | None:
         """The measure of a mean; None for shares."""
         if self.range is not None:
-            return self.range.create_mechanism("numeric", Decimal(1)).measure
-        return None if self.given is None else self.given.measure
+            return self.range.create_mechanism("numeric", Decimal(1)).mean_weights
+        return None if self.given is None else self.given.mean_weights
 
     def choose_name(self, last_epsilon: Decimal) -> str | None:
         """Return the name of the best mechanism for a last epsilon; None if the mechanism was not left open."""
@@ -501,13 +501,13 @@ class _IntervalPlan:
         self.column = PlannedMechanism(values, mechanism)
         self._second_column = None if crosstab is None else PlannedMechanism(crosstab, mechanism)
         self._last_epsilon = last_epsilon
-        self._measure = self.column.measure
-        if self._second_column is not None and (self._measure or self._second_column.measure):
+        self._mean_weights = self.column.mean_weights
+        if self._second_column is not None and (self._mean_weights or self._second_column.mean_weights):
             raise PlanError(
                 "A crosstab needs two columns with declared values, and one of these has numbers in a range.",
                 hint="Pass the numbers of values, such as values=4, crosstab=3.",
             )
-        has_share = self._measure is None or self._measure.absent is not None  # the share of missing numbers
+        has_share = self._mean_weights is None or self._mean_weights.absent is not None  # the share of missing numbers
         if share is not None and not has_share:
             raise PlanError("`share` cannot be combined with a mean of numbers.", hint="Leave out share= (--share).")
         if share is not None and not 0 <= share <= 1:
@@ -519,14 +519,20 @@ class _IntervalPlan:
         check_about(about)
         exclusive = self.column.given is None or self.column.given.joint == "exclusive"
         n_values = self.column.n_values * (1 if self._second_column is None else self._second_column.n_values)
-        questions = count_comparisons(n_values, exclusive=exclusive) if simultaneous and self._measure is None else 1
+        questions = (
+            count_comparisons(n_values, exclusive=exclusive) if simultaneous and self._mean_weights is None else 1
+        )
         self._quantile = -float(scipy.special.ndtri(compute_tail_probability(confidence_level, questions)))
         self._share, self._about = share, about
 
     @property
     def max_margin(self) -> float:
         """The margin of error without any information."""
-        return MAX_SHARE_MARGIN if self._measure is None else (self._measure.most - self._measure.least) / 2
+        return (
+            MAX_SHARE_MARGIN
+            if self._mean_weights is None
+            else (self._mean_weights.maximum - self._mean_weights.minimum) / 2
+        )
 
     def check_margin(self, margin: float) -> None:
         if not (isfinite(margin) and 0 < margin < self.max_margin):
@@ -547,12 +553,12 @@ class _IntervalPlan:
         noise = self._compute_noise(epsilon, self._last_epsilon or epsilon)
         return self._quantile * sqrt(noise.variance), noise.half_step
 
-    def _compute_noise(self, level: Decimal, last_epsilon: Decimal) -> ReportNoise:
+    def _compute_noise(self, level: Decimal, last_epsilon: Decimal) -> VariancePerReport:
         support = self.column.compute_support(level, last_epsilon)
         if self._second_column is None:
             mechanism = self.column.create(last_epsilon)
-            measure = None if mechanism is None else mechanism.measure
-            return compute_report_noise(support, self._about, self._share, measure)
+            mean_weights = None if mechanism is None else mechanism.mean_weights
+            return compute_variance_per_report(support, self._about, self._share, mean_weights)
         return compute_pair_noise(
             support, self._second_column.compute_support(level, last_epsilon), self._about, self._share
         )

@@ -40,7 +40,7 @@ from relaxdp.estimation.result import (
     count_comparisons,
 )
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.base import Joint, Measure, Mechanism
+from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -372,11 +372,13 @@ def compute_max_influence(mechanism: Mechanism, level: Level) -> MaxInfluence:
     """Return the influence of one individual that fabricates its report at this level."""
     support = mechanism.compute_support(level.retention)
     noise, gain = float(support.noise), float(support.gain)
-    measure = mechanism.measure
-    if measure is not None:
-        weights = np.array(measure.weights)
+    mean_weights = mechanism.mean_weights
+    if mean_weights is not None:
+        weights = np.array(mean_weights.weights)
         counted = (weights - noise * weights.sum()) / gain
-        most = max(counted.max() - measure.least, measure.most - counted.min()) / (measure.most - measure.least)
+        most = max(counted.max() - mean_weights.minimum, mean_weights.maximum - counted.min()) / (
+            mean_weights.maximum - mean_weights.minimum
+        )
         return MaxInfluence(str(level), float(most), "the mean")
     if mechanism.joint == "exclusive":
         values = "one value"
@@ -457,24 +459,24 @@ class CleanedEstimate(Result):
     names: Sequence[Any]
     parts: Sequence[HonestCounts]
     joint: Joint
-    measure: Measure | None = None
+    mean_weights: MeanWeights | None = None
     is_chosen: bool = True
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        return self.names if self.measure is None else ("mean",)
+        return self.names if self.mean_weights is None else ("mean",)
 
     @property
     def minimum(self) -> float:  # type: ignore[override]
-        return 0.0 if self.measure is None else self.measure.least
+        return 0.0 if self.mean_weights is None else self.mean_weights.minimum
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        return 1.0 if self.measure is None else self.measure.most
+        return 1.0 if self.mean_weights is None else self.mean_weights.maximum
 
     @property
     def comparison_count(self) -> int:
-        return 1 if self.measure else count_comparisons(len(self.names), exclusive=self.joint == "exclusive")
+        return 1 if self.mean_weights else count_comparisons(len(self.names), exclusive=self.joint == "exclusive")
 
     @property
     def individuals(self) -> float:
@@ -492,9 +494,9 @@ class CleanedEstimate(Result):
 
     @property
     def value(self) -> Floats:
-        if self.measure is None:
+        if self.mean_weights is None:
             return self.shares
-        return np.asarray(self.shares @ np.array(self.measure.weights) / self._present_share)
+        return np.asarray(self.shares @ np.array(self.mean_weights.weights) / self._present_share)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors, to first order."""
@@ -512,7 +514,7 @@ class CleanedEstimate(Result):
     def _compute_variance(self, part: HonestCounts, about: About) -> Any:
         """Return the variance of a count, or of the sum of the weights, of one level."""
         shares = part.counts / part.individuals
-        if self.measure is not None:  # the variance of the reports, which includes that of kept values
+        if self.mean_weights is not None:  # the variance of the reports, which includes that of kept values
             weights = self._centred_weights
             middle = float(shares @ weights)
             return part.individuals * (shares @ weights**2 - middle**2) + part.variances @ (weights - middle) ** 2
@@ -526,17 +528,17 @@ class CleanedEstimate(Result):
     @property
     def _present_share(self) -> float:
         """The share of individuals that have a number."""
-        absent = None if self.measure is None else self.measure.absent
+        absent = None if self.mean_weights is None else self.mean_weights.absent
         return 1.0 if absent is None else max(1 - float(self.shares[absent]), np.finfo(float).tiny)
 
     @property
     def _centred_weights(self) -> Floats:
         """The weight of each label in the mean, to first order."""
-        assert self.measure is not None  # noqa: S101 (only called for means)
-        weights = np.array(self.measure.weights)
-        if self.measure.absent is not None:
+        assert self.mean_weights is not None  # noqa: S101 (only called for means)
+        weights = np.array(self.mean_weights.weights)
+        if self.mean_weights.absent is not None:
             weights = (weights - float(self.value)) / self._present_share
-            weights[self.measure.absent] = 0.0
+            weights[self.mean_weights.absent] = 0.0
         return weights
 
 
@@ -550,7 +552,7 @@ def estimate_without_fabricated(
             honest = HonestCounts.from_pairs(table, mechanism, repeated, changed)
             parts[table.newer] = parts[table.newer] + honest if table.newer in parts else honest
     left = [part for _, part in sorted(parts.items()) if part.individuals >= 1]
-    return CleanedEstimate(mechanism.labels, left, mechanism.joint, mechanism.measure) if left else None
+    return CleanedEstimate(mechanism.labels, left, mechanism.joint, mechanism.mean_weights) if left else None
 
 
 def estimate_from_subset(
@@ -573,7 +575,7 @@ def estimate_from_subset(
     individuals = sum(part.individuals for part in parts)
     if not parts:
         return None
-    return combine_levels(mechanism.measure, parts, [part.individuals / individuals for part in parts])
+    return combine_levels(mechanism.mean_weights, parts, [part.individuals / individuals for part in parts])
 
 
 def _debias_counts(part: HonestCounts) -> Floats:

@@ -10,14 +10,14 @@ from relaxdp.estimation.crosstab import PairDistribution
 from relaxdp.estimation.frequency import compute_report_variance
 from relaxdp.estimation.mean import compute_weight_variance
 from relaxdp.estimation.result import About
-from relaxdp.mechanisms.base import Measure
+from relaxdp.mechanisms.base import MeanWeights
 from relaxdp.theory.epsilon import Epsilon, compute_nonzero_threshold
 from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import SupportProbabilities
 
 
 @dataclass(frozen=True, slots=True)
-class ReportNoise:
+class VariancePerReport:
     """What one report at one level adds to an estimate, in the worst case."""
 
     variance: float
@@ -27,9 +27,9 @@ class ReportNoise:
     """The inverse variance of the noise alone, whatever the answer is: the weight of a level among several."""
 
 
-def compute_report_noise(
-    support: SupportProbabilities, about: About, share: float | None = None, measure: Measure | None = None
-) -> ReportNoise:
+def compute_variance_per_report(
+    support: SupportProbabilities, about: About, share: float | None = None, mean_weights: MeanWeights | None = None
+) -> VariancePerReport:
     """Return what one report adds to the share of a value, or to the mean if the mechanism has a `measure`.
 
     Without a `share`, any share is possible and the largest variance counts. The interval of a mean covers all
@@ -38,25 +38,29 @@ def compute_report_noise(
     """
     noise, gain = float(support.noise), float(support.gain)
     precision = gain**2 / (noise * (1 - noise))
-    if measure is not None and measure.absent is not None:
+    if mean_weights is not None and mean_weights.absent is not None:
         present = 1.0 if share is None else 1.0 - share
         variances = compute_weight_variance(np.linspace(0, 1, 201), present, noise, gain) / max(present, 1e-9) ** 2
-        width = measure.most - measure.least
-        return ReportNoise(float(variances.max()) * width**2, 0.5 * width / gain / max(present, 1e-9), precision)
-    if measure is not None and measure.window is not None:
-        half, bins = (measure.most - measure.least) / 2, len(measure.weights) - measure.window
-        return ReportNoise(compute_wave_variance(measure, gain, about) * half**2, half / bins / gain, precision)
-    if measure is not None:
+        width = mean_weights.maximum - mean_weights.minimum
+        return VariancePerReport(float(variances.max()) * width**2, 0.5 * width / gain / max(present, 1e-9), precision)
+    if mean_weights is not None and mean_weights.window is not None:
+        half, bins = (mean_weights.maximum - mean_weights.minimum) / 2, len(mean_weights.weights) - mean_weights.window
+        return VariancePerReport(
+            compute_wave_variance(mean_weights, gain, about) * half**2, half / bins / gain, precision
+        )
+    if mean_weights is not None:
         # A report is the lower or the upper end. It varies most if both are equally likely.
-        half = (measure.most - measure.least) / 2 / gain
-        return ReportNoise(half**2, half, precision)
+        half = (mean_weights.maximum - mean_weights.minimum) / 2 / gain
+        return VariancePerReport(half**2, half, precision)
     if share is not None:
         shares = [share]
     elif about == "population":  # a report varies most if its probability is closest to one half
         shares = [min(1.0, max(0.0, (0.5 - noise) / gain))]
     else:  # the variance is linear in the share, so it is largest at 0 or at 1
         shares = [0.0, 1.0]
-    return ReportNoise(max(compute_share_variance(support, each, about) for each in shares), 0.5 / gain, precision)
+    return VariancePerReport(
+        max(compute_share_variance(support, each, about) for each in shares), 0.5 / gain, precision
+    )
 
 
 def compute_categorical_support(epsilon: Epsilon, values: int) -> SupportProbabilities:
@@ -73,7 +77,7 @@ def compute_share_variance(support: SupportProbabilities, share: float, about: A
 
 
 def compute_wave_variance(
-    measure: Measure, retention: float, about: About = "sample", distance_from_middle: float = 1.0
+    mean_weights: MeanWeights, retention: float, about: About = "sample", distance_from_middle: float = 1.0
 ) -> float:
     """Return the variance that one report of a square wave adds to the mean, in squares of half the range.
 
@@ -82,8 +86,8 @@ def compute_wave_variance(
 
     Claim: measured variances are within 3 % of it; tests/statistical/estimation/test_number_plans.py.
     """
-    assert measure.window is not None  # noqa: S101 (callers have a square wave)
-    places, window = len(measure.weights), measure.window
+    assert mean_weights.window is not None  # noqa: S101 (callers have a square wave)
+    places, window = len(mean_weights.weights), mean_weights.window
     half_range = (places - window) / 2
     distance = distance_from_middle * half_range
     variance = retention * (distance**2 + (window**2 - 1) / 12 + 1 / 4) + (1 - retention) * (places**2 - 1) / 12
@@ -94,7 +98,7 @@ def compute_wave_variance(
 
 def compute_pair_noise(
     rows: SupportProbabilities, columns: SupportProbabilities, about: About, share: float | None
-) -> ReportNoise:
+) -> VariancePerReport:
     """Return what one individual adds to the share of a pair of values, for the worst shares of the two values."""
     grid = np.linspace(0, 1, 5)
     pair_shares = grid if share is None else np.array([share])
@@ -105,4 +109,4 @@ def compute_pair_noise(
         deviation, _ = PairDistribution(row, column, rows, columns, 1, about).compute_moments(pair)
     noise = [float(each.noise * (1 - each.noise) / each.gain**2) for each in (rows, columns)]
     gain = float(rows.gain * columns.gain)
-    return ReportNoise(float(deviation.max()) ** 2, 0.5 / gain, 1 / max(noise[0] * noise[1], 1e-300))
+    return VariancePerReport(float(deviation.max()) ** 2, 0.5 / gain, 1 / max(noise[0] * noise[1], 1e-300))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import EstimationError, MissingDependencyError
 from relaxdp.estimation.display import draw_estimate_bar, format_html, format_table
 from relaxdp.lazy_imports import polars
-from relaxdp.mechanisms.base import Measure
+from relaxdp.mechanisms.base import MeanWeights
 
 Floats = NDArray[np.float64]
 RowIndexes = NDArray[np.intp]
@@ -473,17 +473,17 @@ class BoundedMean(Result):
 
     is_share = False
     labels = ("mean",)
-    measure: Measure
+    mean_weights: MeanWeights
 
     @property
     def minimum(self) -> float:  # type: ignore[override]
         """The lower end of the range."""
-        return self.measure.least
+        return self.mean_weights.minimum
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
         """The upper end of the range."""
-        return self.measure.most
+        return self.mean_weights.maximum
 
 
 @dataclass(frozen=True, eq=False, repr=False)

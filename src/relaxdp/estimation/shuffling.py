@@ -497,7 +497,7 @@ def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> 
     if isinstance(mechanism, Unary):  # all of it is in one of the two bits being set alone
         return mechanism.compute_support(retention).gain
     if isinstance(mechanism, Bloom):  # how many of the bits in which two words can differ agree with one of them
-        bits, same = mechanism.shape.differing, (1 + retention) / 2
+        bits, same = mechanism.shape.max_differing_bits, (1 + retention) / 2
         probabilities = [comb(bits, agree) * same**agree * (1 - same) ** (bits - agree) for agree in range(bits + 1)]
         differences = (one - other for one, other in zip(probabilities, probabilities[::-1], strict=True))
         return sum((max(difference, Fraction(0)) for difference in differences), Fraction(0))

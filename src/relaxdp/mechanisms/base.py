@@ -23,7 +23,7 @@ from relaxdp.mechanisms.report_arrays import (
     SEED_BYTES,
     Codes,
     count_code_bytes,
-    histogram,
+    count_codes,
 )
 from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.keyed_stream import PathId, PathName, Purpose, Words
@@ -73,13 +73,13 @@ class PermanentWords(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class MeanWeights:
     """The weight of each label, where the answer is a mean: the sum of weights times shares of labels."""
 
     weights: tuple[float, ...]
-    least: float
-    """The least and the most that the mean can be."""
-    most: float
+    minimum: float
+    """The smallest and the largest mean that is possible."""
+    maximum: float
     absent: int | None = None
     """The label of individuals without a number: then it is the mean of all others, whose number is estimated too."""
     window: int | None = None
@@ -142,7 +142,7 @@ class Mechanism(ABC):
         return {}
 
     @property
-    def measure(self) -> Measure | None:
+    def mean_weights(self) -> MeanWeights | None:
         """How a mean is estimated; None where the shares of the labels are estimated."""
         return None
 
@@ -217,7 +217,7 @@ class Mechanism(ABC):
     def count_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
         """Return how many individuals support each value; counts of disjoint groups may be added."""
         if self.joint == "exclusive" and self.symbols == 1:
-            return histogram(codes[:, 0], self.alphabet)
+            return count_codes(codes[:, 0], self.alphabet)
         counts = np.zeros(len(self.labels), dtype=np.int64)
         step = max(1, BATCH // len(self.labels))
         for start in range(0, len(codes), step):

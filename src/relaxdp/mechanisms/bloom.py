@@ -52,9 +52,9 @@ class BloomShape:
     cohorts: int
 
     def __post_init__(self) -> None:
-        _check("bits", "k", self.bits, MAX_BITS)
-        _check("hashes", "h", self.hashes, MAX_HASHES)
-        _check("cohorts", "m", self.cohorts, MAX_COHORTS)
+        _check_shape_parameter("bits", "k", self.bits, MAX_BITS)
+        _check_shape_parameter("hashes", "h", self.hashes, MAX_HASHES)
+        _check_shape_parameter("cohorts", "m", self.cohorts, MAX_COHORTS)
         if self.bits == 1 and self.hashes != 1:
             raise RapporError(
                 "One bit (k = 1) has one hash function (h = 1), not {hashes}.",
@@ -79,7 +79,7 @@ class BloomShape:
         return "md5-bytes" if self.bits <= _MAX_BYTE_BITS else "sha512-words"
 
     @property
-    def differing(self) -> int:
+    def max_differing_bits(self) -> int:
         """In how many bits two words can differ at most: 2 h, or all of them where there are fewer.
 
         The guarantee of a whole report is that many times the guarantee of a bit.
@@ -103,7 +103,7 @@ class BloomShape:
         words = struct.unpack(">16I", sha512(message).digest())
         return tuple(number % self.bits for number in words[: self.hashes])
 
-    def chances(self) -> NDArray[np.float64]:
+    def compute_bit_probabilities(self) -> NDArray[np.float64]:
         """Return the probability that an unknown word sets each of the bits."""
         if self.is_boolean:
             return np.full(1, 0.5)
@@ -131,7 +131,7 @@ class BloomShape:
         return f"k = {self.bits}, h = {self.hashes}, m = {self.cohorts}"
 
 
-def _check(what: str, letter: str, number: int, most: int) -> None:
+def _check_shape_parameter(what: str, letter: str, number: int, most: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
         raise RapporError(
             "The number of {parameter} ({letter}) must be a whole number from 1 to {most:,}, not {number}.",
@@ -155,7 +155,7 @@ def compute_bit_epsilon(shape: BloomShape, epsilon: Epsilon) -> Decimal:
     >>> compute_bit_epsilon(BloomShape(bits=128, hashes=2, cohorts=64), "4.4")
     Decimal('1.1')
     """
-    return as_epsilon(_DOWN.divide(as_epsilon(epsilon), Decimal(shape.differing)))
+    return as_epsilon(_DOWN.divide(as_epsilon(epsilon), Decimal(shape.max_differing_bits)))
 
 
 def compute_report_epsilon(shape: BloomShape, epsilon: Epsilon) -> Decimal:
@@ -164,7 +164,7 @@ def compute_report_epsilon(shape: BloomShape, epsilon: Epsilon) -> Decimal:
     >>> compute_report_epsilon(BloomShape(bits=128, hashes=2, cohorts=64), "1.1")
     Decimal('4.4')
     """
-    return as_epsilon(_DOWN.multiply(as_epsilon(epsilon), Decimal(shape.differing)))
+    return as_epsilon(_DOWN.multiply(as_epsilon(epsilon), Decimal(shape.max_differing_bits)))
 
 
 def compute_bit_threshold(shape: BloomShape, epsilon: Epsilon) -> int:
@@ -174,7 +174,7 @@ def compute_bit_threshold(shape: BloomShape, epsilon: Epsilon) -> int:
 
     Claim: reached and not exceeded; tests/exact/rappor/test_bloom.py.
     """
-    return compute_split_threshold(epsilon, 2, parts=shape.differing)
+    return compute_split_threshold(epsilon, 2, parts=shape.max_differing_bits)
 
 
 def compute_noise(shape: BloomShape, epsilon: Epsilon) -> Decimal:
@@ -193,9 +193,9 @@ def compute_epsilon(shape: BloomShape, noise: Decimal | Fraction | str) -> Decim
     >>> compute_epsilon(BloomShape(bits=128, hashes=2, cohorts=64), "0.5")
     Decimal('4.39444915467')
     """
-    ratio = _ratio(noise)
+    ratio = _compute_retention_odds(noise)
     logarithm = _DOWN.ln(_DOWN.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)))
-    below = _DOWN.multiply(_DOWN.next_minus(_DOWN.next_minus(logarithm)), Decimal(shape.differing))
+    below = _DOWN.multiply(_DOWN.next_minus(_DOWN.next_minus(logarithm)), Decimal(shape.max_differing_bits))
     return as_epsilon(Context(prec=DIGITS, rounding=ROUND_FLOOR).plus(below))
 
 
@@ -205,12 +205,12 @@ def compute_guarantee(shape: BloomShape, noise: Decimal | Fraction | str) -> Dec
     >>> round(compute_guarantee(BloomShape(bits=128, hashes=2, cohorts=64), "0.5"), 4)
     Decimal('4.3944')
     """
-    return compute_log_rounded_up(_ratio(noise) ** shape.differing)
+    return compute_log_rounded_up(_compute_retention_odds(noise) ** shape.max_differing_bits)
 
 
 def compute_realised_guarantee(shape: BloomShape, threshold: int) -> Decimal:
     """Return what a whole report at a threshold really guarantees, rounded up."""
-    return compute_log_rounded_up(compute_odds(compute_retention(threshold), 2) ** shape.differing)
+    return compute_log_rounded_up(compute_odds(compute_retention(threshold), 2) ** shape.max_differing_bits)
 
 
 def compute_bit_support(threshold: int) -> SupportProbabilities:
@@ -218,7 +218,7 @@ def compute_bit_support(threshold: int) -> SupportProbabilities:
     return SupportProbabilities.from_one_symbol(compute_retention(threshold), 2)
 
 
-def _ratio(noise: Decimal | Fraction | str) -> Fraction:
+def _compute_retention_odds(noise: Decimal | Fraction | str) -> Fraction:
     """Return the odds (2 - f) / f of one bit."""
     exact = Fraction(noise)
     if not 0 < exact <= 1:
@@ -327,7 +327,7 @@ class Bloom(Mechanism):
     def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         return codes.astype(np.bool_)
 
-    def in_cohort(self, device_id: object, *, key: Key, path: PathId) -> Bloom:
+    def for_cohort(self, device_id: object, *, key: Key, path: PathId) -> Bloom:
         """Return the mechanism of a device's cohort."""
         return Bloom(self.shape, int(draw_cohorts(self.shape, [device_id], key=key, path=path)[0]))
 
@@ -348,7 +348,7 @@ def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> Any:
 
     For a boolean: false and true, as booleans, as 0 and 1, or as text.
     """
-    array = _to_text(to_arrow(column), boolean=shape.is_boolean)
+    array = _convert_to_text(to_arrow(column), boolean=shape.is_boolean)
     if array is None:
         what = "booleans, 0 and 1, or the words false and true" if shape.is_boolean else "text"
         raise RapporError(
@@ -371,7 +371,7 @@ def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> Any:
     return array
 
 
-def _to_text(array: Any, *, boolean: bool) -> Any | None:
+def _convert_to_text(array: Any, *, boolean: bool) -> Any | None:
     """Return Arrow text, or None for anything else: an exception's context would carry a word along."""
     try:
         if pa.types.is_dictionary(array.type):

@@ -48,7 +48,7 @@ def make_noiseless_column(mechanism: Mechanism, values: Any, *, entropy: Entropy
     """
     column = to_arrow(values)
     parts = []
-    for start, stop in _pieces(mechanism, len(column)):
+    for start, stop in _iterate_slices(mechanism, len(column)):
         truths = mechanism.read_true_values(column[start:stop], start)
         permanent = FreshRandomness(entropy, len(truths))
         parts.append(
@@ -75,7 +75,7 @@ def draw_bridged_column(
     tests/exact/sampling/test_bridge_arrays.py.
     """
     parts = []
-    for _, ends, seeds in _read_ends(mechanism, lower, upper):
+    for _, ends, seeds in _read_bridge_columns(mechanism, lower, upper):
         low, high = (None if codes is None else codes.reshape(-1) for codes in ends)
         assert high is not None  # noqa: S101
         drawn = draw_fresh_bridges(
@@ -117,7 +117,7 @@ def draw_keyed_bridged_column(
     derived = derive_bridge_key(key, name, lower_level, middle, upper_level)
     draw = KeyedBridgeSampler(derived, mechanism.alphabet, lower_level, middle, upper_level)
     parts = []
-    for start, (low, high), seeds in _read_ends(mechanism, lower, upper, CHUNK):
+    for start, (low, high), seeds in _read_bridge_columns(mechanism, lower, upper, CHUNK):
         assert high is not None  # noqa: S101
         codes, below = np.empty_like(high), np.zeros_like(high) if low is None else low
         messages = Messages(read_ids(array[start : start + len(high)], start))
@@ -128,7 +128,7 @@ def draw_keyed_bridged_column(
     return _join_columns(mechanism, parts)
 
 
-def _read_ends(
+def _read_bridge_columns(
     mechanism: Mechanism, lower: Any | None, upper: Any, most: int = BATCH
 ) -> Iterator[tuple[int, tuple[Codes | None, Codes | None], Words | None]]:
     """Return the codes of both columns a piece of at most so many symbols at a time, and their common seeds."""
@@ -139,7 +139,7 @@ def _read_ends(
             lower=len(lower),
             upper=len(upper),
         )
-    for start, stop in _pieces(mechanism, len(upper), most):
+    for start, stop in _iterate_slices(mechanism, len(upper), most):
         codes, seeds = read_report_column(mechanism, upper[start:stop])
         below = None
         if lower is not None:
@@ -152,7 +152,7 @@ def _read_ends(
         yield start, (below, codes), seeds
 
 
-def _pieces(mechanism: Mechanism, individuals: int, most: int = BATCH) -> Iterator[tuple[int, int]]:
+def _iterate_slices(mechanism: Mechanism, individuals: int, most: int = BATCH) -> Iterator[tuple[int, int]]:
     step = min(CHUNK, max(1, most // mechanism.symbols))
     for start in range(0, individuals, step):
         yield start, min(start + step, individuals)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import EstimationError, UndeclaredValueError
 from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues
 from relaxdp.mechanisms.declared import DeclaredMechanism
-from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype, histogram, make_dictionary_array, make_label_array
+from relaxdp.mechanisms.report_arrays import Codes, count_codes, get_code_dtype, make_dictionary_array, make_label_array
 from relaxdp.sampling.arrow_columns import to_arrow
 
 _DECLARE_AS_RELEASED = "Declare the values as in the release, in the same order."
@@ -82,7 +82,7 @@ class Categorical(DeclaredMechanism):
         column = to_arrow(column)
         if self.is_coded and pa.types.is_integer(column.type) and not column.null_count:
             try:
-                return histogram(column.to_numpy(zero_copy_only=False), self.alphabet)
+                return count_codes(column.to_numpy(zero_copy_only=False), self.alphabet)
             except ValueError:
                 raise EstimationError(
                     "A report is not one of the {alphabet} declared values.",
@@ -95,7 +95,7 @@ class Categorical(DeclaredMechanism):
 
     def _count_dictionary_column(self, column: pa.DictionaryArray) -> NDArray[np.int64]:
         """Count the entries of the dictionary, then give each entry to its value; unused entries may be anything."""
-        entries = histogram(column.indices.drop_null().to_numpy(), len(column.dictionary))
+        entries = count_codes(column.indices.drop_null().to_numpy(), len(column.dictionary))
         used = np.flatnonzero(entries)
         counts = np.zeros(self.alphabet, np.int64)
         if self.missing is not None:

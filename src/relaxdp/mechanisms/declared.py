@@ -52,7 +52,7 @@ class DeclaredMechanism(Mechanism):
     """
 
     def __init__(self, values: Sequence[Hashable]) -> None:
-        self.values = tuple(_to_python(value) for value in require_list(values))
+        self.values = tuple(_convert_to_python(value) for value in require_list(values))
         self.kind, encoded = _check_values(self.values)
         self.digest = sha256(struct.pack("<Q", len(self.values)) + b"".join(encoded)).digest()
         self._index = {value: index for index, value in enumerate(self.values)}
@@ -80,7 +80,7 @@ class DeclaredMechanism(Mechanism):
         """Return the index of each value of a column, or reject it."""
         if self.is_coded and pa.types.is_integer(column.type) and not column.null_count:
             return self._check_codes(to_numpy(column), first_row)
-        found = self._find_all(column)
+        found = self._find_column_indices(column)
         if found is None:
             what = describe_column_type(column.type)
             raise UndeclaredValueError(
@@ -104,17 +104,17 @@ class DeclaredMechanism(Mechanism):
             raise self._make_undeclared_error(first_row + int(np.argmax(outside)))
         return np.asarray(numbers, dtype=np.uint64)
 
-    def _find_all(self, column: pa.Array) -> pa.Array | None:
+    def _find_column_indices(self, column: pa.Array) -> pa.Array | None:
         """Return indices, or None for another kind of column: an exception's context would carry a true value along."""
         try:
             if not pa.types.is_dictionary(column.type):
-                return self._find(column)
-            found = pc.take(self._find(column.dictionary), column.indices)
+                return self._find_array_indices(column)
+            found = pc.take(self._find_array_indices(column.dictionary), column.indices)
             return found if self.missing is None else pc.if_else(pc.is_valid(column.indices), found, self.missing)
         except (pa.ArrowException, UnicodeError, TypeError):
             return None
 
-    def _find(self, array: pa.Array) -> pa.Array:
+    def _find_array_indices(self, array: pa.Array) -> pa.Array:
         """Return the index of every element, null where it is not declared. A number is not its text."""
         if self.missing is not None:
             if pa.types.is_floating(array.type):
@@ -202,7 +202,7 @@ def _show_values(values: Sequence[Any]) -> str:
     return ", ".join(texts) + (f" and {rest:,} more" if rest else "")
 
 
-def _to_python(value: Any) -> Any:
+def _convert_to_python(value: Any) -> Any:
     """Return NumPy's scalars as Python's and -0.0 as 0.0, so that equal values are one value."""
     value = value.item() if isinstance(value, np.generic) else value
     return value + 0.0 if isinstance(value, float) else value

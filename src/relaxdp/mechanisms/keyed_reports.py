@@ -79,7 +79,7 @@ def release_codes(
     the mechanism made them from a column. `first_row` is for messages about a part of a table. `watch` is called with
     the ids and true values of every chunk, so it must be trusted.
     """
-    draws = _Draws(mechanism, key, path, level, first_row, watch)
+    draws = _ReportSampler(mechanism, key, path, level, first_row, watch)
     parts = [codes for codes, _ in draws.batches(values, ids)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -99,12 +99,12 @@ def release_reports(
 
     The arguments are those of `release_codes`. Reports of many symbols are packed a batch at a time.
     """
-    draws = _Draws(mechanism, key, path, level, first_row, watch)
+    draws = _ReportSampler(mechanism, key, path, level, first_row, watch)
     parts = [make_report_column(mechanism, codes, seeds) for codes, seeds in draws.batches(values, ids)]
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
-class _Draws:
+class _ReportSampler:
     """One release: the state that all of its batches share."""
 
     def __init__(
@@ -153,7 +153,7 @@ class _Draws:
                     if isinstance(cells, TrueValues)
                     else self._mechanism.read_true_values(cells, self._first_row + start)
                 )
-                permanent = self._draw(codes[part], own, truths)
+                permanent = self._draw_chunk(codes[part], own, truths)
                 public = None if seeds is None else self._mechanism.draw_seeds(permanent)
                 if seeds is not None and public is not None:
                     seeds[part] = public
@@ -165,7 +165,7 @@ class _Draws:
                 )
             yield codes, seeds
 
-    def _draw(self, target: Codes, ids: Ids, truths: TrueValues) -> KeyedRandomness:
+    def _draw_chunk(self, target: Codes, ids: Ids, truths: TrueValues) -> KeyedRandomness:
         """Begin the walks of the individuals of a chunk."""
         messages = Messages(ids, truths.suffix)
         if self._watch is not None:
@@ -224,19 +224,19 @@ class RowTagger:
 
     def tag_ids(self, ids: Any) -> Words:
         """Return the tags of ids alone."""
-        parts = [self._tags.tags(Messages(own), None, _ID_ALONE)[0] for own, _ in _chunks(ids)]
+        parts = [self._tags.tags(Messages(own), None, _ID_ALONE)[0] for own, _ in _iterate_id_chunks(ids)]
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
     def tag_rows(self, ids: Any, values: TrueValues) -> Words:
         """Return the tags of ids with their true values."""
         parts = []
-        for own, part in _chunks(ids):
+        for own, part in _iterate_id_chunks(ids):
             found = values[part]
             parts.append(self._tags.tags(Messages(own, found.suffix), found.index, 0)[0])
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
 
-def _chunks(ids: Any) -> Iterator[tuple[Ids, slice]]:
+def _iterate_id_chunks(ids: Any) -> Iterator[tuple[Ids, slice]]:
     array = ids_to_arrow(ids)
     for start in range(0, len(array), CHUNK):
         part = slice(start, min(start + CHUNK, len(array)))

@@ -115,17 +115,17 @@ class LocalHash(DeclaredMechanism):
         return {"buckets": self.alphabet}
 
     def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        points = self._points.take(truths.index.astype(np.intp))
+        points = self._value_points.take(truths.index.astype(np.intp))
         found = compute_hash_buckets(permanent.draw_words("seed"), points, self.alphabet)
         return found.astype(get_code_dtype(self.alphabet))[:, None]
 
     def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         assert seeds is not None  # noqa: S101
-        return np.asarray(compute_hash_buckets(seeds[:, None], self._points, self.alphabet) == codes[:, :1])
+        return np.asarray(compute_hash_buckets(seeds[:, None], self._value_points, self.alphabet) == codes[:, :1])
 
     def count_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
         assert seeds is not None  # noqa: S101
-        return count_bucket_matches(seeds, codes[:, 0], self._points, self.alphabet)
+        return count_bucket_matches(seeds, codes[:, 0], self._value_points, self.alphabet)
 
     def compute_support(self, retention: Fraction) -> SupportProbabilities:
         """Return the chances over all seeds: 1/g for another value, and what the kept true value adds."""
@@ -133,7 +133,7 @@ class LocalHash(DeclaredMechanism):
         return SupportProbabilities(noise=other, gain=retention * (1 - other))
 
     @cached_property
-    def _points(self) -> Words:
+    def _value_points(self) -> Words:
         return compute_hash_points(np.arange(len(self.values), dtype=np.uint64))
 
     def _repr_options(self) -> str:
@@ -142,27 +142,27 @@ class LocalHash(DeclaredMechanism):
 
 def compute_hash_points(index: Words, *, bits: int = BITS) -> Words:
     """Return the point of each value, from its index, which is below the prime."""
-    start = _modulo(index.astype(np.uint64) + np.uint64(OFFSET % ((1 << bits) - 1)), bits)
+    start = _reduce_modulo_prime(index.astype(np.uint64) + np.uint64(OFFSET % ((1 << bits) - 1)), bits)
     result = start
     for _ in range(POWER - 1):
-        result = _modulo(result * start, bits)
+        result = _reduce_modulo_prime(result * start, bits)
     return result
 
 
 def compute_hash_lines(seeds: Words, *, bits: int = BITS) -> tuple[Words, Words]:
     """Return slope and height of each seed's line."""
     mask = np.uint64((1 << bits) - 1)
-    return _modulo(seeds & mask, bits), _modulo((seeds >> np.uint64(32)) & mask, bits)
+    return _reduce_modulo_prime(seeds & mask, bits), _reduce_modulo_prime((seeds >> np.uint64(32)) & mask, bits)
 
 
-def compute_hash_buckets(seeds: Words, where: Words, count: int, *, bits: int = BITS) -> Words:
+def compute_hash_buckets(seeds: Words, points: Words, count: int, *, bits: int = BITS) -> Words:
     """Return the bucket of a point under a seed; both arrays may be broadcast against each other."""
     slope, height = compute_hash_lines(seeds, bits=bits)
-    place = _modulo(slope * where + height, bits)
+    place = _reduce_modulo_prime(slope * points + height, bits)
     return np.asarray(place * np.uint64(count) // np.uint64((1 << bits) - 1), dtype=np.uint64)
 
 
-def _modulo(numbers: Words, bits: int) -> Words:
+def _reduce_modulo_prime(numbers: Words, bits: int) -> Words:
     """Return numbers modulo the Mersenne prime of so many bits, for a product of two residues plus a third at most.
 
     The high bits are added to the low ones. What is left is below twice the prime; a negative number wraps to a large
@@ -174,7 +174,7 @@ def _modulo(numbers: Words, bits: int) -> Words:
 
 
 def count_bucket_matches(
-    seeds: Words, codes: NDArray[np.unsignedinteger], where: Words, count: int
+    seeds: Words, codes: NDArray[np.unsignedinteger], points: Words, count: int
 ) -> NDArray[np.int64]:
     """Return for how many of the reports (a seed and a bucket) each point falls into the reported bucket.
 
@@ -185,17 +185,17 @@ def count_bucket_matches(
     places = codes.astype(np.intp)
     prime, shift = np.uint64(PRIME), np.uint64(BITS)
     slope, height = compute_hash_lines(seeds)
-    height = _modulo(height + prime - starts[places], BITS)
+    height = _reduce_modulo_prime(height + prime - starts[places], BITS)
     width = (starts[1:] - starts[:-1])[places]
-    totals = np.zeros(len(where), dtype=np.int64)
+    totals = np.zeros(len(points), dtype=np.int64)
     for first in range(0, len(seeds), _PIECE):
         objects = slice(first, first + _PIECE)
         a, b, below = slope[objects], height[objects], width[objects]
         step = max(1, _PIECE // max(len(a), 1))
         place, other = np.empty((2, step, len(a)), dtype=np.uint64)
         inside = np.empty((step, len(a)), dtype=np.bool_)
-        for start in range(0, len(where), step):
-            x = where[start : start + step, None]
+        for start in range(0, len(points), step):
+            x = points[start : start + step, None]
             here, high, hits = place[: len(x)], other[: len(x)], inside[: len(x)]
             np.multiply(a, x, out=here)
             np.add(here, b, out=here)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
-from relaxdp.mechanisms.base import Domain, Joint, Measure, Mechanism, PermanentWords, TrueValues
+from relaxdp.mechanisms.base import Domain, Joint, MeanWeights, Mechanism, PermanentWords, TrueValues
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
 from relaxdp.sampling.canonical_encoding import NUMBER, add_length_prefix
@@ -64,7 +64,7 @@ class RangeMechanism(Mechanism):
         numbers = read_numbers(column)
         if self.clip:  # here and not when it is rounded: the true value is what lies in the range
             numbers = np.clip(numbers, self.low, self.high)
-        self._check(numbers, first_row)
+        self._check_range(numbers, first_row)
         suffix = np.empty((1, len(numbers), 2), dtype=np.uint64)
         suffix[0, :, 0] = NUMBER | 8 << 32
         suffix[0, :, 1] = numbers.view(np.uint64)
@@ -74,12 +74,12 @@ class RangeMechanism(Mechanism):
         """Return the numbers that true values are made of."""
         assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
         numbers = np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64)
-        self._check(numbers, 0)
+        self._check_range(numbers, 0)
         return numbers
 
-    def _check(self, numbers: Floats, first_row: int) -> None:
+    def _check_range(self, numbers: Floats, first_row: int) -> None:
         """Reject a number outside of the range before anything is drawn."""
-        outside = ~((numbers >= self.low) & (numbers <= self.high) | self._are_missing(numbers))  # NaN is outside
+        outside = ~((numbers >= self.low) & (numbers <= self.high) | self._is_missing_mask(numbers))  # NaN is outside
         if outside.any():
             place = int(np.argmax(outside))
             row = first_row + place + 1
@@ -98,7 +98,7 @@ class RangeMechanism(Mechanism):
                 row=row,
             )
 
-    def _are_missing(self, numbers: Floats) -> NDArray[np.bool_]:
+    def _is_missing_mask(self, numbers: Floats) -> NDArray[np.bool_]:
         """Tell which numbers are missing and have a report of their own."""
         return np.zeros(len(numbers), np.bool_)
 
@@ -145,10 +145,10 @@ class Numeric(RangeMechanism):
         return (self.low, self.high)
 
     @property
-    def measure(self) -> Measure:
+    def mean_weights(self) -> MeanWeights:
         if self.missing:
-            return Measure((0.0, self.low, self.high), self.low, self.high, absent=0)
-        return Measure((self.low, self.high), self.low, self.high)
+            return MeanWeights((0.0, self.low, self.high), self.low, self.high, absent=0)
+        return MeanWeights((self.low, self.high), self.low, self.high)
 
     def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
         numbers = read_numbers(column)
@@ -156,8 +156,8 @@ class Numeric(RangeMechanism):
             numbers = np.where(np.isnan(numbers), np.nan, numbers)
         return super().read_true_values(numbers, first_row)
 
-    def _are_missing(self, numbers: Floats) -> NDArray[np.bool_]:
-        return np.isnan(numbers) if self.missing else super()._are_missing(numbers)
+    def _is_missing_mask(self, numbers: Floats) -> NDArray[np.bool_]:
+        return np.isnan(numbers) if self.missing else super()._is_missing_mask(numbers)
 
     def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         numbers = self.numbers(truths)

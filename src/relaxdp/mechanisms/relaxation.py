@@ -90,9 +90,9 @@ class Relaxation:
         self._is_one = isinstance(values, str | bytes) or not hasattr(values, "__len__")
         self._given = values  # its kind and its index are those of the reports
         column = to_arrow([values] if self._is_one else values)
-        begun = self._begin(column)
+        begun = self._start_from_values(column)
         if reports_epsilon is not None:
-            begun = self._start_from(begun, reports, reports_epsilon)
+            begun = self._start_from_reports(begun, reports, reports_epsilon)
         elif reports is not None:
             raise ArgumentError(
                 "`reports` is given without `reports_epsilon`, the epsilon at which they were released.",
@@ -104,7 +104,7 @@ class Relaxation:
             if found is None:
                 self._store.write(begun)
             else:
-                self._check(found, begun)
+                self._check_state(found, begun)
             self._seen = found or begun
 
     @on_error("Nothing was released.")
@@ -118,7 +118,7 @@ class Relaxation:
         """
         level = self._mechanism.level(epsilon)
         with self._store.lock():
-            state = self._read()
+            state = self._read_state()
             last = as_epsilon(state.epsilon, zero=True)
             if level.epsilon < last:
                 raise LevelError(
@@ -129,10 +129,10 @@ class Relaxation:
                     epsilon=str(level),
                 )
             if level.epsilon > last:
-                state = self._step(state, level)
+                state = self._draw_next_state(state, level)
                 self._store.write(state)
                 self._seen = state
-        return self._show(state)
+        return self._make_reports(state)
 
     @property
     def epsilon(self) -> Decimal:
@@ -140,24 +140,24 @@ class Relaxation:
 
         This includes `reports_epsilon`, which was spent elsewhere: from reports at 1, `relax(3)` makes a total of 3.
         """
-        return as_epsilon(self._read().epsilon, zero=True)
+        return as_epsilon(self._read_state().epsilon, zero=True)
 
     @property
     def cost(self) -> Decimal:
         """The epsilon that the steps added to the part that was spent elsewhere: `epsilon` minus `reports_epsilon`."""
-        state = self._read()
+        state = self._read_state()
         total, elsewhere = (as_epsilon(each, zero=True) for each in (state.epsilon, state.start_epsilon))
         return make_decimal_context(200).subtract(total, elsewhere)  # never rounded, whatever the caller's context
 
-    def _begin(self, column: Any) -> State:
+    def _start_from_values(self, column: Any) -> State:
         """Return the state before the first reports, with the randomness that each value keeps drawn now."""
         mechanism, rows, digest = self._mechanism, len(column), sha256()
-        symbols = np.empty((rows, self._width), np.uint8)
+        symbols = np.empty((rows, self._packed_width), np.uint8)
         seeds = np.empty(rows, np.uint64) if mechanism.seeded else None
-        for part in self._parts(rows):
+        for part in self._iterate_slices(rows):
             truths = mechanism.read_true_values(column[part.start : part.stop], part.start)
             permanent = FreshRandomness(self._entropy, len(truths))
-            symbols[part] = self._pack(mechanism.compute_true_symbols(truths, permanent))
+            symbols[part] = self._pack_symbols(mechanism.compute_true_symbols(truths, permanent))
             public = mechanism.draw_seeds(permanent)
             if seeds is not None and public is not None:
                 seeds[part] = public
@@ -166,7 +166,7 @@ class Relaxation:
         kept = (symbols, np.zeros_like(symbols), seeds)
         return State(mechanism.name, mechanism.params.hex(), digest.hexdigest(), os.urandom(16).hex(), *kept)
 
-    def _start_from(self, begun: State, reports: Any, epsilon: Epsilon) -> State:
+    def _start_from_reports(self, begun: State, reports: Any, epsilon: Epsilon) -> State:
         """Return the state in which the last reports are those of the caller, at the level that the caller states."""
         if not isinstance(self._mechanism, Categorical):
             raise ArgumentError(
@@ -185,17 +185,17 @@ class Relaxation:
                 values=rows,
                 reports=given,
             )
-        packed, epsilon = self._pack(codes), str(level)
+        packed, epsilon = self._pack_symbols(codes), str(level)
         digest = sha256(packed.tobytes()).hexdigest()
         started = replace(begun, reports=packed, start_epsilon=epsilon, start_reports=digest)
         return replace(started, epsilon=epsilon, threshold=str(level.threshold))
 
-    def _step(self, state: State, level: Level) -> State:
+    def _draw_next_state(self, state: State, level: Level) -> State:
         """Return the state after one step of Algorithm 1 for all values."""
         # The old level is the stored threshold: a caller's statement counts only where the state begins.
         old, reports = compute_retention(int(state.threshold)), np.empty_like(state.reports)
-        for part in self._parts(len(reports)):
-            truths, last = (self._unpack(each[part]) for each in (state.symbols, state.reports))
+        for part in self._iterate_slices(len(reports)):
+            truths, last = (self._unpack_symbols(each[part]) for each in (state.symbols, state.reports))
             if self._is_one and truths.size == 1:  # randomness straight from the operating system
                 ends = {"truth": int(truths[0, 0]), "last": int(last[0, 0])}
                 step = draw_fresh_relaxation(
@@ -212,24 +212,24 @@ class Relaxation:
                     upper_reports=truths.reshape(-1),
                     entropy=self._entropy,
                 )
-            reports[part] = self._pack(drawn.reshape(truths.shape))
+            reports[part] = self._pack_symbols(drawn.reshape(truths.shape))
         return replace(state, epsilon=str(level), threshold=str(level.threshold), reports=reports)
 
-    def _show(self, state: State) -> Any:
+    def _make_reports(self, state: State) -> Any:
         """Return the reports as the caller's kind of column."""
         mechanism = self._mechanism
         if mechanism.report_width is None and not self._is_one:
-            return make_label_container(self._given, mechanism.labels, self._unpack(state.reports)[:, 0])
+            return make_label_container(self._given, mechanism.labels, self._unpack_symbols(state.reports)[:, 0])
         columns = [pa.array([], get_report_type(mechanism))]
-        for part in self._parts(len(state.reports)):
-            codes, seeds = self._unpack(state.reports[part]), None if state.seeds is None else state.seeds[part]
+        for part in self._iterate_slices(len(state.reports)):
+            codes, seeds = self._unpack_symbols(state.reports[part]), None if state.seeds is None else state.seeds[part]
             if self._is_one:
                 return make_report_list(mechanism, codes, seeds)[0]
             columns.append(make_report_column(mechanism, codes, seeds))
         column = pa.concat_arrays(columns)
         return make_packed_container(self._given, column)
 
-    def _read(self) -> State:
+    def _read_state(self) -> State:
         """Return the state, or reject one that is not the last one or a successor of it."""
         state, seen = self._store.read(), self._seen
         if state is not None and state.origin == seen.origin:
@@ -241,7 +241,7 @@ class Relaxation:
             "Restore the last state file.",
         )
 
-    def _check(self, found: State, begun: State) -> None:
+    def _check_state(self, found: State, begun: State) -> None:
         """Reject a state that was made for something else."""
         rows, start = (len(found.symbols), len(begun.symbols)), (begun.start_epsilon, begun.start_reports)
         what, hint = "", "Pass another state file. The epsilon that you spend with it is added."
@@ -256,42 +256,42 @@ class Relaxation:
                 "started from other reports, or at another epsilon",
                 "Leave out `reports` and `reports_epsilon`.",
             )
-        elif not self._is_possible(found):
+        elif not self._is_valid_state(found):
             what = "is damaged"
         if what:
             raise self._store.make_error(what, hint)
 
-    def _is_possible(self, state: State) -> bool:
+    def _is_valid_state(self, state: State) -> bool:
         """Tell whether a state is one that this mechanism can have."""
         level, alphabet = as_epsilon(state.epsilon, zero=True), self._mechanism.alphabet
         codes = () if alphabet == 2 else (state.symbols, state.reports)  # every bit is one of two codes
         return (
-            state.symbols.shape[1] == self._width
+            state.symbols.shape[1] == self._packed_width
             and (state.seeds is not None) == self._mechanism.seeded
             and state.threshold == (str(self._mechanism.level(level).threshold) if level else "0")
-            and all(self._unpack(each).max(initial=0) < alphabet for each in codes)
+            and all(self._unpack_symbols(each).max(initial=0) < alphabet for each in codes)
         )
 
-    def _parts(self, rows: int) -> Iterator[slice]:
+    def _iterate_slices(self, rows: int) -> Iterator[slice]:
         """Return slices of so many rows that their symbols stay in the processor's cache."""
         step = max(1, BATCH // self._mechanism.symbols)
         return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
     @property
-    def _width(self) -> int:
+    def _packed_width(self) -> int:
         """How many bytes the symbols of a value have: eight bits in a byte, or whole codes."""
         size = self._mechanism.symbols
         return (
             -(-size // 8) if self._mechanism.alphabet == 2 else size * get_code_dtype(self._mechanism.alphabet).itemsize
         )
 
-    def _pack(self, codes: Codes) -> NDArray[np.uint8]:
+    def _pack_symbols(self, codes: Codes) -> NDArray[np.uint8]:
         if self._mechanism.alphabet == 2:
             return pack_bits(codes)
         kind = get_code_dtype(self._mechanism.alphabet).newbyteorder("<")
-        return np.ascontiguousarray(codes, kind).view(np.uint8).reshape(len(codes), self._width)
+        return np.ascontiguousarray(codes, kind).view(np.uint8).reshape(len(codes), self._packed_width)
 
-    def _unpack(self, rows: NDArray[np.uint8]) -> Codes:
+    def _unpack_symbols(self, rows: NDArray[np.uint8]) -> Codes:
         if self._mechanism.alphabet == 2:
             return unpack_bits(rows, self._mechanism.symbols)
         kind = get_code_dtype(self._mechanism.alphabet)

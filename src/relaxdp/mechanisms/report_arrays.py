@@ -194,7 +194,7 @@ def _make_width_error(width: int, row: int | None = None) -> EstimationError:
     )
 
 
-def histogram(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+def count_codes(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     """Return how often each of 0 .. size - 1 occurs; `ValueError` where a code is outside.
 
     `np.bincount` first turns its whole input into 64-bit integers; piece by piece that copy never leaves the cache.
@@ -205,21 +205,21 @@ def histogram(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     if codes.flags.c_contiguous and (codes.dtype == np.uint8 or (codes.dtype == np.int8 and size <= 128)):
         found = get_kernel()
         if found is not None and size <= 256:
-            counted = found.histogram(codes.view(np.uint8), size)
+            counted = found.count_codes(codes.view(np.uint8), size)
             if counted is None:
                 raise ValueError("A code is outside of the alphabet.")
             return counted
     if codes.dtype == np.uint8 and codes.flags.c_contiguous and len(codes) >= _PIECE:
         even = len(codes) // 2 * 2
-        pairs = _count(codes[:even].view(np.uint16), 1 << 16).reshape(256, 256)
+        pairs = _count_in_batches(codes[:even].view(np.uint16), 1 << 16).reshape(256, 256)
         counts: NDArray[np.int64] = pairs.sum(axis=0) + pairs.sum(axis=1) + np.bincount(codes[even:], minlength=256)
         if counts[size:].any():
             raise ValueError("A code is outside of the alphabet.")
         return np.asarray(counts[:size])
-    return _count(codes, size)
+    return _count_in_batches(codes, size)
 
 
-def _count(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+def _count_in_batches(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     piece = max(_PIECE, 4 * size)  # with very many values, fewer and longer pieces
     counts = np.zeros(size, dtype=np.int64)
     for start in range(0, len(codes), piece):
@@ -311,7 +311,7 @@ def make_label_container(column: Any, labels: Sequence[Any], codes: NDArray[np.u
     library = type(column).__module__.partition(".")[0]
     are_numbers = all(isinstance(label, float) or label is None for label in labels)
     if library == "pandas":
-        data = np.array(labels, float)[codes] if are_numbers else _categorical(labels, codes)
+        data = np.array(labels, float)[codes] if are_numbers else _make_pandas_categorical(labels, codes)
         return pd.Series(data, index=getattr(column, "index", None), name=getattr(column, "name", None))
     if library in ("pyarrow", "polars"):
         array = make_dictionary_array(labels, codes)
@@ -322,7 +322,7 @@ def make_label_container(column: Any, labels: Sequence[Any], codes: NDArray[np.u
     if isinstance(column, np.ndarray):
         if codes.dtype == column.dtype and list(labels) == list(range(len(labels))):
             return codes  # coded data: the codes are the values
-        return _label_array(column.dtype, labels)[codes]
+        return _make_label_numpy_array(column.dtype, labels)[codes]
     return [labels[code] for code in codes.tolist()]
 
 
@@ -341,7 +341,7 @@ def make_packed_container(column: Any, reports: Any) -> Any:
     return reports.to_pylist()
 
 
-def _categorical(labels: Sequence[Any], codes: NDArray[np.integer]) -> Any:
+def _make_pandas_categorical(labels: Sequence[Any], codes: NDArray[np.integer]) -> Any:
     """Return pandas' column of categories, for which -1 is what is missing."""
     present = [label for label in labels if label is not None]
     if len(present) < len(labels):
@@ -350,7 +350,7 @@ def _categorical(labels: Sequence[Any], codes: NDArray[np.integer]) -> Any:
     return pd.Categorical.from_codes(codes, categories=present)
 
 
-def _label_array(dtype: np.dtype[Any], labels: Sequence[Any]) -> NDArray[Any]:
+def _make_label_numpy_array(dtype: np.dtype[Any], labels: Sequence[Any]) -> NDArray[Any]:
     """Return the labels as an array of the column's own type if they fit, else of a type that keeps them whole."""
     if dtype.kind == "f" and all(isinstance(label, float) or label is None for label in labels):
         return np.array(labels, dtype=float)  # in which None is NaN

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, MechanismError
-from relaxdp.mechanisms.base import Measure, PermanentWords, TrueValues, check_option
+from relaxdp.mechanisms.base import MeanWeights, PermanentWords, TrueValues, check_option
 from relaxdp.mechanisms.numeric import Floats, RangeMechanism
 from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype
 from relaxdp.sampling.arrow_columns import to_arrow
@@ -140,11 +140,11 @@ class SquareWave(RangeMechanism):
         return range(self.alphabet)
 
     @property
-    def measure(self) -> Measure:
+    def mean_weights(self) -> MeanWeights:
         """A place counts for the number in the middle of those that reach it; some lie outside of the range."""
         step, middle = (self.high - self.low) / (self.bins - 1), (self.window - 1) / 2
         weights = tuple(self.low + step * (place - middle) for place in self.labels)
-        return Measure(weights, self.low, self.high, window=self.window)
+        return MeanWeights(weights, self.low, self.high, window=self.window)
 
     def make_label_column(self, codes: Codes) -> pa.Array:
         return pa.array(codes[:, 0].astype(np.int16))

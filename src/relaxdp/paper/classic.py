@@ -67,7 +67,7 @@ class Responses:
         pairs = list(zip(self._sample_law(1, samples), self._sample_law(0, samples), strict=True))
         directions = max(one / zero for one, zero in pairs), max(zero / one for one, zero in pairs)
         often = min(shape.hashes, shape.bits)
-        return compute_log_rounded_up(max(directions) ** often * min(directions) ** (shape.differing - often))
+        return compute_log_rounded_up(max(directions) ** often * min(directions) ** (shape.max_differing_bits - often))
 
     def _sample_law(self, truth: int, samples: int) -> list[Fraction]:
         """Return the law of the number of ones among the samples of a bit."""

@@ -79,7 +79,7 @@ class _WordRegression:
         bits = bit_estimates.shape.bits
         self.bits, self.devices = bits, bit_estimates.devices
         self.design = candidates.make_design_matrix(bit_estimates.cohorts)
-        self.background = np.tile(bit_estimates.shape.chances(), len(bit_estimates.cohorts))
+        self.background = np.tile(bit_estimates.shape.compute_bit_probabilities(), len(bit_estimates.cohorts))
         self.share = bit_estimates.share.ravel()
         self.variance = bit_estimates.variance.ravel()
         self.weights = 1 / self.variance

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import sqrt
 
-from relaxdp.estimation.report_variance import ReportNoise, compute_report_noise
+from relaxdp.estimation.report_variance import VariancePerReport, compute_variance_per_report
 from relaxdp.estimation.result import compute_tail_probability, count_comparisons
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
@@ -31,19 +31,21 @@ class Precision:
     """
 
     def __init__(self, encoding: Mechanism, epsilons: Sequence[str], target: Target, candidates: int = 0) -> None:
-        labels, measure = candidates or len(encoding.labels), encoding.measure
+        labels, mean_weights = candidates or len(encoding.labels), encoding.mean_weights
         exclusive = encoding.joint == "exclusive"
-        together = target.simultaneous and measure is None
+        together = target.simultaneous and mean_weights is None
         questions = count_comparisons(labels, exclusive=exclusive) if together else 1
         self._quantile = -float(scipy.special.ndtri(compute_tail_probability(target.confidence_level, questions)))
         self._method: Method = target.method
-        self._width = 1.0 if measure is None else measure.most - measure.least
+        self._width = 1.0 if mean_weights is None else mean_weights.maximum - mean_weights.minimum
         levels = [encoding.level(each) for each in epsilons]
         if encoding.domain == "words":
             self._spreads = [_of_words(BloomShape(**encoding.options), level, candidates) for level in levels]
         else:
             supports = [encoding.compute_support(level.retention) for level in levels]
-            self._spreads = [compute_report_noise(support, target.about, measure=measure) for support in supports]
+            self._spreads = [
+                compute_variance_per_report(support, target.about, mean_weights=mean_weights) for support in supports
+            ]
 
     @property
     def widest(self) -> float:
@@ -105,6 +107,6 @@ def _fewest(width: Callable[[int], float], wanted: float) -> int | None:
     return many
 
 
-def _of_words(shape: BloomShape, level: Level, candidates: int) -> ReportNoise:
+def _of_words(shape: BloomShape, level: Level, candidates: int) -> VariancePerReport:
     variance = compute_word_std_error(shape, epsilon=str(level), n_devices=1, n_candidates=candidates) ** 2
-    return ReportNoise(variance, 0.0, 1 / variance)
+    return VariancePerReport(variance, 0.0, 1 / variance)

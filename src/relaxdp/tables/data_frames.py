@@ -55,12 +55,12 @@ class DataFrameReader:
         self._found: Any = _find_frame(frame)
         place = "column_names" if hasattr(native, "column_names") else "columns"
         own = (
-            None if hasattr(native, "collect_schema") else call_or_none(lambda: list(getattr(native, place)))
+            None if hasattr(native, "collect_schema") else return_none_on_error(lambda: list(getattr(native, place)))
         )  # not polars
         if own is not None and len(set(own)) < len(own):
             raise ColumnError("Two columns of the data frame have the same name.", hint="Give them different names.")
         if self._found is None:
-            self._reader = call_or_none(lambda: pa.RecordBatchReader.from_stream(native))
+            self._reader = return_none_on_error(lambda: pa.RecordBatchReader.from_stream(native))
             if self._reader is None:
                 raise ColumnError("Expected a data frame, got {type}.", hint=_HINT, type=type(native).__name__)
             self.library, self.rows, names = "pyarrow", None, self._reader.schema.names
@@ -73,7 +73,7 @@ class DataFrameReader:
 
     def _read_library_and_names(self) -> tuple[str, int | None, list[Any]]:
         found = self._found
-        names = call_or_none(lambda: found.collect_schema().names())
+        names = return_none_on_error(lambda: found.collect_schema().names())
         if names is None:
             raise ColumnError(
                 "The data frame cannot be read.", hint="If it comes from a database, check that the connection is open."
@@ -103,9 +103,9 @@ class DataFrameReader:
         if self._rows is not None or self.library not in ("duckdb", "polars-lazy"):
             return self._reader.schema.field(name).type if self._reader is not None else self._convert(name).type
         if self.library == "duckdb":
-            made = call_or_none(lambda: _read_relation(self.native.limit(0), [name]))
+            made = return_none_on_error(lambda: _read_relation(self.native.limit(0), [name]))
         else:
-            made = call_or_none(lambda: polars.DataFrame(schema=self.native.select(name).collect_schema()))
+            made = return_none_on_error(lambda: polars.DataFrame(schema=self.native.select(name).collect_schema()))
         if made is None:
             raise _make_unreadable_error(name, "")
         return _convert_series(nw.from_native(made).get_column(name)).type  # type: ignore[union-attr]
@@ -113,11 +113,11 @@ class DataFrameReader:
     def read_columns(self, columns: Sequence[str]) -> None:
         """Read these columns, and execute what is lazy."""
         if self._reader is not None:
-            rows = call_or_none(lambda: nw.from_native(_read_stream(self._reader, columns)))
+            rows = return_none_on_error(lambda: nw.from_native(_read_stream(self._reader, columns)))
         elif self.library == "duckdb":
-            rows = call_or_none(lambda: nw.from_native(_read_relation(self.native, columns)))
+            rows = return_none_on_error(lambda: nw.from_native(_read_relation(self.native, columns)))
         elif self.library == "polars-lazy":
-            rows = call_or_none(lambda: self._found.select(*columns).collect())
+            rows = return_none_on_error(lambda: self._found.select(*columns).collect())
         else:
             rows = self._found.select(*columns)
         if rows is None:  # raised here, because the reason may quote a row
@@ -133,7 +133,7 @@ class DataFrameReader:
     def _convert(self, name: str) -> pa.ChunkedArray:
         rows = self._found if self._rows is None else self._rows
         series = rows.get_column(name)
-        found = call_or_none(lambda: _convert_series(series))
+        found = return_none_on_error(lambda: _convert_series(series))
         if found is None:
             raise _make_unreadable_error(name, type(series.dtype).__name__)
         return found
@@ -141,7 +141,7 @@ class DataFrameReader:
 
 def _find_frame(native: Any) -> Any | None:
     """Return a frame as narwhals has it; None for others, which may be streams."""
-    found: Any = None if native is None else call_or_none(lambda: nw.from_native(native, pass_through=True))
+    found: Any = None if native is None else return_none_on_error(lambda: nw.from_native(native, pass_through=True))
     if not issubclass(type(found), nw.LazyFrame | nw.DataFrame):
         return None
     is_known = issubclass(type(found), nw.DataFrame) or str(found.implementation) in ("polars", "duckdb")
@@ -157,7 +157,7 @@ def _make_unreadable_error(name: str, kind: str) -> ColumnError:
     )
 
 
-def call_or_none(work: Callable[[], Any]) -> Any | None:
+def return_none_on_error(work: Callable[[], Any]) -> Any | None:
     """Return what the work returns, None where it fails: the libraries' own messages quote cells."""
     try:
         return work()

@@ -35,7 +35,7 @@ from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.mechanisms.report_arrays import get_report_type
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
-from relaxdp.tables.snapshot import ChunkKind, Snapshot, SnapshotValues, join_values, parse_id_type
+from relaxdp.tables.snapshot import ChunkKind, Snapshot, SnapshotValues, concatenate_values, parse_id_type
 from relaxdp.tables.table_columns import (
     check_columns,
     convert_column_for_mechanism,
@@ -111,7 +111,7 @@ class PlannedColumn:
         reports = release_reports(
             self.mechanism, cells, ids, **where, watch=lambda messages, values: truths.append(values)
         )
-        return [reports], join_values(truths)
+        return [reports], concatenate_values(truths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +410,7 @@ def reject_useless_columns(columns: Sequence[PlannedColumn], rows: int, planned_
             "(--planned-epsilon {enough}).",
             rows=rows,
             epsilon=format_epsilon(epsilon),
-            answer="mean" if each.mechanism.measure is not None else "share",
+            answer="mean" if each.mechanism.mean_weights is not None else "share",
             column=each.column,
             margin=margin,
             enough=enough,

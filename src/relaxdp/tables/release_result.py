@@ -47,7 +47,7 @@ class ReleasedColumn:
     def answers(self) -> int:
         """The number of possible answers; 2 for numbers, which are in one half of their range or in the other."""
         encoding = self.mechanism
-        return 2 if encoding.measure is not None or encoding.domain == "words" else len(encoding.labels)
+        return 2 if encoding.mean_weights is not None or encoding.domain == "words" else len(encoding.labels)
 
     def to_row(self, spent: Decimal) -> list[str]:
         """Return the column as a row of the printed table.
@@ -222,7 +222,7 @@ class Release:
         table = format_table(_HEADINGS, [each.to_row(self.spent) for each in self.columns], left=(0, 1))
         return "\n".join([first, table, *rest])
 
-    def describe_changes(self) -> str:
+    def describe_joined_and_left(self) -> str:
         """Return how many rows joined and left, for the data holder's own screen; empty where none did."""
         if not self.joined and not self.left:
             return ""

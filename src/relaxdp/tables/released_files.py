@@ -350,7 +350,7 @@ def make_counted_column(files: Sequence[DescribedSource], names: Sequence[str | 
 def require_crosstab_columns(rows: CountedColumn, columns: CountedColumn) -> None:
     """Reject two columns that cannot form a crosstab."""
     for axis in (rows, columns):
-        if axis.mechanism.measure is not None:
+        if axis.mechanism.mean_weights is not None:
             raise EstimationError(
                 "A crosstab needs columns with declared values, and {column!r} contains numbers of a range.",
                 hint="Choose another column, or release the numbers as categories such as age groups.",

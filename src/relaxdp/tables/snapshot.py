@@ -72,7 +72,7 @@ def take_values(values: SnapshotValues, rows: NDArray[np.intp]) -> SnapshotValue
     return values[rows] if isinstance(values, TrueValues) else values.take(pa.array(rows))
 
 
-def join_values(parts: list[SnapshotValues]) -> SnapshotValues:
+def concatenate_values(parts: list[SnapshotValues]) -> SnapshotValues:
     """Return the true values of consecutive parts."""
     if len(parts) == 1:
         return parts[0]
@@ -152,7 +152,7 @@ def cast_to_common_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Ar
     return one.cast(exact), other.cast(exact)
 
 
-def join_ids(parts: list[pa.Array]) -> pa.Array:
+def concatenate_ids(parts: list[pa.Array]) -> pa.Array:
     """Return the ids of consecutive parts as one column."""
     if len({part.type for part in parts}) == 1:
         return pa.concat_arrays(parts)
@@ -221,7 +221,7 @@ class PartWriter:
         """Begin the part. Its key was never used before, so that the nonces may be counted."""
         self._write = write
         self._header = _MAGIC + secrets.token_bytes(_SALT_BYTES) + bytes.fromhex(key.fingerprint)
-        self._cipher = _part_cipher(key, self._header)
+        self._cipher = _derive_part_cipher(key, self._header)
         self._labels = int(description.get("labels", 2))
         self._counts: Counter[int] = Counter()
         self._write(self._header)
@@ -249,7 +249,7 @@ class PartWriter:
         self._write(self._seal(ChunkKind.END, 0, json.dumps(counts).encode()))
 
     def _seal(self, kind: ChunkKind, number: int, content: Any) -> bytes:
-        chunk = self._cipher.encrypt(_nonce(kind, number), content, self._header)
+        chunk = self._cipher.encrypt(_make_nonce(kind, number), content, self._header)
         if len(chunk) > _MAX_CHUNK_BYTES:
             raise VaultError(
                 "The rows of one batch take more than 1 GiB in a snapshot.", hint="Use shorter ids or fewer columns."
@@ -257,16 +257,16 @@ class PartWriter:
         return _CHUNK_HEAD.pack(len(chunk), kind) + chunk
 
 
-def _part_cipher(key: Key, header: bytes) -> AESGCM:
+def _derive_part_cipher(key: Key, header: bytes) -> AESGCM:
     salt = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES]
     return AESGCM(key.derive(add_length_prefix(b"snapshot") + add_length_prefix(salt)))
 
 
-def _nonce(kind: int, number: int) -> bytes:
+def _make_nonce(kind: int, number: int) -> bytes:
     return struct.pack("<IQ", kind, number)
 
 
-def start_digest(key: Key) -> hmac.HMAC:
+def start_snapshot_digest(key: Key) -> hmac.HMAC:
     """Return the start of a snapshot's digest. It is keyed, so that a guess of the content cannot be checked."""
     return hmac.new(key.derive(add_length_prefix(b"snapshot digest")), digestmod=sha256)
 
@@ -275,7 +275,7 @@ class StagedSnapshot:
     """A snapshot that is being written in the vault, under a name that no event mentions yet."""
 
     def __init__(self, folder: Path, key: Key) -> None:
-        self._folder, self._key, self._mac = folder, key, start_digest(key)
+        self._folder, self._key, self._mac = folder, key, start_snapshot_digest(key)
         self.place = folder / f"{STAGED_PREFIX}{secrets.token_hex(8)}"
         with _replace_write_errors():
             self._file = os.fdopen(os.open(self.place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
@@ -344,7 +344,9 @@ class Snapshot:
         """The description of the rows."""
         if self._description is None:
             with self._open() as file:
-                self._description = _PartReader(file, self._key, start_digest(self._key), self.path).description
+                self._description = _PartReader(
+                    file, self._key, start_snapshot_digest(self._key), self.path
+                ).description
         return self._description
 
     def read_rows(self, kind: ChunkKind) -> Iterator[SnapshotRows]:
@@ -360,7 +362,7 @@ class Snapshot:
 
     def read_batches(self, kind: ChunkKind) -> Generator[Any]:
         """Return the batches of one kind, as they were sealed."""
-        mac = start_digest(self._key)
+        mac = start_snapshot_digest(self._key)
         with self._open() as file:
             while True:
                 yield from _PartReader(file, self._key, mac, self.path).read(kind)
@@ -401,20 +403,20 @@ class _PartReader:
                 name=path.name[:12],
                 key=key.fingerprint,
             )
-        self._header, self._cipher, self._counts = header, _part_cipher(key, header), Counter[int]()
-        self.description: dict[str, Any] = self._json(ChunkKind.DESCRIPTION, *self._next())
+        self._header, self._cipher, self._counts = header, _derive_part_cipher(key, header), Counter[int]()
+        self.description: dict[str, Any] = self._read_json_chunk(ChunkKind.DESCRIPTION, *self._read_next_chunk())
 
     def read(self, wanted: ChunkKind) -> Iterator[Any]:
         """Return the batches of one kind; other chunks are counted and not opened."""
         while True:
-            kind, chunk = self._next()
+            kind, chunk = self._read_next_chunk()
             if kind == ChunkKind.END:
                 counts = {
                     ChunkKind(each).name: number
                     for each, number in sorted(self._counts.items())
                     if each != ChunkKind.END
                 }
-                if self._json(ChunkKind.END, kind, chunk) != counts:
+                if self._read_json_chunk(ChunkKind.END, kind, chunk) != counts:
                     raise _make_damaged_error(self._path)
                 return
             if kind == wanted:
@@ -426,7 +428,7 @@ class _PartReader:
                     raise _make_damaged_error(self._path) from None
                 yield batch
 
-    def _next(self) -> tuple[int, bytes]:
+    def _read_next_chunk(self) -> tuple[int, bytes]:
         length, kind = _CHUNK_HEAD.unpack(self._read(_CHUNK_HEAD.size))
         if length > _MAX_CHUNK_BYTES or kind not in tuple(ChunkKind):
             raise _make_damaged_error(self._path)
@@ -442,11 +444,11 @@ class _PartReader:
 
     def _open(self, kind: int, number: int, chunk: bytes) -> bytes:
         try:
-            return self._cipher.decrypt(_nonce(kind, number), chunk, self._header)
+            return self._cipher.decrypt(_make_nonce(kind, number), chunk, self._header)
         except InvalidTag:
             raise _make_damaged_error(self._path) from None
 
-    def _json(self, wanted: ChunkKind, kind: int, chunk: bytes) -> Any:
+    def _read_json_chunk(self, wanted: ChunkKind, kind: int, chunk: bytes) -> Any:
         if kind != wanted:
             raise _make_damaged_error(self._path)
         return json.loads(self._open(kind, 0, chunk))
@@ -485,7 +487,7 @@ class _SortedRows:
         self._chunks = _check_order(chunks)
         self._rows = next(self._chunks, None)
 
-    def take_until(self, last: Any) -> list[SnapshotRows]:
+    def take_rows_until(self, last: Any) -> list[SnapshotRows]:
         """Return all rows whose ids are at most `last`; None takes all."""
         taken: list[SnapshotRows] = []
         while self._rows is not None:
@@ -538,7 +540,7 @@ class SnapshotComparison:
         is_known = np.zeros(len(rows), dtype=bool)
         absent = []
         for run, is_present in ((self._present, True), (self._left, False)):
-            for old in run.take_until(last):
+            for old in run.take_rows_until(last):
                 absent += self._match(old, rows, is_known, is_present)
         joined = int(np.count_nonzero(~is_known))
         if joined:
@@ -550,7 +552,7 @@ class SnapshotComparison:
         """Return the known rows after the last row of the table."""
         absent = []
         for run, is_present in ((self._present, True), (self._left, False)):
-            for old in run.take_until(None):
+            for old in run.take_rows_until(None):
                 absent.append(old)
                 self._count_absent(len(old), is_present)
         return merge_rows(absent)
@@ -582,6 +584,6 @@ def merge_rows(parts: list[SnapshotRows]) -> SnapshotRows | None:
     """Return rows of several runs in the order of their ids."""
     if not parts:
         return None
-    ids = join_ids([part.ids for part in parts])
-    rows = SnapshotRows(ids, join_values([part.values for part in parts]))
+    ids = concatenate_ids([part.ids for part in parts])
+    rows = SnapshotRows(ids, concatenate_values([part.values for part in parts]))
     return rows.take(np.asarray(pc.sort_indices(ids).to_numpy(), dtype=np.intp)) if len(parts) > 1 else rows

@@ -262,7 +262,7 @@ class SparkStager:
 
     @contextmanager
     def open(self) -> Iterator[SparkStager]:
-        """Hold nothing: the rows are on the executors."""
+        """Do nothing: the rows stay on the executors."""
         yield self
 
     def stage(self) -> StagedRelease:

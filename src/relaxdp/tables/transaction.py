@@ -47,8 +47,8 @@ from relaxdp.tables.snapshot import (
     SnapshotRows,
     StagedSnapshot,
     cast_to_common_type,
-    join_ids,
-    join_values,
+    concatenate_ids,
+    concatenate_values,
     normalize_ids,
     restore_ids,
 )
@@ -206,8 +206,8 @@ class _ColumnSnapshotWriter:
     def _keep_left(self, rows: SnapshotRows | None, *, is_last: bool = False) -> None:
         self._left += [] if rows is None else [rows]
         if self._left and (is_last or sum(map(len, self._left)) >= _LEFT_ROWS):
-            ids = join_ids([each.ids for each in self._left])
-            joined = SnapshotRows(ids, join_values([each.values for each in self._left]))
+            ids = concatenate_ids([each.ids for each in self._left])
+            joined = SnapshotRows(ids, concatenate_values([each.values for each in self._left]))
             self.part.write(self.part.seal_rows(ChunkKind.LEFT, self._left_chunks, joined))
             self._left, self._left_chunks = [], self._left_chunks + 1
 

@@ -20,7 +20,7 @@ from relaxdp.tables.snapshot import (
     ChunkKind,
     Snapshot,
     cast_to_common_type,
-    join_ids,
+    concatenate_ids,
     normalize_ids,
     parse_id_type,
     restore_ids,
@@ -155,7 +155,7 @@ def _compare_reports(
             drawn_ids = rows.ids if pa.types.is_integer(id_type) else restore_ids(rows.ids, id_type)
             reports, _ = planned.draw(vault, rows.values, drawn_ids, 0)
             known.append((rows.ids, [_decode_values(each) for each in reports]))
-    ids = join_ids([each for each, _ in known])
+    ids = concatenate_ids([each for each, _ in known])
     drawn = [pa.chunked_array([arrays[place] for _, arrays in known]) for place in range(len(names))]
     differing, compared = 0, 0
     with source.batches([id_column, *names], id_column) as batches:

@@ -116,7 +116,7 @@ def find_vault(path: str | os.PathLike[str] | None = None) -> Path:
 
 
 class VaultFolder:
-    """A vault that is open."""
+    """The folder of a vault on disk: its settings, key, ledger and snapshots. The vault is open while this exists."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open a vault, or reject what is missing, damaged or open to others."""

@@ -12,7 +12,7 @@ from tests.refusals import refused
 
 from relaxdp.audit.exact_check import check_exactly
 from relaxdp.errors import MechanismError
-from relaxdp.mechanisms.base import Measure, PermanentWords, TrueValues
+from relaxdp.mechanisms.base import MeanWeights, PermanentWords, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.local_hash import LocalHash
@@ -132,8 +132,8 @@ class Biased(Numeric):
     """Ends that count for something else."""
 
     @property
-    def measure(self) -> Measure:
-        return Measure((self.low, self.high + 1), self.low, self.high)
+    def mean_weights(self) -> MeanWeights:
+        return MeanWeights((self.low, self.high + 1), self.low, self.high)
 
 
 class Boasting(Categorical):

@@ -55,7 +55,7 @@ WORDS = [f"word {number}" for number in range(40)]
 @pytest.mark.parametrize("shape", [SMALL, BloomShape(4, 1, 2), BloomShape(3, 2, 2)])
 def test_the_guarantee_is_reached_and_not_exceeded(shape: BloomShape) -> None:
     """The worst pair of words differs in 2 h bits (or all, if there are fewer), and the whole transcript says that."""
-    claimed = compute_odds(LEVELS[-1], 2) ** shape.differing
+    claimed = compute_odds(LEVELS[-1], 2) ** shape.max_differing_bits
     reached = F(1)
     for cohort in range(shape.cohorts):
         filters = {filter_of(shape, cohort, word) for word in WORDS}
@@ -114,8 +114,8 @@ def test_thresholds_round_to_the_private_side() -> None:
             level = compute_bit_threshold(shape, epsilon)
             assert compute_realised_guarantee(shape, level) <= Decimal(epsilon)
             assert (
-                compute_odds(compute_retention(level + 1), 2) ** shape.differing
-                > compute_odds(compute_retention(level), 2) ** shape.differing
+                compute_odds(compute_retention(level + 1), 2) ** shape.max_differing_bits
+                > compute_odds(compute_retention(level), 2) ** shape.max_differing_bits
             )
             assert compute_realised_guarantee(shape, level + 1) > Decimal(epsilon)
 
@@ -137,7 +137,7 @@ def test_a_cohort_that_knew_the_word_would_be_caught() -> None:
             for report in product((0, 1), repeat=4)
         }
 
-    claimed = compute_odds(LEVELS[-1], 2) ** SMALL.differing
+    claimed = compute_odds(LEVELS[-1], 2) ** SMALL.max_differing_bits
     for cohorts, fine in (({"a": 1, "b": 1}, True), ({"a": 1, "b": 2}, False)):
         first, second = (with_cohort(cohorts, word) for word in "ab")
         held = all(first.get(each, F(0)) <= claimed * second.get(each, F(0)) for each in first)

@@ -116,9 +116,9 @@ def make(is_array: bool, kind: type[rx.Relaxation] = rx.Relaxation, start: int |
 class StatedAgain(rx.Relaxation):
     """A mistake: every step begins at the epsilon that the caller stated."""
 
-    def _step(self, state: State, level: Level) -> State:
+    def _draw_next_state(self, state: State, level: Level) -> State:
         stated = self._mechanism.level(state.start_epsilon)
-        return super()._step(replace(state, threshold=str(stated.threshold)), level)
+        return super()._draw_next_state(replace(state, threshold=str(stated.threshold)), level)
 
 
 class DrawnAgain(rx.Relaxation):
@@ -127,7 +127,7 @@ class DrawnAgain(rx.Relaxation):
     def relax(self, epsilon: Epsilon) -> Any:
         level = self._mechanism.level(epsilon)
         if level.epsilon == self.epsilon:
-            again = self._step(self._begin([VALUES[ANSWER]]), level)
+            again = self._draw_next_state(self._start_from_values([VALUES[ANSWER]]), level)
             self._seen = replace(again, origin=self._seen.origin)
             self._store.write(self._seen)
         return super().relax(epsilon)

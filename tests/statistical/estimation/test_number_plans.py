@@ -23,8 +23,8 @@ def measured(mechanism: Mechanism, number: float, epsilon: str) -> float:
     where: Any = {"key": KEY, "epsilon": epsilon, "name": "r", "column": f"{number}"}
     reports = mechanism.release(np.full(OBJECTS, number), np.arange(OBJECTS), **where)
     encoding = mechanism
-    assert encoding.measure is not None
-    weights = np.array(encoding.measure.weights)[read_report_column(encoding, reports)[0][:, 0]]
+    assert encoding.mean_weights is not None
+    weights = np.array(encoding.mean_weights.weights)[read_report_column(encoding, reports)[0][:, 0]]
     gain = (
         float(encoding.level(epsilon).retention)
         if isinstance(mechanism, rx.SquareWave)
@@ -37,12 +37,12 @@ def measured(mechanism: Mechanism, number: float, epsilon: str) -> float:
 def test_the_variance_of_a_place(epsilon: str) -> None:
     """The standard error of a variance of 100,000 reports is below half a percent, and 6 % of epsilon are seen."""
     waves = rx.SquareWave(-1, 1, epsilon=4)
-    measure, keep = waves.measure, float(waves.level(epsilon).retention)
+    mean_weights, keep = waves.mean_weights, float(waves.level(epsilon).retention)
     for number in (0.0, 0.5, -1.0):
         found = measured(waves, number, epsilon)
-        assert abs(found / compute_wave_variance(measure, keep, distance_from_middle=abs(number)) - 1) < 0.03
+        assert abs(found / compute_wave_variance(mean_weights, keep, distance_from_middle=abs(number)) - 1) < 0.03
         other = float(waves.level(str(float(epsilon) * 1.06)).retention)
-        assert abs(found / compute_wave_variance(measure, other, distance_from_middle=abs(number)) - 1) > 0.03
+        assert abs(found / compute_wave_variance(mean_weights, other, distance_from_middle=abs(number)) - 1) > 0.03
 
 
 @pytest.mark.parametrize("epsilon", ["1.2", "1.4"])

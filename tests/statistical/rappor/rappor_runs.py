@@ -99,7 +99,7 @@ def sampled(setting: Setting, samples: int, run: int, seed: int = 1) -> tuple[Fl
         np.arange(setting.shape.cohorts),
         devices.astype(float),
         CLASSIC.support.debias(sums / samples / devices[:, None]),
-        CLASSIC.mean_variance(setting.shape.chances(), samples) / devices[:, None],
+        CLASSIC.mean_variance(setting.shape.compute_bit_probabilities(), samples) / devices[:, None],
     )
     fit = fit_word_shares(means, CandidateMap.from_words(words[: setting.candidates], setting.shape))
     return per_word[: setting.candidates] / setting.devices, fit.share

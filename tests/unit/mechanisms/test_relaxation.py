@@ -542,11 +542,11 @@ def test_a_process_that_is_killed_at_a_step_of_writing(
     """Killed before the file is replaced, the old state is whole. Killed after it, the draw is the one that is kept."""
     place, drawn = tmp_path / "state", tmp_path / "drawn"
     old = np.asarray(relaxation(place, value).relax("0.1")).tolist()
-    before, real, step = place.read_bytes(), getattr(owner, name), rx.Relaxation._step
+    before, real, step = place.read_bytes(), getattr(owner, name), rx.Relaxation._draw_next_state
 
     def note(self: Any, state: State, level: Any) -> State:
         after = step(self, state, level)
-        drawn.write_text(json.dumps(np.asarray(self._show(after)).tolist()))
+        drawn.write_text(json.dumps(np.asarray(self._make_reports(after)).tolist()))
         return after
 
     def killed(*arguments: Any, **named: Any) -> None:
@@ -555,7 +555,7 @@ def test_a_process_that_is_killed_at_a_step_of_writing(
         os.kill(os.getpid(), signal.SIGKILL)
 
     def work() -> None:
-        monkeypatch.setattr(rx.Relaxation, "_step", note)
+        monkeypatch.setattr(rx.Relaxation, "_draw_next_state", note)
         monkeypatch.setattr(owner, name, killed)
         relaxation(place, value).relax("0.2")
 

@@ -94,7 +94,7 @@ def test_chances_of_bits() -> None:
         counts = np.zeros(shape.bits)
         for number in range(20_000):
             counts[list(set(shape.compute_bits(f"w{number}", 0)))] += 1
-        expected = 20_000 * shape.chances()
+        expected = 20_000 * shape.compute_bit_probabilities()
         assert np.abs((counts - expected) / np.sqrt(expected)).max() < 5.5  # seeds are the words: 1e-5 at most
 
 
@@ -200,7 +200,7 @@ def test_words_that_are_none_are_refused_without_showing_them() -> None:
 
 def test_one_bit_is_a_boolean() -> None:
     shape = BloomShape(1, 1, 4)
-    assert shape.differing == 1
+    assert shape.max_differing_bits == 1
     truths = [True, False, True, True]
     for column in (truths, [1, 0, 1, 1], ["True", "false", "1", "true"], np.array(truths), pa.array(truths)):
         reports = release_bloom(shape, column, [1, 2, 3, 4], key=KEY, level=level_of(60, shape), path=PATH)

@@ -58,7 +58,10 @@ def test_expected_words_that_are_not_listed_bias_nothing() -> None:
     counts, devices = RapporCounts(SHAPE), 10**12
     support = compute_bit_support(compute_bit_threshold(SHAPE, 3))
     design = CandidateMap.from_words(words, SHAPE)
-    rows = [design.make_design_matrix(np.array([cohort])) @ shares + 0.6 * SHAPE.chances() for cohort in range(8)]
+    rows = [
+        design.make_design_matrix(np.array([cohort])) @ shares + 0.6 * SHAPE.compute_bit_probabilities()
+        for cohort in range(8)
+    ]
     ones = np.rint(devices * (float(support.noise) + float(support.gain) * np.array(rows))).astype(np.int64)
     counts.add_counts(np.full(8, devices), ones, support)
     decoded = decode_words(counts, design)
@@ -78,7 +81,7 @@ def test_least_squares_and_its_constrained_sister_have_oracles() -> None:
     counts.add_counts(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
     estimates = counts.estimate_bits()
     fit = fit_word_shares(estimates, design)
-    background = np.tile(SHAPE.chances(), 8)
+    background = np.tile(SHAPE.compute_bit_probabilities(), 8)
     roots = 1 / np.sqrt(estimates.variance.ravel())
     matrix = (design.make_design_matrix(np.arange(8)).toarray() - background[:, None]) * roots[:, None]
     target = (estimates.share.ravel() - background) * roots

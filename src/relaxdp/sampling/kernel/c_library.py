@@ -152,7 +152,7 @@ class Kernel:
         drawn: int = self._step(self._set, seed, law, ctypes.byref(columns), most, *where, ctypes.byref(reached))
         return drawn, reached.position, reached.largest
 
-    def histogram(self, codes: NDArray[np.uint8], size: int) -> NDArray[np.int64] | None:
+    def count_codes(self, codes: NDArray[np.uint8], size: int) -> NDArray[np.int64] | None:
         """Return how often each of 0 .. size - 1 occurs; None where a code is outside."""
         counts = np.zeros(256, np.int64)
         self._histogram(self._set, codes.ctypes.data, len(codes), size, counts.ctypes.data)

@@ -46,20 +46,20 @@ REDRAW = ((102, 0x6666666666666666, Fraction(2, 5)), (73, 0x2492492492492492, Fr
 STEPS, MAX_CHUNK = 1_500, 1_103  # a chunk and a part of one; more than the keystream makes at once, and an odd number
 
 
-def has_correct_results(found: Kernel) -> bool:
+def has_correct_results(kernel: Kernel) -> bool:
     """Ask what has a published answer, and then every way in which the compiled path draws."""
     blocks = np.frombuffer(_NIST_MESSAGE, "<u8").reshape(-1, 1, 2)
-    sums = found.tags(_NIST_KEY, Messages(None, blocks[:-1]), blocks[-1, :, 0], blocks[-1, :, 1])[1]
+    sums = kernel.tags(_NIST_KEY, Messages(None, blocks[:-1]), blocks[-1, :, 0], blocks[-1, :, 1])[1]
     if sums.tobytes() != _NIST_CODE:
         return False
     object_id, index = Messages(Ids.from_integers(np.array([-7]))), np.array([1], np.uint64)
     for threshold, report in _PATH.items():
         target = np.array([[1]], np.uint8)
-        found.draw(_PATH_KEY, 2, threshold, object_id, index, target)
+        kernel.draw(_PATH_KEY, 2, threshold, object_id, index, target)
         if target[0, 0] != report:
             return False
     asked = {"paths": _draw_paths, "steps": _draw_bridge_steps}
-    return all(compute_digest(draws(found)) == DIGESTS[name] for name, draws in asked.items())
+    return all(compute_digest(draws(kernel)) == DIGESTS[name] for name, draws in asked.items())
 
 
 def compute_digest(draws: Iterable[Codes]) -> str:
@@ -90,21 +90,21 @@ def make_messages() -> tuple[Messages, Messages]:
     return Messages(Ids.from_integers(np.arange(-9, OBJECTS - 9))), Messages(Ids("bytes", 3, None, offsets, data))
 
 
-def _draw_paths(found: Kernel) -> Iterator[Codes]:
+def _draw_paths(kernel: Kernel) -> Iterator[Codes]:
     index = np.arange(OBJECTS, dtype=np.uint64)
     for (values, kind), of in zip(KINDS, cycle(make_messages()), strict=False):
         for level, symbols in zip(LEVELS, (1, 3, 1, 2), strict=True):
             drawn = make_codes(values, kind, (OBJECTS, symbols), level)
-            found.draw(_PATH_KEY, values, level, of, index, drawn)
+            kernel.draw(_PATH_KEY, values, level, of, index, drawn)
             yield drawn
 
 
-def _draw_bridge_steps(found: Kernel) -> Iterator[Codes]:
+def _draw_bridge_steps(kernel: Kernel) -> Iterator[Codes]:
     source = Keystream(_PATH_KEY + bytes(16))
     for values, kind in KINDS[:BYTES]:
         lower, upper = make_report_pairs(values, kind, (STEPS,))
         drawn = np.zeros_like(upper)
-        step = CompiledBridgeStep(found, source, values, FLIP if values == 2 else TO_UPPER, REDRAW, MAX_CHUNK)
+        step = CompiledBridgeStep(kernel, source, values, FLIP if values == 2 else TO_UPPER, REDRAW, MAX_CHUNK)
         step.draw_into(drawn, lower, upper)
         yield drawn
     yield np.array([source.position], np.uint64)
