@@ -273,18 +273,18 @@ class ProductBinning:
         # Columns whose digits fit into one byte together are joined as bytes, which is several times faster.
         self._groups: list[list[ColumnBinning]] = []
         for column in columns:
-            group = self._groups[-1] if self._groups else []
-            if group and column.size * prod(each.size for each in group) <= _MAX_CODES:
-                group.append(column)
+            columns = self._groups[-1] if self._groups else []
+            if columns and column.size * prod(each.size for each in columns) <= _MAX_CODES:
+                columns.append(column)
             else:
                 self._groups.append([column])
 
     def __call__(self, transcripts: Transcripts) -> Cells:
         """Return the cell of each transcript."""
-        first, *rest = (_join_digits(group, transcripts) for group in self._groups)
+        first, *rest = (_pack_columns_in_bytes(columns, transcripts) for columns in self._groups)
         cells = first.astype(self._type, copy=False)
-        for digits, group in zip(rest, self._groups[1:], strict=True):
-            cells *= self._type.type(prod(column.size for column in group))
+        for digits, columns in zip(rest, self._groups[1:], strict=True):
+            cells *= self._type.type(prod(column.size for column in columns))
             cells += digits.astype(self._type, copy=False)
         return cells
 
@@ -294,10 +294,10 @@ class ProductBinning:
         return np.stack(np.unravel_index(np.arange(self.cells), sizes), axis=1)
 
 
-def _join_digits(group: Sequence[ColumnBinning], transcripts: Transcripts) -> NDArray[np.uint8]:
+def _pack_columns_in_bytes(columns: Sequence[ColumnBinning], transcripts: Transcripts) -> NDArray[np.uint8]:
     """Return the digits of some columns as one byte."""
-    joined = group[0].compute_digits(transcripts)
-    for column in group[1:]:
+    joined = columns[0].compute_digits(transcripts)
+    for column in columns[1:]:
         joined = joined * np.uint8(column.size)
         joined += column.compute_digits(transcripts)
     return joined

@@ -52,7 +52,7 @@ def plan(
     Example: relaxdp plan --values 5 --n 100000 --margin 0.01
     """
     output = results.OutputOptions(as_json, as_csv, plot)
-    asked: PlanOptions = {
+    plan_options: PlanOptions = {
         "share": share,
         "confidence_level": confidence_level,
         "about": about,
@@ -61,19 +61,19 @@ def plan(
     }
     of = _parse_planned_answers(values, number_range, encoding, epsilon)
     wanted: Any = {"range": (of.low, of.high), "bins": of.bins} if isinstance(of, PlannedRange) else {"values": of}
-    wanted |= {"margin": margin, "n": n, "epsilon": epsilon, **asked}
-    settings: dict[str, Any] = dict(asked)
+    wanted |= {"margin": margin, "n": n, "epsilon": epsilon, **plan_options}
+    settings: dict[str, Any] = dict(plan_options)
     if isinstance(of, int | PlannedRange):
         name = "auto" if encoding is None else options.parse_mechanism(encoding)[0]
-        wanted["mechanism"] = asked["mechanism"] = settings["encoding"] = name
+        wanted["mechanism"] = plan_options["mechanism"] = settings["encoding"] = name
     made = plan_release(**wanted, schedule=None if schedule is None else options.parse_schedule(schedule))
     if plot is not None:
         plot_plan(plot, made.levels, margin)
     settings |= {"values": values} if number_range is None else {"range": number_range}
     if encoding or made.mechanism:
         settings["encoding"] = encoding or made.mechanism
-    heading = _describe_plan(made.n, values, number_range, encoding or made.mechanism, asked)
-    advice = _describe_stop_level(made, margin, of, asked) if schedule is not None and margin is not None else []
+    heading = _describe_question(made.n, values, number_range, encoding or made.mechanism, plan_options)
+    advice = _describe_stop_level(made, margin, of, plan_options) if schedule is not None and margin is not None else []
     results.print_result(_make_plan_view(made, heading, margin, settings, advice), output)
 
 
@@ -149,22 +149,26 @@ def _describe_stop_level(made: Plan, margin: float, values: PlannedValues, setti
     return [f"No level of this schedule is precise enough: {needed}"]
 
 
-def _describe_plan(
-    n: int, values: int | None, ends: tuple[float, float] | None, encoding: str | None, asked: PlanOptions
+def _describe_question(
+    n: int, values: int | None, value_range: tuple[float, float] | None, encoding: str | None, plan_options: PlanOptions
 ) -> str:
-    share = "whatever the shares are" if asked["share"] is None else f"a share of {asked['share']:g}"
+    share = "whatever the shares are" if plan_options["share"] is None else f"a share of {plan_options['share']:g}"
     answers = f"{values} values"
-    subject = "these individuals" if asked["about"] == "sample" else "the population"
-    together = "all values at once" if asked["simultaneous"] else "each value"
-    if ends is not None:
-        answers, share, together = f"numbers from {ends[0]:g} to {ends[1]:g}", "whatever they are", "the mean"
-    if asked["crosstab"] is not None:
-        answers += f" by {asked['crosstab']}"
-        together = "all pairs at once" if asked["simultaneous"] else "each pair"
+    subject = "these individuals" if plan_options["about"] == "sample" else "the population"
+    together = "all values at once" if plan_options["simultaneous"] else "each value"
+    if value_range is not None:
+        answers, share, together = (
+            f"numbers from {value_range[0]:g} to {value_range[1]:g}",
+            "whatever they are",
+            "the mean",
+        )
+    if plan_options["crosstab"] is not None:
+        answers += f" by {plan_options['crosstab']}"
+        together = "all pairs at once" if plan_options["simultaneous"] else "each pair"
     if encoding is not None:
         name, _, details = encoding.partition(":")
         answers += f" as {get_mechanism_title(name)}" + (f" with {details}" if details else "")
     return (
         f"{n:,} individuals, {answers}, {share}; "
-        f"{100 * asked['confidence_level']:g} % intervals of {together}, about {subject}."
+        f"{100 * plan_options['confidence_level']:g} % intervals of {together}, about {subject}."
     )

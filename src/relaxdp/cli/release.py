@@ -344,8 +344,9 @@ def _parse_declared_values(name: str, text: str) -> Any:
     for value in values:
         if value[:1] == '"' or value[-1:] == '"' or value != value.strip():
             raise ValuesError(
-                "--column {column} declares the value {value!r}, whose blanks or quotation marks belong to the value.",
-                hint="Write --column {column}={without}, or one value a line in a file: --values-file {column}=FILE.",
+                "--column {column} declares the value {value!r}, including its blanks or quotation marks.",
+                hint="Write --column {column}={without}. If your data contain them, write one value a line in a file: "
+                "--values-file {column}=FILE.",
                 column=name,
                 value=value,
                 without=",".join(each.strip().strip('"') for each in values),

@@ -208,14 +208,14 @@ class Crosstab(Result):
     @property
     def table(self) -> Floats:
         """The estimated shares with one row per value of the first column."""
-        rows, columns = (margin / self.n for margin in self._margins)
+        rows, columns = (margin / self.n for margin in self._margin_supports)
         row_noise, column_noise = float(self.row_support.noise), float(self.column_support.noise)
         noise = column_noise * rows[:, None] + row_noise * columns[None, :] - row_noise * column_noise
         scale = float(self.row_support.gain * self.column_support.gain)
         return np.asarray((self.counts / self.n - noise) / scale)
 
     @property
-    def _margins(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _margin_supports(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How many objects support each row's value, and each column's."""
         rows = self.counts.sum(axis=1) if self.row_counts is None else self.row_counts
         return rows, self.counts.sum(axis=0) if self.column_counts is None else self.column_counts
@@ -240,7 +240,7 @@ class Crosstab(Result):
 
     def compute_pair_distribution(self, about: About) -> PairDistribution:
         """Return the distribution of the estimates, for any true shares."""
-        rows, columns = self._margins
+        rows, columns = self._margin_supports
         row_shares = np.clip(self.row_support.debias(rows / self.n), 0, 1)
         column_shares = np.clip(self.column_support.debias(columns / self.n), 0, 1)
         pairs = np.repeat(row_shares, len(columns)), np.tile(column_shares, len(rows))
@@ -325,15 +325,16 @@ class PairCounts:
         self.step = max(1, BATCH // max(sizes))
         """How many objects are added at a time, so that what they support stays in the processor's cache."""
         self._cells, self._n = np.zeros(sizes), 0
-        self._margins = [np.zeros(size, dtype=np.int64) for size in sizes]
+        self._margin_supports = [np.zeros(size, dtype=np.int64) for size in sizes]
 
     def add(self, *reports: tuple[Codes, Words | None]) -> None:
         """Count the reports of some objects: codes and seeds of the one column, and of the other."""
         supported = [side.find_supported_labels(*each) for side, each in zip(self._sides, reports, strict=True)]
         # Whole numbers far below 2^24, so a product of 32-bit floats is exact.
         self._cells += supported[0].T.astype(np.float32) @ supported[1].astype(np.float32)
-        self._margins = [
-            margin + np.count_nonzero(each, axis=0) for margin, each in zip(self._margins, supported, strict=True)
+        self._margin_supports = [
+            margin + np.count_nonzero(each, axis=0)
+            for margin, each in zip(self._margin_supports, supported, strict=True)
         ]
         self._n += len(supported[0])
 
@@ -341,14 +342,14 @@ class PairCounts:
     def numbers(self) -> NDArray[np.int64]:
         """What is kept of all this: the number of objects, both margins, and the cells row by row."""
         cells = self._cells.astype(np.int64).reshape(-1)
-        return np.concatenate([np.array([self._n], dtype=np.int64), *self._margins, cells])
+        return np.concatenate([np.array([self._n], dtype=np.int64), *self._margin_supports, cells])
 
     def add_numbers(self, numbers: NDArray[np.int64]) -> None:
         """Add what was kept of other objects."""
         rows, columns = self._cells.shape
         kept = np.split(numbers, np.cumsum([1, rows, columns]))
         self._n += int(kept[0][0])
-        self._margins = [margin + each for margin, each in zip(self._margins, kept[1:3], strict=True)]
+        self._margin_supports = [margin + each for margin, each in zip(self._margin_supports, kept[1:3], strict=True)]
         self._cells += kept[3].reshape(rows, columns)
 
     def make_crosstab(
@@ -360,7 +361,7 @@ class PairCounts:
     ) -> Crosstab:
         """Return the table of what was counted."""
         rows, columns = self._sides
-        cells, (in_rows, in_columns) = self._cells.astype(np.int64), self._margins
+        cells, (in_rows, in_columns) = self._cells.astype(np.int64), self._margin_supports
         counted = (cells, row_support, column_support, in_rows, in_columns, self._n)
         return Crosstab(rows.labels, columns.labels, *counted, names, epsilons)
 

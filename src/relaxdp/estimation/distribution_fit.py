@@ -240,7 +240,7 @@ class ShareBounds:
     def _fit_fixed_share(self, selected_bins: Bins, columns: Floats, share: float) -> tuple[Floats, float]:
         """Return the chances nearest to the guess where these bins have this share, and how far away they are."""
         roots = np.sqrt(self._guessed_probabilities)
-        chosen = selected_bins[self._select_grid_bins(selected_bins)]
+        chosen = selected_bins[self._add_end_bins(selected_bins)]
         rows = [columns / roots[:, None], np.full(len(chosen), _HEAVY), _HEAVY * chosen]
         ends = np.concatenate([roots, [_HEAVY, _HEAVY * share]])
         shares, _ = scipy.optimize.nnls(np.vstack(rows), ends, maxiter=50 * len(chosen))
@@ -273,15 +273,14 @@ class ShareBounds:
         step = 1 << (step.bit_length() - 1)  # as the window is, so that windows of these bins end at those of others
         return np.append(np.arange(0, bins - 1, step), bins - 1)
 
-    def _select_grid_bins(self, selected_bins: Bins) -> NDArray[np.intp]:
+    def _add_end_bins(self, selected_bins: Bins) -> NDArray[np.intp]:
         """Return these bins, and those at the ends of a part."""
         ends = np.flatnonzero(np.diff(selected_bins))
         return np.unique(np.concatenate([self._bin_grid, ends, ends + 1]))
 
     def _compute_columns(self, selected_bins: Bins) -> Floats:
         return (
-            self.wave_counts.compute_bin_probabilities(self._select_grid_bins(selected_bins))
-            * self._level_shares[:, None]
+            self.wave_counts.compute_bin_probabilities(self._add_end_bins(selected_bins)) * self._level_shares[:, None]
         )
 
     @cached_property

@@ -132,7 +132,7 @@ class PoisoningTest:
         return [
             SuspiciousValue(self.mechanism.labels[label], kind, self._count_fabricated_of_value(kind, label))
             for kind, label in named
-            if not self._is_hash or self._is_supported_unusually(kind, label)
+            if not self._is_hash or self._deviates_like_poisoning(kind, label)
         ]
 
     @cached_property
@@ -217,7 +217,7 @@ class PoisoningTest:
         """Whether a report supports many values, so that pushing one value also repeats others."""
         return self.mechanism.joint != "exclusive" and self.mechanism.symbols == 1
 
-    def _is_supported_unusually(self, kind: str, label: int) -> bool:
+    def _deviates_like_poisoning(self, kind: str, label: int) -> bool:
         """Return whether repeated reports support a value more often than all reports, or changed ones less often."""
         if kind == OLDER:
             return True

@@ -37,7 +37,7 @@ _KINDS = (
 
 
 @contextmanager
-def run_query(sql: str, path: Path) -> Iterator[Path]:
+def query_to_temporary_file(sql: str, path: Path) -> Iterator[Path]:
     """Give a Parquet file with the result of a query about a file, and remove it in the end."""
     statement = _parse_select(sql)
     with make_temporary_folder() as folder:

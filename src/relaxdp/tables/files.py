@@ -385,9 +385,10 @@ def fetch_file(source: Any) -> Iterator[Path]:
             beside = f"{address}{SIDECAR}{mark}{query}"
             if not _copy_from_address(beside, get_sidecar_path(place)) and not _is_absent_at_address(beside):
                 raise TableFileError(
-                    "Your credentials do not show whether {name!r} has a description next to it, like released files.",
-                    hint="Allow listing the folder, or copy the file and any description of it to this machine.",
+                    "Your credentials do not show whether the file {sidecar!r} exists, which would describe {name!r}.",
+                    hint="Allow listing the folder, or copy {name!r}, and {sidecar!r} if it exists, to this machine.",
                     name=place.name,
+                    sidecar=get_sidecar_path(place).name,
                 )
         yield place
 

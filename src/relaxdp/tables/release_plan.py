@@ -35,7 +35,7 @@ from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.mechanisms.report_arrays import get_report_type
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
-from relaxdp.tables.snapshot import ChunkKind, Snapshot, SnapshotValues, concatenate_values, parse_id_type
+from relaxdp.tables.snapshot import ChunkKind, Snapshot, TrueRowValues, concatenate_values, parse_id_type
 from relaxdp.tables.table_columns import (
     check_columns,
     convert_column_for_mechanism,
@@ -87,7 +87,7 @@ class PlannedColumn:
             return [pa.field("cohort", pa.uint32()), pa.field("report", get_report_type(self.mechanism))]
         return [pa.field(self.output, get_report_type(self.mechanism))]
 
-    def draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], SnapshotValues]:
+    def draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueRowValues]:
         """Return the reports of some rows, and their true values as the stream takes them.
 
         `cells` are those of a table, or true values of a snapshot.
@@ -98,7 +98,7 @@ class PlannedColumn:
             problem.fields["of_column"] = self.column
             raise
 
-    def _draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], SnapshotValues]:
+    def _draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueRowValues]:
         where: Any = {"key": vault.key, "level": self.level, "path": self.path, "first_row": first_row}
         if self.mechanism.domain == "words":
             bloom: Any = self.mechanism
@@ -106,7 +106,7 @@ class PlannedColumn:
             return arrays, words
         if isinstance(cells, TrueValues):
             return [release_reports(self.mechanism, cells, ids, **where)], cells
-        truths: list[SnapshotValues] = []
+        truths: list[TrueRowValues] = []
         cells = convert_column_for_mechanism(cells, self.mechanism, first_row, self.column)
         reports = release_reports(
             self.mechanism, cells, ids, **where, watch=lambda messages, values: truths.append(values)

@@ -63,16 +63,16 @@ class ChunkKind(IntEnum):
 
 # True values, as they are kept and compared.
 
-SnapshotValues = Any
+TrueRowValues = Any
 """True values as a mechanism takes them, or the words of a Bloom filter as Arrow text."""
 
 
-def take_values(values: SnapshotValues, rows: NDArray[np.intp]) -> SnapshotValues:
+def take_values(values: TrueRowValues, rows: NDArray[np.intp]) -> TrueRowValues:
     """Return the true values of some rows."""
     return values[rows] if isinstance(values, TrueValues) else values.take(pa.array(rows))
 
 
-def concatenate_values(parts: list[SnapshotValues]) -> SnapshotValues:
+def concatenate_values(parts: list[TrueRowValues]) -> TrueRowValues:
     """Return the true values of consecutive parts."""
     if len(parts) == 1:
         return parts[0]
@@ -84,7 +84,7 @@ def concatenate_values(parts: list[SnapshotValues]) -> SnapshotValues:
     return TrueValues(index, np.concatenate(suffixes, axis=1) if suffixes else None)
 
 
-def compare_values(old: SnapshotValues, new: SnapshotValues) -> NDArray[np.bool_]:
+def compare_values(old: TrueRowValues, new: TrueRowValues) -> NDArray[np.bool_]:
     """Return for each row whether the stream takes both values alike."""
     if not isinstance(old, TrueValues) or not isinstance(new, TrueValues):
         return np.asarray(pc.equal(old, new).to_numpy(zero_copy_only=False), dtype=bool)
@@ -97,24 +97,24 @@ def compare_values(old: SnapshotValues, new: SnapshotValues) -> NDArray[np.bool_
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SnapshotRows:
+class TrueRows:
     """Ids in ascending order, and the true value of each. Its `repr` shows none of them."""
 
     ids: pa.Array
-    values: SnapshotValues
+    values: TrueRowValues
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def take(self, rows: NDArray[np.intp]) -> SnapshotRows:
+    def take(self, rows: NDArray[np.intp]) -> TrueRows:
         """Return some of the rows."""
-        return SnapshotRows(self.ids.take(pa.array(rows)), take_values(self.values, rows))
+        return TrueRows(self.ids.take(pa.array(rows)), take_values(self.values, rows))
 
-    def slice(self, start: int, stop: int) -> SnapshotRows:
+    def slice(self, start: int, stop: int) -> TrueRows:
         """Return consecutive rows."""
         part = slice(start, stop)
         values = self.values[part] if isinstance(self.values, TrueValues) else self.values[start:stop]
-        return SnapshotRows(self.ids[start:stop], values)
+        return TrueRows(self.ids[start:stop], values)
 
 
 def normalize_ids(ids: pa.Array) -> pa.Array:
@@ -160,7 +160,7 @@ def concatenate_ids(parts: list[pa.Array]) -> pa.Array:
     return exact if pc.min(exact).as_py() < 0 else exact.cast(pa.uint64())
 
 
-def _pack_rows(rows: SnapshotRows, labels: int) -> Any:
+def _pack_rows(rows: TrueRows, labels: int) -> Any:
     """Return rows as an Arrow batch. The width of a column depends on what is declared, never on a true value."""
     columns, heads = _pack_ids(rows.ids)
     if not isinstance(rows.values, TrueValues):
@@ -194,7 +194,7 @@ def _pack_ids(ids: pa.Array) -> tuple[dict[str, Any], dict[str, str]]:
     return {"step": pa.array(steps)}, {"first": str(numbers[0]), "type": str(ids.type)}
 
 
-def _unpack_rows(batch: Any) -> SnapshotRows:
+def _unpack_rows(batch: Any) -> TrueRows:
     heads, count = batch.schema.metadata or {}, batch.num_rows
     if "step" in batch.schema.names:
         numbers = np.cumsum(batch.column("step").to_numpy(), dtype=np.uint64) + np.uint64(int(heads[b"first"]))
@@ -202,13 +202,13 @@ def _unpack_rows(batch: Any) -> SnapshotRows:
     else:
         ids = batch.column("id")
     if "word" in batch.schema.names:
-        return SnapshotRows(ids, batch.column("word"))
+        return TrueRows(ids, batch.column("word"))
     index = batch.column("index").to_numpy().astype(np.uint64)
     words = [batch.column(name).to_numpy() for name in batch.schema.names if name.startswith("word ")]
     if b"head" in heads:
         words = [np.full(count, int(heads[b"head"]), np.uint64), *words]
     suffix = np.ascontiguousarray(np.stack(words).reshape(-1, 2, count).transpose(0, 2, 1)) if words else None
-    return SnapshotRows(ids, TrueValues(index, suffix))
+    return TrueRows(ids, TrueValues(index, suffix))
 
 
 # Sealing.
@@ -227,7 +227,7 @@ class PartWriter:
         self._write(self._header)
         self.write(self._seal(ChunkKind.DESCRIPTION, 0, json.dumps(description, ensure_ascii=False).encode()))
 
-    def seal_rows(self, kind: ChunkKind, number: int, rows: SnapshotRows) -> bytes:
+    def seal_rows(self, kind: ChunkKind, number: int, rows: TrueRows) -> bytes:
         """Return rows as a chunk; `number` counts the chunks of this kind from 0."""
         return self.seal_batch(kind, number, _pack_rows(rows, self._labels))
 
@@ -349,7 +349,7 @@ class Snapshot:
                 ).description
         return self._description
 
-    def read_rows(self, kind: ChunkKind) -> Iterator[SnapshotRows]:
+    def read_rows(self, kind: ChunkKind) -> Iterator[TrueRows]:
         """Return the rows of one kind, chunk by chunk. At the end the whole file was the one that the ledger names."""
         for batch in self.read_batches(kind):
             rows = _unpack_rows(batch)
@@ -358,7 +358,7 @@ class Snapshot:
                 continue
             negative = pc.sum(pc.less(rows.ids, 0)).as_py()
             for part, type_ in ((rows.slice(0, negative), pa.int64()), (rows.slice(negative, len(rows)), pa.uint64())):
-                yield SnapshotRows(part.ids.cast(type_), part.values)
+                yield TrueRows(part.ids.cast(type_), part.values)
 
     def read_batches(self, kind: ChunkKind) -> Generator[Any]:
         """Return the batches of one kind, as they were sealed."""
@@ -398,8 +398,8 @@ class _PartReader:
             raise _make_damaged_error(path)
         if header[-_FINGERPRINT_BYTES:].hex() != key.fingerprint:
             raise VaultError(
-                "The snapshot '{name}' was sealed with another key than {key}.",
-                hint="Check the key of the vault in vault.toml.",
+                "The snapshot '{name}' was sealed with another key than that of the vault, {key}.",
+                hint="Correct the key in vault.toml if it is wrong. Otherwise restore the vault from a backup.",
                 name=path.name[:12],
                 key=key.fingerprint,
             )
@@ -465,7 +465,7 @@ def _make_damaged_error(path: Path) -> VaultError:
 # Comparing a table with what was released before.
 
 
-def _check_order(chunks: Iterator[SnapshotRows]) -> Iterator[SnapshotRows]:
+def _check_order(chunks: Iterator[TrueRows]) -> Iterator[TrueRows]:
     """Reject a run that is not in the order of its ids: rows of it would be taken for new ones."""
     last: Any = None
     for rows in chunks:
@@ -483,13 +483,13 @@ def _check_order(chunks: Iterator[SnapshotRows]) -> Iterator[SnapshotRows]:
 class _SortedRows:
     """Rows of a snapshot in ascending order of their ids, taken from the front."""
 
-    def __init__(self, chunks: Iterator[SnapshotRows]) -> None:
+    def __init__(self, chunks: Iterator[TrueRows]) -> None:
         self._chunks = _check_order(chunks)
         self._rows = next(self._chunks, None)
 
-    def take_rows_until(self, last: Any) -> list[SnapshotRows]:
+    def take_rows_until(self, last: Any) -> list[TrueRows]:
         """Return all rows whose ids are at most `last`; None takes all."""
-        taken: list[SnapshotRows] = []
+        taken: list[TrueRows] = []
         while self._rows is not None:
             if last is None or not len(self._rows) or self._rows.ids[len(self._rows) - 1].as_py() <= last:
                 taken.append(self._rows)
@@ -532,7 +532,7 @@ class SnapshotComparison:
         left = snapshot.read_rows(ChunkKind.LEFT) if snapshot is not None and has_left else iter(())
         self._present, self._left = _SortedRows(present), _SortedRows(left)
 
-    def compare_rows(self, rows: SnapshotRows) -> SnapshotRows | None:
+    def compare_rows(self, rows: TrueRows) -> TrueRows | None:
         """Compare the next rows, and return known rows before them that are absent from the table."""
         if self._is_first:
             return None
@@ -548,7 +548,7 @@ class SnapshotComparison:
             self.joined_ids.append(rows.ids.filter(pa.array(~is_known)))
         return merge_rows(absent)
 
-    def finish(self) -> SnapshotRows | None:
+    def finish(self) -> TrueRows | None:
         """Return the known rows after the last row of the table."""
         absent = []
         for run, is_present in ((self._present, True), (self._left, False)):
@@ -557,9 +557,7 @@ class SnapshotComparison:
                 self._count_absent(len(old), is_present)
         return merge_rows(absent)
 
-    def _match(
-        self, old: SnapshotRows, new: SnapshotRows, is_known: NDArray[np.bool_], is_present: bool
-    ) -> list[SnapshotRows]:
+    def _match(self, old: TrueRows, new: TrueRows, is_known: NDArray[np.bool_], is_present: bool) -> list[TrueRows]:
         old_ids, new_ids = cast_to_common_type(old.ids, new.ids)
         if len(old) == len(new) and old_ids.equals(new_ids):
             is_known[:] = True
@@ -580,10 +578,10 @@ class SnapshotComparison:
         self.changes.left += count if is_present else 0
 
 
-def merge_rows(parts: list[SnapshotRows]) -> SnapshotRows | None:
+def merge_rows(parts: list[TrueRows]) -> TrueRows | None:
     """Return rows of several runs in the order of their ids."""
     if not parts:
         return None
     ids = concatenate_ids([part.ids for part in parts])
-    rows = SnapshotRows(ids, concatenate_values([part.values for part in parts]))
+    rows = TrueRows(ids, concatenate_values([part.values for part in parts]))
     return rows.take(np.asarray(pc.sort_indices(ids).to_numpy(), dtype=np.intp)) if len(parts) > 1 else rows

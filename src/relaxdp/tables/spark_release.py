@@ -29,8 +29,8 @@ from relaxdp.tables.snapshot import (
     ChunkKind,
     PartWriter,
     Snapshot,
-    SnapshotRows,
     StagedSnapshot,
+    TrueRows,
     merge_rows,
     normalize_ids,
 )
@@ -138,7 +138,7 @@ def draw_partition(task: SparkTask, batches: Iterator[Any], schema: Any) -> Iter
     try:
         for released in _draw_rows(task, batches, extra):
             summary["rows"] += released.num_rows
-            yield _pad_rows(released, schema)
+            yield _add_missing_columns(released, schema)
             yield from _pack_extra_rows(extra, summary["partition"], schema)
     except RelaxdpError as problem:
         summary |= {"error": type(problem).__name__, "sentence": problem.template, "hint": problem.hint_template}
@@ -168,7 +168,7 @@ def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, b
         for place, (each, part) in enumerate(zip(task.columns, parts, strict=True)):
             reports, values = each.draw(holder, batch.column(each.column), ids, first_row)
             arrays += reports
-            part.write(part.seal_rows(ChunkKind.PRESENT, number, SnapshotRows(same, values)))
+            part.write(part.seal_rows(ChunkKind.PRESENT, number, TrueRows(same, values)))
             row_tags.append(tags[place].tag_rows(same, values))
         through = [remove_hidden_values(batch.column(name)) for name in task.passthrough]
         released = make_record_batch([*arrays, *through], task.schema)
@@ -201,7 +201,7 @@ def _join_batches(task: SparkTask, batches: Iterator[Any]) -> Iterator[Any]:
         yield restore_types(batch, task.types)
 
 
-def _pad_rows(batch: Any, schema: Any) -> Any:
+def _add_missing_columns(batch: Any, schema: Any) -> Any:
     arrays = [remove_hidden_values(each).cast(field.type) for each, field in zip(batch.columns, schema, strict=False)]
     nothing = [pa.nulls(batch.num_rows, field.type) for field in list(schema)[-3:]]
     return pa.RecordBatch.from_arrays([*arrays, *nothing], schema=schema)
@@ -316,7 +316,7 @@ class SparkStager:
             vault.key, plan.columns[0].mechanism, plan.columns[0].path
         )  # ids have one tag for all columns
         is_joined = np.ones(len(tags.ids), dtype=bool)
-        absent: list[SnapshotRows] = []
+        absent: list[TrueRows] = []
         left = 0
         for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
             for rows in old.read_rows(kind):

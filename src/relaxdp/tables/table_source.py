@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError, ColumnError, IdError, MetadataError
 from relaxdp.tables.data_frames import DataFrameReader
-from relaxdp.tables.duckdb_queries import run_query, sort_batches
+from relaxdp.tables.duckdb_queries import query_to_temporary_file, sort_batches
 from relaxdp.tables.files import (
     BATCH_ROWS,
     TableFile,
@@ -108,7 +108,7 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[TableSource]:
                 hint="Name the table with the true values. To raise the epsilon of a release, run `relaxdp relax`.",
                 name=name,
             )
-        table = TableFile(stack.enter_context(run_query(sql, path)))
+        table = TableFile(stack.enter_context(query_to_temporary_file(sql, path)))
         if get_format(path) is TableFormat.CSV:
             table.names = ColumnNames(table.schema.names, "the result of the query")
         yield FileSource(table, "the result of the query", get_stem(Path(name)))
@@ -153,7 +153,7 @@ class FileSource(TableSource):
             for batch in rows:
                 ids = get_storage_column(remove_hidden_values(batch.column(id_column)))
                 if ids.null_count:
-                    raise self._find_missing(id_column)
+                    raise self._make_first_missing_id_error(id_column)
                 try:
                     order.check(ids)
                 except NotAscendingError:
@@ -163,9 +163,9 @@ class FileSource(TableSource):
                     break
                 yield batch
         if value is not None:
-            raise self._find_repeated(id_column, value)
+            raise self._make_repeated_id_error(id_column, value)
 
-    def _find_missing(self, id_column: str) -> IdError:
+    def _make_first_missing_id_error(self, id_column: str) -> IdError:
         """Look for the first missing id as the file has them: a sort puts them last."""
         first = 0
         for batch in self._table.batches([id_column]):
@@ -175,7 +175,7 @@ class FileSource(TableSource):
             first += batch.num_rows
         return make_missing_id_error(None, self.label)
 
-    def _find_repeated(self, id_column: str, value: Any) -> IdError:
+    def _make_repeated_id_error(self, id_column: str, value: Any) -> IdError:
         first, found = 0, []
         for batch in self._table.batches([id_column]):
             ids = get_storage_column(remove_hidden_values(batch.column(0)))

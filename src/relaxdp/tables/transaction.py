@@ -44,8 +44,8 @@ from relaxdp.tables.snapshot import (
     PartWriter,
     Snapshot,
     SnapshotComparison,
-    SnapshotRows,
     StagedSnapshot,
+    TrueRows,
     cast_to_common_type,
     concatenate_ids,
     concatenate_values,
@@ -168,7 +168,7 @@ class DrawnBatch:
     """Released rows, what they were drawn from, and that sealed."""
 
     batch: Any
-    rows: list[SnapshotRows]
+    rows: list[TrueRows]
     sealed: list[bytes]
     passthrough: bytes | None
 
@@ -182,10 +182,10 @@ class _ColumnSnapshotWriter:
         self.comparison = SnapshotComparison(old, has_left=self._known is not None and self._known.left > 0)
         self._plan, self._column, self._old, self._staged = plan, column, old, staged
         self.part: PartWriter = staged.start_part(plan.describe_snapshot(column))
-        self._left: list[SnapshotRows] = []
+        self._left: list[TrueRows] = []
         self._left_chunks, self._rows = 0, 0
 
-    def add(self, rows: SnapshotRows, chunk: bytes) -> None:
+    def add(self, rows: TrueRows, chunk: bytes) -> None:
         """Compare the next rows, and keep them."""
         self._keep_left(self.comparison.compare_rows(rows))
         if self.comparison.changes.changed:
@@ -203,11 +203,11 @@ class _ColumnSnapshotWriter:
         self._reject_respelled()
         return seal_column(self._plan, self._known, self._staged, joined=changes.joined, absent=changes.absent)
 
-    def _keep_left(self, rows: SnapshotRows | None, *, is_last: bool = False) -> None:
+    def _keep_left(self, rows: TrueRows | None, *, is_last: bool = False) -> None:
         self._left += [] if rows is None else [rows]
         if self._left and (is_last or sum(map(len, self._left)) >= _LEFT_ROWS):
             ids = concatenate_ids([each.ids for each in self._left])
-            joined = SnapshotRows(ids, concatenate_values([each.values for each in self._left]))
+            joined = TrueRows(ids, concatenate_values([each.values for each in self._left]))
             self.part.write(self.part.seal_rows(ChunkKind.LEFT, self._left_chunks, joined))
             self._left, self._left_chunks = [], self._left_chunks + 1
 
@@ -385,7 +385,7 @@ class LocalStager:
         for planned, cells in zip(self._plan.columns, batch.cells, strict=True):
             reports, values = planned.draw(self._plan.vault, cells, batch.ids, first_row)
             arrays += reports
-            rows.append(SnapshotRows(ids, values))
+            rows.append(TrueRows(ids, values))
         for column, part in zip(self._columns, rows, strict=False):
             sealed.append(column.part.seal_rows(ChunkKind.PRESENT, number, part))
         released, passthrough = make_record_batch([*arrays, *batch.passthrough], self._plan.schema), None
@@ -443,7 +443,7 @@ def read_snapshot_rows(plan: ReleasePlan) -> Iterator[InputBatch]:
         if not any(counts):
             return
         parts = [each.take(min(counts)) for each in everything] if min(counts) else []
-        ids = [part.ids if isinstance(part, SnapshotRows) else part.column(0) for part in parts]
+        ids = [part.ids if isinstance(part, TrueRows) else part.column(0) for part in parts]
         pairs = [cast_to_common_type(ids[0], other) for other in ids[1:]]
         if not parts or not all(one.equals(other) for one, other in pairs):
             reject_different_rows(plan)
@@ -482,7 +482,7 @@ class _RowStream:
     def take(self, count: int) -> Any:
         """Return this many rows of the next part."""
         part = self._part
-        if isinstance(part, SnapshotRows):
+        if isinstance(part, TrueRows):
             self._part = part.slice(count, len(part))
             return part.slice(0, count)
         self._part = part.slice(count)

@@ -24,7 +24,7 @@ from relaxdp.errors import OldVaultError, VaultError
 from relaxdp.mechanisms.base import TrueValues
 from relaxdp.tables import transaction
 from relaxdp.tables.files import BATCH_ROWS
-from relaxdp.tables.snapshot import ChunkKind, SnapshotComparison, SnapshotRows
+from relaxdp.tables.snapshot import ChunkKind, SnapshotComparison, TrueRows
 
 VALUES = ["no", "a very long answer that takes many letters"]
 
@@ -134,11 +134,11 @@ def test_a_run_out_of_order_is_rejected() -> None:
     class Disordered:
         def read_rows(self, kind: ChunkKind) -> Any:
             for first in (5, 1) if kind is ChunkKind.PRESENT else ():
-                yield SnapshotRows(pa.array([first, first + 1]), TrueValues(np.zeros(2, np.uint64)))
+                yield TrueRows(pa.array([first, first + 1]), TrueValues(np.zeros(2, np.uint64)))
 
     comparison = SnapshotComparison(Disordered(), has_left=False)  # type: ignore[arg-type]
     with refused(VaultError, says="order"):
-        comparison.compare_rows(SnapshotRows(pa.array([9]), TrueValues(np.zeros(1, np.uint64))))
+        comparison.compare_rows(TrueRows(pa.array([9]), TrueValues(np.zeros(1, np.uint64))))
 
 
 @pytest.mark.parametrize("letter", ["\u200b", "\u00ad", "\ufeff", "\x00", "\x0b", "\x85", "\u00a0"])
