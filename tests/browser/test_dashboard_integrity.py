@@ -61,7 +61,7 @@ def test_made_up_reports_are_shown_with_what_cannot_be_seen(browser: Browser, se
         words = "Made-up reports were noticed: at least" if fakes else "Nothing was noticed."
         expect(card).to_contain_text(words)
         expect(card).to_contain_text(f"{HONEST + fakes:,} of {HONEST + ALONE + fakes:,} devices have two reports")
-        expect(card).to_contain_text("who lies about the truth", ignore_case=True)
+        expect(card).to_contain_text("lie about their true value", ignore_case=True)
         expect(card).to_contain_text("only invitations help")
         if fakes:
             expect(card.get_by_role("table", name="Pushed answers.")).to_contain_text("by airsent again too often")

@@ -193,8 +193,8 @@ class PoisoningTest:
         )  # fmt: skip
         return [
             f"An individual with a single report cannot be tested{untested}.",
-            "The test does not detect individuals that lie about their true value, or fabricate the newest report, and "
-            f"blur it like honest ones.{influence}",
+            "The test does not detect individuals that lie about their true value, or that fabricate the newest report "
+            f"and blur it as honest individuals do.{influence}",
             "Individuals that decide by an earlier report whether to go on look like individuals that fabricated it.",
             "The false alarm rate over all looks holds if few individuals withdraw, because their pairs are removed.",
             "Against many fabricating devices only invitations help.",

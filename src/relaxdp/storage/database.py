@@ -101,7 +101,7 @@ class SqlStatement:
     def shared(cls, text: str) -> SqlStatement:
         """Return a statement that both understand, but for the mark of a parameter.
 
-        >>> Statement.shared("SELECT ?").postgres
+        >>> SqlStatement.shared("SELECT ?").postgres
         'SELECT %s'
         """
         return cls(text, text.replace("?", "%s"))

@@ -132,7 +132,7 @@ def test_a_seed_repeats_an_audit() -> None:
     assert found[0] != found[2]
 
 
-@pytest.mark.parametrize(("draws", "violated"), [(1, False), (2, True)])
+@pytest.mark.parametrize(("draws", "is_violated"), [(1, False), (2, True)])
 def test_too_many_transcripts_to_count(draws: int, is_violated: bool) -> None:
     """Thirty columns of which the truth is in some: a linear score finds it."""
     entropy, keep, generator = SeededEntropy(5), compute_retention(compute_threshold(1, 2)), np.random.default_rng(5)
@@ -151,7 +151,7 @@ def test_too_many_transcripts_to_count(draws: int, is_violated: bool) -> None:
         assert found.evidence == "a linear score of all columns"
 
 
-@pytest.mark.parametrize(("scale", "violated"), [(1.0, False), (0.8, True)])
+@pytest.mark.parametrize(("scale", "is_violated"), [(1.0, False), (0.8, True)])
 def test_real_numbers(scale: float, is_violated: bool) -> None:
     """Laplace noise on a bit: real numbers go into bins. A scale of 0.8 is an epsilon of 1.25."""
     generator = np.random.default_rng(6)

@@ -494,7 +494,7 @@ class Piece:
 
 def unread(table: Claimed, monkeypatch: pytest.MonkeyPatch) -> str:
     """The sentence with which a table is refused."""
-    monkeypatch.setattr(goods_module, "plain", lambda piece: piece)
+    monkeypatch.setattr(goods_module, "remove_hidden_values", lambda piece: piece)
     with pytest.raises(DeliveryError) as refused:
         goods_module.read_columns(cast("TableFile", table), "id", "x")
     return refused.value.message
