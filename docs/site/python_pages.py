@@ -76,7 +76,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
     "Your own mechanism": {
         "relaxdp.mechanisms.declared": ("DeclaredMechanism",),
         "relaxdp.mechanisms.numeric": ("RangeMechanism",),
-        "relaxdp.mechanisms.base": ("TrueValues", "PermanentWords", "Measure"),
+        "relaxdp.mechanisms.base": ("TrueValues", "PermanentWords", "MeanWeights"),
         "relaxdp.theory.randomized_response": ("SupportProbabilities",),
         "relaxdp.mechanisms.registry": ("create_mechanism", "register_mechanism", "MechanismKind", "MechanismOption"),
         "relaxdp.audit.exact_check": ("ExactCheckResult",),
