@@ -135,7 +135,7 @@ def test_proofs_do_not_hold_of_another_law(monkeypatch: pytest.MonkeyPatch) -> N
     def fresh(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
         return compute_report_distribution(values, new, truth=truth)
 
-    monkeypatch.setattr(proofs, "next_report_law", fresh)
+    monkeypatch.setattr(proofs, "compute_next_report_distribution", fresh)
     assert verdicts(Lab(SETTINGS), "binary-proof", "feasibility-last-step") == [Verdict.FAILS] * 2
 
 
@@ -144,7 +144,7 @@ def test_independent_reports_would_say_more_than_the_last(monkeypatch: pytest.Mo
         laws = [compute_report_distribution(values, keep, truth=truth) for keep in keeps]
         return math.prod((law[report] for law, report in zip(laws, reports, strict=True)), start=Fraction(1))
 
-    monkeypatch.setattr(utility, "transcript_probability", independent)
+    monkeypatch.setattr(utility, "compute_transcript_probability", independent)
     assert verdicts(Lab(SETTINGS), "optimal-utility") == [Verdict.FAILS]
 
 
