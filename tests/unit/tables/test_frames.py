@@ -411,7 +411,7 @@ def test_a_query_that_is_stopped(vault: rx.Vault) -> None:
 
 # Nothing is returned before it was charged.
 
-TRANSACTION = ("release.py", "vault.py", "output.py", "folder.py")
+TRANSACTION = ("transaction.py", "vault.py", "release_output.py", "vault_folder.py")
 
 
 def _interrupt(line: int, work: Callable[[], Any]) -> tuple[bool, Any]:
