@@ -253,12 +253,15 @@ def _read_counted_reports(
     for batch in batches:
         for name in batch.schema.names[batch.schema.get_field_index("n") :]:
             totals[name] = totals.get(name, 0) + (pc.sum(batch.column(name)).as_py() or 0)
-        _require_valid_rows(columns, totals)
+        if any(total for name, total in totals.items() if name.startswith(("missing", "undeclared", "repeated"))):
+            continue  # the rows are rejected below, once all of them are counted
         for places, rows in split_by(batch, keys):
             if None not in places:
                 has_pairs = True
                 reports = [rows[f"report{place}"].combine_chunks() for place in range(len(columns))]
                 yield *places, *reports, rows["n"].to_numpy().astype(np.int64)
+    if totals:
+        _require_valid_rows(columns, totals)
     if not totals.get("n"):
         raise EstimationError(
             "{named} no rows, so there is nothing to estimate.",

@@ -277,8 +277,7 @@ class StagedSnapshot:
     def __init__(self, folder: Path, key: Key) -> None:
         self._folder, self._key, self._mac = folder, key, start_snapshot_digest(key)
         self.place = folder / f"{STAGED_PREFIX}{secrets.token_hex(8)}"
-        with _replace_write_errors():
-            self._file = os.fdopen(os.open(self.place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self._file: IO[bytes] | None = None
 
     def start_part(self, description: Mapping[str, Any]) -> PartWriter:
         """Begin a part of the file."""
@@ -287,16 +286,16 @@ class StagedSnapshot:
     def append(self, content: bytes) -> None:
         """Append sealed bytes: those of a part that was sealed here, or by a worker."""
         with _replace_write_errors():
-            self._file.write(content)
+            self._open().write(content)
         self._mac.update(content)
 
     def close(self) -> str:
         """Make the file durable under the name of its digest, and return the digest."""
         digest = self._mac.hexdigest()
         with _replace_write_errors():
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+            with self._open() as file:
+                file.flush()
+                os.fsync(file.fileno())
             kept = get_snapshot_path(self._folder, digest)
             self.place.rename(kept)
             self.place = kept
@@ -306,9 +305,16 @@ class StagedSnapshot:
     def discard(self) -> None:
         """Remove the file, finished or not."""
         with suppress(OSError):  # a full disk rejects the last bytes here too
-            self._file.close()
+            if self._file is not None:
+                self._file.close()
         with suppress(OSError):
             self.place.unlink(missing_ok=True)
+
+    def _open(self) -> IO[bytes]:
+        """Open the file for its first bytes, so that a transaction knows of the snapshot before the file exists."""
+        if self._file is None:
+            self._file = os.fdopen(os.open(self.place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        return self._file
 
 
 @contextmanager
