@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import multiprocessing
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +11,10 @@ from unittest.mock import patch
 
 import pytest
 from hypothesis.errors import Flaky
+from tests.faults.tables import world as worlds
 from tests.faults.tables.jobs import Job, make_person
 from tests.faults.tables.test_histories import Histories, explore
-from tests.faults.tables.world import World
+from tests.faults.tables.world import World, attempt
 
 from relaxdp.ledger import ledger_rules
 from relaxdp.tables import transaction, vault
@@ -21,6 +22,8 @@ from relaxdp.tables.release_plan import SealedColumn, StagedRelease
 from relaxdp.tables.snapshot import get_snapshot_path
 from relaxdp.tables.vault_folder import VaultFolder, list_snapshots
 
+FORK = multiprocessing.get_context("fork")
+PATIENCE = 60  # seconds, for events that occur at once
 ROWS = tuple(make_person(each) for each in range(40))
 FIRST = Job("release", "n1", "2", ("a", "b"), ROWS[:38], ("g",), accept=True)
 OTHER = tuple(replace(row, a="x" if row.a == "y" else "y") if row.person in (0, 39) else row for row in ROWS)
@@ -92,20 +95,31 @@ def return_changed(world: World) -> None:
 
 
 def race_slowly(step: str, jobs: list[Job]) -> Callable[[World], None]:
-    """Two operations, of which the first waits after a step until the second has ended."""
+    """Two operations. The first waits after a step until the second has started and ended."""
 
     def run(world: World) -> None:
         owner: Any = transaction if step == "_stage" else vault
-        real = getattr(owner, step)
+        real, is_reached, is_ended = getattr(owner, step), FORK.Event(), FORK.Event()
 
-        def wait(*arguments: Any) -> Any:
+        def wait_after_step(*arguments: Any) -> Any:
             found = real(*arguments)
             request = found.request if step == "plan_release" else arguments[0].request
-            time.sleep(1 if str(request.epsilon) == jobs[0].epsilon else 0)
+            if str(request.epsilon) == jobs[0].epsilon:
+                is_reached.set()
+                assert is_ended.wait(PATIENCE)
             return found
 
-        with patch.object(owner, step, wait):
-            world.race(jobs, [0, 0.3])
+        def wait_for_step(path: Path, job: Job, *arguments: Any) -> Any:
+            if job != jobs[1]:
+                return attempt(path, job, *arguments)
+            assert is_reached.wait(PATIENCE)
+            try:
+                return attempt(path, job, *arguments)
+            finally:
+                is_ended.set()
+
+        with patch.object(owner, step, wait_after_step), patch.object(worlds, "attempt", wait_for_step):
+            world.race(jobs, [0, 0])
         world.check_files()
 
     return run
