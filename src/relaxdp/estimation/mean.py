@@ -163,8 +163,8 @@ class Variance(Result):
 
     is_share = False
     labels = ("variance",)
-    mean: Mean
-    mean_of_square: Mean
+    mean: Result
+    mean_of_square: Result
     maximum: float = np.inf
 
     @property
@@ -190,7 +190,7 @@ class Variance(Result):
         return np.asarray(square_low - np.maximum(low**2, high**2)), np.asarray(square_high - minimum)
 
 
-def variance(mean: Mean, mean_of_square: Mean) -> Variance:
+def variance(mean: Result, mean_of_square: Result) -> Variance:
     """Estimate the variance of x from the means of x and of x^2, which were released as two columns.
 
     Args:

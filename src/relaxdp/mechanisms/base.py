@@ -32,6 +32,7 @@ from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import SupportProbabilities
 
 if TYPE_CHECKING:
+    from relaxdp.estimation.result import Result
     from relaxdp.mechanisms.keyed_reports import ReportPath
     from relaxdp.sampling.keys import Key
 
@@ -289,7 +290,7 @@ class Mechanism(ABC):
 
         return release_column(self, values, ids, key=key, epsilon=epsilon, path=PathId(name, column))
 
-    def estimate(self, reports: Any, *, epsilon: Epsilon) -> Any:
+    def estimate(self, reports: Any, *, epsilon: Epsilon) -> Result:
         """Estimate shares or a mean from reports at one level.
 
         For individuals at different levels, and for counts made elsewhere, use `rx.Counts`.

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,10 @@ from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
 from relaxdp.sampling.canonical_encoding import encode_declared, get_value_kind, is_missing
 from relaxdp.sampling.keyed_stream import Words
+from relaxdp.theory.epsilon import Epsilon
+
+if TYPE_CHECKING:
+    from relaxdp.estimation.frequency import Frequency
 
 _MAX_SHOWN = 8
 _LONGEST_SHOWN = 31
@@ -50,6 +54,10 @@ class DeclaredMechanism(Mechanism):
 
     None among them is the missing category: whatever is missing in a column has that value.
     """
+
+    if TYPE_CHECKING:
+
+        def estimate(self, reports: Any, *, epsilon: Epsilon) -> Frequency: ...
 
     def __init__(self, values: Sequence[Hashable]) -> None:
         self.values = tuple(_convert_to_python(value) for value in require_list(values))

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,9 @@ from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype
 from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon, compute_nonzero_threshold
+
+if TYPE_CHECKING:
+    from relaxdp.estimation.distribution import Distribution
 
 BINS = 64
 """The default number of bins."""
@@ -86,6 +89,10 @@ class SquareWave(RangeMechanism):
     """
 
     name = "wave"
+
+    if TYPE_CHECKING:
+
+        def estimate(self, reports: Any, *, epsilon: Epsilon) -> Distribution: ...
 
     def __init__(
         self,

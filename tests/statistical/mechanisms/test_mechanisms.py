@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import relaxdp as rx
+from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.mechanism_choice import rank_mechanisms
 from relaxdp.estimation.report_variance import compute_share_variance
 from relaxdp.hazmat import SeededEntropy
@@ -102,6 +103,7 @@ def test_covariance_is_diagonal(name: str) -> None:
     keep = compute_retention(mechanism.threshold(Decimal(1)))
     reports = draw_bridged_column(mechanism, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy)
     estimate = mechanism.estimate(reports, epsilon=1)
+    assert isinstance(estimate, Frequency)
     matrix = estimate.covariance()
     assert np.array_equal(matrix, np.diag(estimate.std_error**2))
     assert estimate.covariance([3, 5]).shape == (2, 2)

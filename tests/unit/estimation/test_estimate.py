@@ -31,6 +31,7 @@ from relaxdp.estimation.consistency import compute_expected_shares, compute_near
 from relaxdp.estimation.counts import keep_highest_level
 from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Frequency, WeightedSum
+from relaxdp.estimation.mean import Mean
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import compute_retention
@@ -137,10 +138,10 @@ def test_consistent_shares() -> None:
         assert np.isclose(shares.sum(), 1)
         assert shares.min() >= 0
     with refused(EstimationError, method="clip", says="Unknown method"):
-        estimate.consistent("clip")
+        estimate.consistent("clip")  # type: ignore[arg-type]
     inside = ANSWERS.estimate(released(2), epsilon=2)
-    for method in ("nearest", "likelihood"):
-        assert np.allclose(inside.consistent(method), inside.value, atol=1e-9)
+    assert np.allclose(inside.consistent("nearest"), inside.value, atol=1e-9)
+    assert np.allclose(inside.consistent("likelihood"), inside.value, atol=1e-9)
     assert np.all(np.abs(inside.consistent() - inside.value) < 0.1 * inside.std_error)
 
 
@@ -352,6 +353,7 @@ def test_mean_is_unbiased_for_a_lower_end_that_is_not_zero() -> None:
         key = rx.Key.from_bytes(number.to_bytes(32, "big"))
         reports = AGES.release(ages, np.arange(2000), key=key, epsilon=1, **WHERE)
         mean = AGES.estimate(reports, epsilon=1)
+        assert isinstance(mean, Mean)
         corrected.append(float(mean.value))
         printed.append(18 + 98 * float(mean.shares.value[1]))
         spread = float(mean.std_error)
@@ -367,6 +369,7 @@ def test_mean_interval_includes_the_kept_rounding() -> None:
     for number in range(300):
         key = rx.Key.from_bytes((number + 1000).to_bytes(32, "big"))
         mean = AGES.estimate(AGES.release(np.full(500, 58.0), np.arange(500), key=key, epsilon=4, **WHERE), epsilon=4)
+        assert isinstance(mean, Mean)
         low, high = mean.interval()
         held += bool(low <= 58 <= high)
         narrow = 1.96 * 80 * mean.shares.compute_std_error("sample")[1]
@@ -493,7 +496,7 @@ def test_no_reports(nothing: Any) -> None:
         lambda: rx.Categorical(range(3)).estimate(np.array([0, -1]), epsilon=1),
         lambda: AGES.estimate([18, 50], epsilon=1),
         lambda: ANSWERS.estimate(["flu"], epsilon=1).interval(95),
-        lambda: ANSWERS.estimate(["flu"], epsilon=1).interval(about="everybody"),
+        lambda: ANSWERS.estimate(["flu"], epsilon=1).interval(about="everybody"),  # type: ignore[arg-type]
         lambda: mixed().estimate("guess"),  # type: ignore[arg-type]
     ],
 )
