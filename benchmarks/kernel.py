@@ -16,7 +16,7 @@ from benchmarks.timing import Contender, Race, race
 from relaxdp.mechanisms.report_arrays import count_codes
 from relaxdp.sampling.kernel.c_library import SETTING
 from relaxdp.sampling.keyed_path import NumpyPathSampler
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, RowCipher, Words
+from relaxdp.sampling.keyed_stream import CHUNK, AesBlockCipher, Ids, Messages, Words
 from relaxdp.theory.epsilon import compute_threshold
 
 BLOCKS = "the same AES blocks, cryptography"
@@ -53,7 +53,7 @@ def beside_numpy(result: Race, own: str, rival: str, target: float | None) -> li
     return [compare(result, own, rival, target), compare(result, numpy_name(own), rival, None)]
 
 
-class Counting(RowCipher):
+class Counting(AesBlockCipher):
     """A cipher that counts its blocks."""
 
     blocks = 0

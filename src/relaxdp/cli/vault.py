@@ -15,7 +15,7 @@ from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_json,
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.vault import Vault
-from relaxdp.tables.vault_folder import VaultFolder, find_vault
+from relaxdp.tables.vault_folder import VaultFolder, resolve_vault_path
 from relaxdp.theory.epsilon import format_epsilon
 
 
@@ -25,7 +25,7 @@ def locate_vault(folder: str | None) -> Path:
         raise ArgumentError(
             "--vault or RELAXDP_VAULT is empty.", hint="Name the folder of the vault, such as --vault study.vault."
         )
-    return find_vault(folder)
+    return resolve_vault_path(folder)
 
 
 Reason = Annotated[str, typer.Option(help="The reason, which is recorded in the ledger.")]

@@ -37,11 +37,15 @@ def integrity_of(
     found = inspected(campaign, state, kept)
     reach = found.max_influence
     shares = (
-        None if found.shares is None else pooled if not found.n_untested else rows_of(found.shares, options, chosen)
+        None
+        if found.shares is None
+        else pooled
+        if not found.n_untested_individuals
+        else rows_of(found.shares, options, chosen)
     )
     return Integrity(
-        tested=found.n_tested,
-        untested=found.n_untested or 0,
+        tested=found.n_tested_individuals,
+        untested=found.n_untested_individuals or 0,
         alarm=found.is_alarm,
         false_alarms=found.false_alarm_rate,
         p_value=found.p_value,

@@ -102,9 +102,9 @@ class Changes:
             levels[level] = total(levels.get(level, {}), come)
             levels[highest] = difference(levels.get(highest, {}), gone)
             moved[highest] = total(moved.get(highest, {}), gone)
-            _add(kept, Place(highest, level, False), codec.count_pairs(older, newer, come, gone))
+            _add(kept, Place(highest, level, False), codec.count_packed_report_pairs(older, newer, come, gone))
             if below != NONE:
-                _add(kept, Place(below, highest, True), codec.count_pairs(lowest, older, gone))
+                _add(kept, Place(below, highest, True), codec.count_packed_report_pairs(lowest, older, gone))
         for own in self._withdrawn:
             for level, report in own.items():
                 changed = levels if level == max(own) else moved
@@ -113,7 +113,7 @@ class Changes:
             for place, pairs in changes.items():
                 lower, upper = zip(*pairs, strict=True)
                 olds = None if place.moved else codec.count(lower)
-                _add(kept, place, sign * codec.count_pairs(lower, upper, codec.count(upper), olds))
+                _add(kept, place, sign * codec.count_packed_report_pairs(lower, upper, codec.count(upper), olds))
         return levels, moved, kept
 
 

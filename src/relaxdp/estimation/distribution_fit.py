@@ -65,9 +65,9 @@ class SquareWaveCounts:
 
     def compute_gradient(self, shares: Floats) -> Floats:
         """Return how much likelier the counts become with each share."""
-        return self.average_weights(self.counts / self.compute_probabilities(shares))
+        return self.compute_mean_weight_per_bin(self.counts / self.compute_probabilities(shares))
 
-    def average_weights(self, weights: Floats) -> Floats:
+    def compute_mean_weight_per_bin(self, weights: Floats) -> Floats:
         """Return what the weights of all places at all levels come to on average, for a number in each bin."""
         weights = weights.reshape(self.counts.shape)
         spread = np.convolve(self.retentions @ weights, np.ones(self.window), "valid") / self.window
@@ -202,7 +202,7 @@ class ShareBounds:
         # Few reports may show nothing of what is outside. So the variance is also that of the reports with so much
         # moved to one bin outside, the worst, that the bound is their mean; it is found where both agree.
         means, squares = (
-            self.wave_counts.average_weights(each * self._level_shares)[~selected_bins]
+            self.wave_counts.compute_mean_weight_per_bin(each * self._level_shares)[~selected_bins]
             for each in (weights, weights**2)
         )
         for _ in range(_ROUNDS):
@@ -254,7 +254,7 @@ class ShareBounds:
         tests/unit/estimation/test_bounds.py.
         """
         differences = (self._guessed_probabilities - nearest) / self._guessed_probabilities
-        means = self.wave_counts.average_weights(differences * self._level_shares)
+        means = self.wave_counts.compute_mean_weight_per_bin(differences * self._level_shares)
         centre = float(self._guessed_probabilities @ differences)
         error = quantile * np.sqrt(max(0.0, float(self._guessed_probabilities @ differences**2) - centre**2))
         spread = float(np.ptp(means))

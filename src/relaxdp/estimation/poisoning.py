@@ -104,11 +104,11 @@ class PoisoningTest:
     p_value: float
     """The p-value for a single look that was planned before."""
     false_alarm_rate: float
-    n_untested: int | None = None
+    n_untested_individuals: int | None = None
     """The number of individuals with a single report, if it is known. They cannot be tested."""
 
     @property
-    def n_tested(self) -> int:
+    def n_tested_individuals(self) -> int:
         """The number of individuals with two or more reports."""
         return sum(table.n for table in self.newest_tables)
 
@@ -185,8 +185,10 @@ class PoisoningTest:
     def limitations(self) -> list[str]:
         """What the test cannot detect."""
         bound, untested = self.max_influence, ""
-        if self.n_untested is not None:
-            untested = f": {self.n_untested:,} of {self.n_tested + self.n_untested:,} here"
+        if self.n_untested_individuals is not None:
+            untested = (
+                f": {self.n_untested_individuals:,} of {self.n_tested_individuals + self.n_untested_individuals:,} here"
+            )
         influence = "" if bound is None else (
             f" At epsilon {bound.epsilon} one of them counts for at most {bound.individuals:.3g} honest individuals, "
             f"and pushes {bound.values}."
@@ -203,8 +205,8 @@ class PoisoningTest:
     def __repr__(self) -> str:
         verdict = "fabricated reports were detected" if self.is_alarm else "no fabricated reports were detected"
         lines = [
-            f"{verdict}: {self.n_tested:,} individuals with two or more reports, p-value {self.p_value:.3g} for one "
-            f"look, {self.anytime_p_value:.3g} for all looks"
+            f"{verdict}: {self.n_tested_individuals:,} individuals with two or more reports, "
+            f"p-value {self.p_value:.3g} for one look, {self.anytime_p_value:.3g} for all looks"
         ]
         lines += [f"{each.label}: {each.kind}, {each.individuals}" for each in self.suspicious_values]
         lines.append(

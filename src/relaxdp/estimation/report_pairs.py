@@ -62,7 +62,9 @@ def count_tracked_labels(mechanism: Mechanism) -> int:
     return labels if bool(np.all(np.count_nonzero(mechanism.find_supported_labels(codes, seeds), axis=0) == 1)) else 0
 
 
-def count_pairs(mechanism: Mechanism, older: Packed, newer: Packed, n_labels: int | None = None) -> Integers:
+def count_packed_report_pairs(
+    mechanism: Mechanism, older: Packed, newer: Packed, n_labels: int | None = None
+) -> Integers:
     """Count pairs of packed reports of the same individuals. Counts of different individuals can be added.
 
     Returns:
@@ -101,7 +103,7 @@ class ReportPairCounts:
     older: Level
     newer: Level
     counts: Integers
-    """As `count_pairs` returns them."""
+    """As `count_packed_report_pairs` returns them."""
 
     @property
     def n(self) -> int:
@@ -265,7 +267,7 @@ class ReportPairs:
         self.add_counts(np.concatenate(numbers), self._parse_levels(older_epsilon, newer_epsilon))
 
     def add_counts(self, counts: Integers, levels: tuple[Level, Level], *, superseded: bool = False) -> None:
-        """Add counts from `count_pairs` at an older and a newer level.
+        """Add counts from `count_packed_report_pairs` at an older and a newer level.
 
         `superseded` marks counts that were added already and whose individuals now have a newer report. The test uses
         all pairs, but an estimate only the newest pair of each individual.
@@ -277,7 +279,7 @@ class ReportPairs:
     def _add_packed_pairs(
         self, levels: tuple[Level, Level], older: Packed, newer: Packed, *, superseded: bool = False
     ) -> None:
-        counts = count_pairs(self.mechanism, older, newer, self._n_labels)
+        counts = count_packed_report_pairs(self.mechanism, older, newer, self._n_labels)
         self.add_counts(counts, levels)
         if superseded:
             self.add_counts(counts, levels, superseded=True)

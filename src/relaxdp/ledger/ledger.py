@@ -202,7 +202,7 @@ class Ledger:
             if number != len(digests) + 1:
                 raise self._make_damage_error(f"event {len(digests) + 1} is missing")
             if not isinstance(content, str) or digest != self._compute_digest(account, content):
-                raise self._make_mismatch_error(number)
+                raise self._make_event_digest_error(number)
             try:
                 event = parse_event(content)
                 account = self._apply_event(account, event, digest)
@@ -235,7 +235,7 @@ class Ledger:
         before = self._vault if account is None else account.digest
         return hmac.digest(self._secret, f"{before}{content}".encode(), "sha256").hex()
 
-    def _make_mismatch_error(self, number: int) -> LedgerError:
+    def _make_event_digest_error(self, number: int) -> LedgerError:
         if number > 1:
             return self._make_damage_error(f"event {number} does not match its digest")
         return self._make_damage_error(

@@ -331,7 +331,7 @@ class Bloom(Mechanism):
         """Return the mechanism of a device's cohort."""
         return Bloom(self.shape, int(draw_cohorts(self.shape, [device_id], key=key, path=path)[0]))
 
-    def release_word_cells(
+    def release_text_column(
         self, cells: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int
     ) -> tuple[list[Any], Any]:
         """Return the cohorts and packed reports of a column of a table, and its words as the stream takes them."""

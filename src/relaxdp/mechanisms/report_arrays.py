@@ -322,7 +322,7 @@ def make_label_container(column: Any, labels: Sequence[Any], codes: NDArray[np.u
     if isinstance(column, np.ndarray):
         if codes.dtype == column.dtype and list(labels) == list(range(len(labels))):
             return codes  # coded data: the codes are the values
-        return _make_label_numpy_array(column.dtype, labels)[codes]
+        return _make_lossless_label_array(column.dtype, labels)[codes]
     return [labels[code] for code in codes.tolist()]
 
 
@@ -350,7 +350,7 @@ def _make_pandas_categorical(labels: Sequence[Any], codes: NDArray[np.integer]) 
     return pd.Categorical.from_codes(codes, categories=present)
 
 
-def _make_label_numpy_array(dtype: np.dtype[Any], labels: Sequence[Any]) -> NDArray[Any]:
+def _make_lossless_label_array(dtype: np.dtype[Any], labels: Sequence[Any]) -> NDArray[Any]:
     """Return the labels as an array of the column's own type if they fit, else of a type that keeps them whole."""
     if dtype.kind == "f" and all(isinstance(label, float) or label is None for label in labels):
         return np.array(labels, dtype=float)  # in which None is NaN

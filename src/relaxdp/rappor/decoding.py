@@ -357,7 +357,7 @@ def decode_words(
     if counts.shape.is_boolean:
         if candidates is not None:
             require_word_shape(counts.shape)
-        return _decode_boolean(counts, method)
+        return _estimate_single_bit(counts, method)
     if candidates is None:
         raise RapporError(
             "The candidate words are missing. Only candidates can be found in reports.",
@@ -402,7 +402,7 @@ class _WordEstimates(Result):
         return self.value - reach, self.value + reach
 
 
-def _decode_boolean(counts: RapporCounts, method: Method) -> DecodedWords:
+def _estimate_single_bit(counts: RapporCounts, method: Method) -> DecodedWords:
     """Return the share of devices whose only bit is set, with its p-value."""
     parts, precisions = [], []
     for support, (totals, ones) in counts.levels.items():

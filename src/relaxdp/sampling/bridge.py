@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.entropy import Bytestream, Entropy, Keystream
 from relaxdp.sampling.kernel.c_library import CompiledBridgeStep, get_kernel
-from relaxdp.sampling.keyed_stream import Messages, PathName, RowCipher, Words, derive_bridge_key, generate_words
+from relaxdp.sampling.keyed_stream import AesBlockCipher, Messages, PathName, Words, derive_bridge_key, generate_words
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture, compute_bridge_mixture
@@ -158,7 +158,7 @@ def draw_fresh_bridges(
         raise ValueError("Different reports at equal levels have no bridge.")
     agree = compute_bridge_mixture(values, lower, middle, upper, agree=True)
     differ = compute_bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
-    draw = _FreshBridgeSampler(values, agree, differ or agree, entropy.make_keystream())
+    draw = _SymbolSampler(values, agree, differ or agree, entropy.make_keystream())
     result = np.empty_like(upper_reports)
     draw.draw_into(result, lower_reports, upper_reports)
     return result
@@ -178,7 +178,7 @@ class _ProbabilityPair:
         return [(top, _split_first_digit(rest, ONE)[0], rest) for top, rest in zip(tops, self.rests, strict=True)]
 
 
-class _FreshBridgeSampler:
+class _SymbolSampler:
     """One random byte decides most objects; the one in 256 whose byte ties with the boundary reads further words."""
 
     def __init__(self, values: int, agree: BridgeMixture, differ: BridgeMixture, source: Bytestream) -> None:
@@ -304,7 +304,7 @@ class KeyedBridgeSampler:
     """Keyed bridges of all symbols of many objects: the same reports as `draw_keyed_bridge` one at a time."""
 
     def __init__(self, derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> None:
-        self.cipher = RowCipher(derived)
+        self.cipher = AesBlockCipher(derived)
         self._values = values
         agree = compute_bridge_mixture(values, lower, middle, upper, agree=True)
         differ = compute_bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.sampling.kernel.c_library import Kernel, get_kernel
-from relaxdp.sampling.keyed_stream import CHUNK, Messages, RowCipher, Selection, Words
+from relaxdp.sampling.keyed_stream import CHUNK, AesBlockCipher, Messages, Selection, Words
 from relaxdp.theory.epsilon import ONE
 
 
@@ -92,9 +92,9 @@ class NumpyPathSampler:
     """
 
     def __init__(self, derived: bytes, values: int, threshold: int) -> None:
-        self.cipher = RowCipher(derived)
+        self.cipher = AesBlockCipher(derived)
         self._values = np.uint64(values)
-        self._compute_exact_threshold = np.uint64(threshold)
+        self._compute_threshold_of_decimal = np.uint64(threshold)
         # Value words above this are rejected. For a power of two there is none.
         self._limit = np.uint64(ONE - 1 - ONE % values)
         self._may_reject = ONE % values != 0
@@ -142,7 +142,7 @@ class NumpyPathSampler:
         """Draw try 0 of at most CHUNK rows, whose truths `target[places]` holds, and let those who move on walk."""
         words = self.cipher.encrypt(rows)
         position, value = words[:, 0], words[:, 1]
-        moving = np.flatnonzero(position >= self._compute_exact_threshold)
+        moving = np.flatnonzero(position >= self._compute_threshold_of_decimal)
         rejected: list[int] = []
         if self._may_reject and value.max() > self._limit:
             rejected = np.flatnonzero(value > self._limit).tolist()
@@ -156,7 +156,7 @@ class NumpyPathSampler:
         for row in rejected:  # so rare (values / 2^64) that each is walked alone, by the path's own rule
             draws = iterate_draws(self.cipher.iterate_words(rows[row]), int(self._values))
             place = row if isinstance(places, slice) else places[row]
-            target[place] = find_report(draws, int(self._compute_exact_threshold), truth=int(target[place]))
+            target[place] = find_report(draws, int(self._compute_threshold_of_decimal), truth=int(target[place]))
         if sum(len(each.places) for each in self._waiting) > CHUNK - _FEW:
             self._finish_pending()
 
@@ -195,7 +195,7 @@ class NumpyPathSampler:
             accepted = (word - position) <= np.negative(bound)
             if self._may_reject and value.max() > self._limit:
                 accepted &= value <= self._limit
-            above = position >= self._compute_exact_threshold
+            above = position >= self._compute_threshold_of_decimal
             moved = np.flatnonzero(accepted & above)
             target[places.take(moved)] = self._reduce_modulo_values(value.take(moved))
             bound[moved] = position.take(moved)
@@ -249,10 +249,15 @@ def make_path_sampler(derived: bytes, values: int, threshold: int) -> PathSample
 
 class _CompiledPathSampler:
     def __init__(self, found: Kernel, derived: bytes, values: int, threshold: int) -> None:
-        self._kernel, self._derived, self._values, self._compute_exact_threshold = found, derived, values, threshold
+        self._kernel, self._derived, self._values, self._compute_threshold_of_decimal = (
+            found,
+            derived,
+            values,
+            threshold,
+        )
 
     def draw_reports(self, target: Codes, messages: Messages, index: Words) -> None:
-        self._kernel.draw(self._derived, self._values, self._compute_exact_threshold, messages, index, target)
+        self._kernel.draw(self._derived, self._values, self._compute_threshold_of_decimal, messages, index, target)
 
     def finish(self) -> None:
         """Nothing waits here."""
@@ -276,7 +281,7 @@ class NumpyCmacTags:
     """Tags by NumPy."""
 
     def __init__(self, derived: bytes) -> None:
-        self._cipher = RowCipher(derived)
+        self._cipher = AesBlockCipher(derived)
 
     def tags(self, messages: Messages, index: Words | None, symbol: Words | int) -> tuple[Words, Words]:
         """Return the first word of each of at most CHUNK tags, and the sum of all as two words."""

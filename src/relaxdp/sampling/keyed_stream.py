@@ -121,7 +121,7 @@ CHUNK = 1 << 16
 _MANY = 32
 
 
-class RowCipher:
+class AesBlockCipher:
     """AES-256 under one derived key, over rows of two 64-bit words (one block each).
 
     CMAC over arrays is put together by hand from the library's AES. Its own CMAC takes one message per call, as in

@@ -73,7 +73,7 @@ class Codec:
             return {0: self._counted(packed)}
         return {int(each): self._counted(np.ascontiguousarray(packed[cohorts == each])) for each in np.unique(cohorts)}
 
-    def count_pairs(
+    def count_packed_report_pairs(
         self, older: Sequence[bytes], newer: Sequence[bytes], news: Counted, olds: Counted | None = None
     ) -> Integers:
         """Return what is kept of pairs of kept reports, whose own counts are known; all cohorts together."""

@@ -84,7 +84,7 @@ class DataFrameReader:
         return library, None if is_lazy else len(found), names
 
     @property
-    def reports(self) -> FileDescription | None:
+    def report_description(self) -> FileDescription | None:
         """The description of the reports in the frame, if relaxdp released it."""
         own = getattr(self.native, "description", None)  # of a `Release`
         if isinstance(own, FileDescription):

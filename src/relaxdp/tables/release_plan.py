@@ -93,16 +93,18 @@ class PlannedColumn:
         `cells` are those of a table, or true values of a snapshot.
         """
         try:
-            return self._draw(vault, cells, ids, first_row)
+            return self._draw_reports(vault, cells, ids, first_row)
         except RelaxdpError as problem:
             problem.fields["of_column"] = self.column
             raise
 
-    def _draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueRowValues]:
+    def _draw_reports(
+        self, vault: VaultFolder, cells: Any, ids: Any, first_row: int
+    ) -> tuple[list[Any], TrueRowValues]:
         where: Any = {"key": vault.key, "level": self.level, "path": self.path, "first_row": first_row}
         if self.mechanism.domain == "words":
             bloom: Any = self.mechanism
-            arrays, words = bloom.release_word_cells(cells, ids, **where)
+            arrays, words = bloom.release_text_column(cells, ids, **where)
             return arrays, words
         if isinstance(cells, TrueValues):
             return [release_reports(self.mechanism, cells, ids, **where)], cells
@@ -232,9 +234,9 @@ def plan_release(vault: VaultFolder, request: ReleaseRequest, source: Any) -> Re
             epsilon=format_epsilon(request.epsilon),
         )
     check_columns(source.names, request.id, list(columns), request.passthrough)
-    if source.reports is not None:
+    if source.report_description is not None:
         for name in columns:
-            if name in source.reports.columns:
+            if name in source.report_description.columns:
                 raise MetadataError(
                     "{column!r} of {label} holds reports, not true values: relaxdp released it.",
                     hint="To relax it, run vault.relax(...) or `relaxdp relax`, which needs no table.",

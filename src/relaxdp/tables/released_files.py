@@ -45,7 +45,7 @@ def require_unchanged_rows(tables: Sequence[tuple[str, PartRows]]) -> None:
     for name, parts in tables:
         known = [(each, rows) for each, rows in parts if each.rows is not None]
         if any(each.rows not in (rows, together[each.dumps()]) for each, rows in known):
-            raise make_changed_rows_error(name, _compute_released_rows(known), sum(rows for _, rows in known))
+            raise make_changed_rows_error(name, _compute_stated_row_count(known), sum(rows for _, rows in known))
 
 
 def make_changed_rows_error(name: str, released_rows: int, rows: int) -> MetadataError:
@@ -63,7 +63,7 @@ def make_changed_rows_error(name: str, released_rows: int, rows: int) -> Metadat
     )
 
 
-def _compute_released_rows(parts: PartRows) -> int:
+def _compute_stated_row_count(parts: PartRows) -> int:
     """Return the stated rows of a folder: the sum over its parts, unless each part states those of the whole."""
     stated = [each.rows or 0 for each, _ in parts]
     is_split = len(set(stated)) == 1 and sum(rows for _, rows in parts) <= stated[0]

@@ -72,7 +72,7 @@ class SparkSource:
         self.types: ColumnTypes = {each.name: pa.uint64() for each in schema if each.type == UNSIGNED}
         self.schema = restore_schema(schema, self.types)
         self.names = ColumnNames.from_frame(schema.names)
-        self.reports = read_spark_description(frame)
+        self.report_description = read_spark_description(frame)
 
     def get_original_row(self, row: int) -> int | None:
         """Return None: rows of a Spark DataFrame have no order."""

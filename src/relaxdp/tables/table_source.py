@@ -56,7 +56,7 @@ class TableSource(ABC):
     """A name for the release: that of the file, without its ending."""
     label: str = "the data frame"
     """The table in a message."""
-    reports: FileDescription | None
+    report_description: FileDescription | None
     """What the table says about itself, if relaxdp released it."""
 
     @abstractmethod
@@ -125,7 +125,7 @@ class FileSource(TableSource):
     def __init__(
         self, table: TableFile, label: str, default_name: str | None = None, reports: FileDescription | None = None
     ) -> None:
-        self._table, self.label, self.default_name, self.reports = table, label, default_name, reports
+        self._table, self.label, self.default_name, self.report_description = table, label, default_name, reports
         self.names, self.schema, self.rows = table.names, table.schema, table.rows
         self._is_sorted = False
 
@@ -229,7 +229,7 @@ class FrameSource(TableSource):
     def __init__(self, data: Any) -> None:
         self._frame = frame = DataFrameReader(data)
         self.native, self.library, self.rows = frame.native, frame.library, frame.rows
-        self.names, self.reports = frame.all_names, frame.reports
+        self.names, self.report_description = frame.all_names, frame.report_description
         self.schema = _FrameSchema(frame)
         self._table: pa.Table | None = None
         self._order: NDArray[np.int64] | None = None

@@ -24,10 +24,10 @@ from relaxdp.tables.release_result import Release, make_data_frame
 from relaxdp.tables.table_source import TableSource, open_source
 from relaxdp.tables.transaction import LocalStager, Progress, run_release
 from relaxdp.tables.vault_check import Check, check_vault
-from relaxdp.tables.vault_folder import VaultFolder, adopt_stamp, copy_vault, find_vault
+from relaxdp.tables.vault_folder import VaultFolder, adopt_stamp, copy_vault, resolve_vault_path
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
-__all__ = ["Check", "Release", "Vault", "find_vault"]
+__all__ = ["Check", "Release", "Vault", "resolve_vault_path"]
 
 PathLike = str | os.PathLike[str]
 _LOG = logging.getLogger("relaxdp")

@@ -89,10 +89,10 @@ def _check_file(vault: VaultFolder, account: Account, file: Path, found: Check) 
     try:
         with open_source(file) as source:
             try:
-                problems, rows = _check_released_columns(vault, account, source.reports, source)
+                problems, rows = _check_released_columns(vault, account, source.report_description, source)
             except NotAscendingError:  # numbers are text in a text file, and sort in another order
                 source.sort()
-                problems, rows = _check_released_columns(vault, account, source.reports, source)
+                problems, rows = _check_released_columns(vault, account, source.report_description, source)
     except RelaxdpError as problem:
         problems, rows = [problem.sentence], 0
     if problems:
@@ -127,7 +127,7 @@ def _check_released_columns(
         elif not _is_same_path(described, state, release.id_type):
             problems.append(f"{output!r} has another mechanism or other ids than the release of this vault.")
         elif not release.retired:
-            differing, rows = _compare_reports(vault, state, described, description.id_column, output, source)
+            differing, rows = _count_differing_reports(vault, state, described, description.id_column, output, source)
             if differing:
                 problems.append(f"{differing:,} reports of {output!r} are not what the vault draws.")
     return problems, rows
@@ -138,7 +138,7 @@ def _is_same_path(described: ColumnDescription, state: ColumnState, id_type: str
     return (encoding.name, encoding.params.hex(), described.id_type) == (state.mechanism, state.params, id_type)
 
 
-def _compare_reports(
+def _count_differing_reports(
     vault: VaultFolder, state: ColumnState, described: ColumnDescription, id_column: str, output: str, source: Any
 ) -> tuple[int, int]:
     """Return how many reports of a file differ from what the snapshot gives, and how many were compared."""
@@ -154,7 +154,7 @@ def _compare_reports(
             # Numbers of any width are the same ids, and rows that left may not fit into the type of the last table.
             drawn_ids = rows.ids if pa.types.is_integer(id_type) else restore_ids(rows.ids, id_type)
             reports, _ = planned.draw(vault, rows.values, drawn_ids, 0)
-            known.append((rows.ids, [_decode_values(each) for each in reports]))
+            known.append((rows.ids, [_decode_dictionary(each) for each in reports]))
     ids = concatenate_ids([each for each, _ in known])
     drawn = [pa.chunked_array([arrays[place] for _, arrays in known]) for place in range(len(names))]
     differing, compared = 0, 0
@@ -171,7 +171,7 @@ def _compare_reports(
     return differing, compared
 
 
-def _decode_values(column: Any) -> Any:
+def _decode_dictionary(column: Any) -> Any:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
@@ -187,7 +187,7 @@ def _convert_ids(ids: Any, id_type: Any) -> Any:
 
 def _compare_report_columns(one: Any, other: Any, text_bits: int | None) -> Any:
     """Compare reports row by row; a missing category is a report like any other."""
-    other = _decode_values(other)
+    other = _decode_dictionary(other)
     one = one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one
     if pa.types.is_fixed_size_binary(one.type) and one.type != other.type:
         one = format_reports(one, text_bits)

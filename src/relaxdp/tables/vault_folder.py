@@ -92,7 +92,7 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def find_vault(path: str | os.PathLike[str] | None = None) -> Path:
+def resolve_vault_path(path: str | os.PathLike[str] | None = None) -> Path:
     """Return the vault that is named, that of RELAXDP_VAULT, or the only one in the current folder."""
     named = path if path is not None else os.environ.get(VARIABLE) or None
     if named is not None:
@@ -232,7 +232,7 @@ class VaultFolder:
         return self.path / SNAPSHOTS
 
     @property
-    def is_shared(self) -> bool:
+    def has_shared_ledger(self) -> bool:
         """Whether several machines use the ledger."""
         return self.settings.ledger is not None
 
@@ -295,7 +295,9 @@ class VaultFolder:
         """Read the ledger, and describe how it contradicts the stamp on this machine; None where it does not."""
         # The stamp first: another process writes the ledger before the stamp.
         stamp, account = _read_stamp(self.id), self.ledger.read_account()
-        unknown = None if self.is_shared else "is not known on this machine: it was copied, moved here or restored"
+        unknown = (
+            None if self.has_shared_ledger else "is not known on this machine: it was copied, moved here or restored"
+        )
         if stamp is None:
             return account, unknown
         number, digest = stamp
@@ -369,7 +371,7 @@ class VaultFolder:
         # A release may have ended after the account was read: what is removed must be unnamed under the lock.
         for left in unnamed and self._find_unnamed_snapshots(self.ledger.read_account()):
             with suppress(OSError):
-                if not self.is_shared or left.stat().st_mtime < time() - _DAY:
+                if not self.has_shared_ledger or left.stat().st_mtime < time() - _DAY:
                     left.unlink()
 
     def _find_unnamed_snapshots(self, account: Account) -> list[Path]:

@@ -131,11 +131,11 @@ def compute_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
     8524556932045589908
     """
     check_value_count(values)
-    return _compute_exact_threshold(as_epsilon(epsilon, zero=True), values)
+    return _compute_threshold_of_decimal(as_epsilon(epsilon, zero=True), values)
 
 
 @lru_cache(maxsize=4096)
-def _compute_exact_threshold(exact: Decimal, values: int | Fraction) -> int:
+def _compute_threshold_of_decimal(exact: Decimal, values: int | Fraction) -> int:
     # Two cut-offs keep the working precision small whatever was written. Below 10^-21 the retention is under 2^-64;
     # above ln(values) + 46 it is over 1 - 2^-64, because e^46 > 2^66. (Only comparisons: those ignore the context.)
     if exact < Decimal("1e-21"):
@@ -183,7 +183,7 @@ def compute_split_threshold(epsilon: Epsilon, values: int, *, parts: int) -> int
     """
     check_value_count(values)
     exact = as_epsilon(epsilon)
-    level = _compute_exact_threshold(
+    level = _compute_threshold_of_decimal(
         make_decimal_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(parts)), values
     )
     if level == 0:

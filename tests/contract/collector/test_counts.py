@@ -17,7 +17,7 @@ from relaxdp.collector.ingest import Item, ingest
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.errors import CampaignStateError
-from relaxdp.estimation.report_pairs import count_pairs
+from relaxdp.estimation.report_pairs import count_packed_report_pairs
 from relaxdp.service.wire import EncodingRequest
 from relaxdp.storage.database import Database
 
@@ -124,7 +124,7 @@ def pair_counts(campaign: Campaign, both: list[tuple[bytes, bytes]], moved: bool
     """What is kept of pairs, from the encoding itself; what older reports of those that went on support is not."""
     first = FIXED.get(campaign.encoding.name, 0) if campaign.encoding.domain == "words" else 0
     older, newer = (np.array([list(pair[place][first:]) for pair in both], dtype=np.uint8) for place in (0, 1))
-    found = count_pairs(campaign.encoding, older, newer)
+    found = count_packed_report_pairs(campaign.encoding, older, newer)
     labels = (len(found) - 2) // 3
     found[2 + labels : 2 + 2 * labels] *= not moved
     return found

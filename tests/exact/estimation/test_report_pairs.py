@@ -25,7 +25,7 @@ from relaxdp.estimation.report_pairs import (
     _compute_log_capital,
     compute_betting_evidence,
     compute_blur_probabilities,
-    count_pairs,
+    count_packed_report_pairs,
     count_tracked_labels,
 )
 from relaxdp.mechanisms.base import Mechanism
@@ -132,8 +132,11 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism
         packed = pack_reports(encoding, codes, seeds)
         for place, report in enumerate(reports):
             rows = np.repeat(packed[place : place + 1], len(reports), axis=0)
-            each = [count_pairs(encoding, packed[k : k + 1], rows[k : k + 1], labels) for k in range(len(reports))]
-            assert np.array_equal(sum(each), count_pairs(encoding, packed, rows, labels))
+            each = [
+                count_packed_report_pairs(encoding, packed[k : k + 1], rows[k : k + 1], labels)
+                for k in range(len(reports))
+            ]
+            assert np.array_equal(sum(each), count_packed_report_pairs(encoding, packed, rows, labels))
             law = [
                 prod(
                     (

@@ -19,8 +19,8 @@ from relaxdp.sampling.bridge import (
     FRESH_CHUNK,
     KeyedBridgeSampler,
     _BoundaryPair,
-    _FreshBridgeSampler,
     _ProbabilityPair,
+    _SymbolSampler,
     draw_fresh_bridges,
     draw_keyed_bridge,
     draw_mixture,
@@ -58,7 +58,7 @@ def test_every_triple_of_bytes(low: int, high: int) -> None:
     result = np.empty(size, dtype=np.uint8)
     for start in range(0, size, FRESH_CHUNK):
         part = slice(start, start + FRESH_CHUNK)
-        draw = _FreshBridgeSampler(4, agree, differ, Feed(*(every[part] for every in feed)))
+        draw = _SymbolSampler(4, agree, differ, Feed(*(every[part] for every in feed)))
         draw.draw_into(result[part], lower[part], upper[part])
     law = (agree if low == high else differ).law(4, lower=low, upper=high)
     assert [F(int(count), size) for count in np.bincount(result, minlength=4)] == law
@@ -70,7 +70,7 @@ def test_two_values_take_one_byte(agree: bool) -> None:
     upper = np.ones(256, dtype=np.uint8)
     lower = upper if agree else upper - np.uint8(1)
     result = np.empty_like(upper)
-    _FreshBridgeSampler(2, *mixtures, Feed(*every_byte(1))).draw_into(result, lower, upper)
+    _SymbolSampler(2, *mixtures, Feed(*every_byte(1))).draw_into(result, lower, upper)
     law = mixtures[0 if agree else 1].law(2, lower=int(lower[0]), upper=1)
     assert [F(int(count), 256) for count in np.bincount(result, minlength=2)] == law
 
@@ -87,9 +87,7 @@ def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
         ([digit, int(rest * ONE) + 1], False),
     ]:
         feed = Feed(np.array([77], np.uint8), *(np.array([word], "<u8").view(np.uint8) for word in words))
-        draw = _FreshBridgeSampler(
-            3, BridgeMixture(1 - chance, F(0), chance), BridgeMixture(1 - chance, F(0), chance), feed
-        )
+        draw = _SymbolSampler(3, BridgeMixture(1 - chance, F(0), chance), BridgeMixture(1 - chance, F(0), chance), feed)
         assert draw._draw_flags(_ProbabilityPair(chance, chance), np.zeros(1, np.uint8)).tolist() == [expected]
         assert not feed.buffers
 
@@ -98,7 +96,7 @@ def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
 def test_uniform_bytes(values: int) -> None:
     limit = 256 - 256 % values
     again = [np.zeros(256 - limit, np.uint8)] if limit < 256 else []
-    draw = _FreshBridgeSampler(
+    draw = _SymbolSampler(
         values, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), Feed(*every_byte(1), *again)
     )
     counts = np.bincount(draw._draw_uniform_bytes(256), minlength=values)
@@ -109,7 +107,7 @@ def test_uniform_bytes(values: int) -> None:
 def test_uniform_bytes_are_rejected_again() -> None:
     always = BridgeMixture(F(0), F(0), F(1))
     feed = Feed(*(np.array(each, np.uint8) for each in ([254, 255, 0, 255], [255, 7], [254])))
-    assert _FreshBridgeSampler(255, always, always, feed)._draw_uniform_bytes(4).tolist() == [254, 254, 0, 7]
+    assert _SymbolSampler(255, always, always, feed)._draw_uniform_bytes(4).tolist() == [254, 254, 0, 7]
 
 
 def test_uniform_words() -> None:
@@ -118,7 +116,7 @@ def test_uniform_words() -> None:
     last = ONE - 1 - ONE % 300
     words = [[0, 301, last, last + 1, ONE - 1], [last + 1, 7], [last]]
     feed = Feed(*(np.array(each, "<u8").view(np.uint8) for each in words))
-    assert _FreshBridgeSampler(300, always, always, feed)._draw_uniform_words(5).tolist() == [0, 1, 299, 299, 7]
+    assert _SymbolSampler(300, always, always, feed)._draw_uniform_words(5).tolist() == [0, 1, 299, 299, 7]
 
 
 @pytest.mark.parametrize(("values", "kind"), [(3, "u1"), (256, "u1"), (257, "<u8")])
@@ -128,7 +126,7 @@ def test_a_redraw_takes_bytes_up_to_256_values_and_words_beyond(values: int, kin
     feed = Feed(np.zeros(3, np.uint8), np.array([0, 254, 255], np.uint8), drawn.view(np.uint8))
     ends = np.ones(3, np.uint16)
     result = np.empty_like(ends)
-    _FreshBridgeSampler(values, always, always, feed).draw_into(result, ends, ends)
+    _SymbolSampler(values, always, always, feed).draw_into(result, ends, ends)
     assert result.tolist() == [0, 2, values - 1]
     assert not feed.buffers
 
@@ -140,7 +138,7 @@ def test_chances_of_both_kinds_are_exact_at_their_ties() -> None:
     for chance, which in [(_ProbabilityPair(*chances), kinds), (_ProbabilityPair(*chances[::-1]), 1 - kinds)]:
         words = np.array([0, 5, 4, 5], "<u8")
         feed = Feed(np.array([76, 77, 79, 80, 80, 80, 78], np.uint8), words.view(np.uint8))
-        draw = _FreshBridgeSampler(3, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), feed)
+        draw = _SymbolSampler(3, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), feed)
         assert draw._draw_flags(chance, which).tolist() == [True, False, True, False, True, False, False]
 
 
@@ -325,10 +323,10 @@ def test_a_cut_is_exact_at_its_word() -> None:
 def test_mixture_of_algorithm_1_is_what_arrays_draw() -> None:
     agree = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=True)
     differ = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=False)
-    draw = _FreshBridgeSampler(2, agree, differ, Feed())
+    draw = _SymbolSampler(2, agree, differ, Feed())
     flip = _ProbabilityPair(agree.law(2, lower=0, upper=0)[1], differ.law(2, lower=1, upper=0)[1])
     assert vars(draw._flip) == vars(flip)
-    ends = _FreshBridgeSampler(3, agree, BridgeMixture(F(1, 8), F(1, 4), F(5, 8)), Feed())
+    ends = _SymbolSampler(3, agree, BridgeMixture(F(1, 8), F(1, 4), F(5, 8)), Feed())
     assert vars(ends._to_upper) == vars(_ProbabilityPair(F(0), F(1, 3)))
     assert vars(ends._redraw) == vars(_ProbabilityPair(agree.redraw, F(5, 8)))
     sure = _ProbabilityPair(F(1), F(0))

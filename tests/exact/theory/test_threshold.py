@@ -262,7 +262,7 @@ def test_a_part_of_epsilon_is_rounded_down_and_must_tell_something(monkeypatch: 
         asked.append(exact)
         return 1
 
-    monkeypatch.setitem(compute_split_threshold.__globals__, "_compute_exact_threshold", note)
+    monkeypatch.setitem(compute_split_threshold.__globals__, "_compute_threshold_of_decimal", note)
     for epsilon, parts in [("1", 3), ("2", 7), ("0." + "7" * 60, 9)]:
         compute_split_threshold(epsilon, 2, parts=parts)
         assert Fraction(asked[-1]) * parts < Fraction(epsilon) < Fraction(asked[-1]) * parts * (1 + Fraction(1, 10**90))

@@ -34,7 +34,7 @@ def test_pairs_may_be_added_in_any_way() -> None:
         assert np.array_equal(one.counts, other.counts)
     assert columns.n == 200  # each object once, by its newest report
     found = rx.poisoning.check_pairs(columns, n=250, levels=EPSILONS)
-    assert (found.n_tested, found.n_untested) == (200, 50)
+    assert (found.n_tested_individuals, found.n_untested_individuals) == (200, 50)
     assert found.shares is not None
     assert np.array_equal(found.shares.value, answers.estimate(reports[2], epsilon="2").value)
     assert not found.is_alarm
@@ -61,7 +61,12 @@ def test_what_are_no_pairs_is_refused() -> None:
 
 def test_nothing_is_said_without_pairs() -> None:
     found = rx.poisoning.check_pairs(rx.poisoning.ReportPairs(rx.Categorical(["a", "b"])), n=7)
-    assert (found.n_tested, found.n_untested, found.p_value, found.anytime_p_value) == (0, 7, 1.0, 1.0)
+    assert (found.n_tested_individuals, found.n_untested_individuals, found.p_value, found.anytime_p_value) == (
+        0,
+        7,
+        1.0,
+        1.0,
+    )
     assert found.shares is None
     assert found.cleaned_shares is None
     assert found.max_influence is None

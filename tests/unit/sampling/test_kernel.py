@@ -23,7 +23,7 @@ from relaxdp.errors import IdError, KernelError
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.report_arrays import count_codes
 from relaxdp.sampling.arrow_columns import _make_ascii_array, get_code_points, read_ids
-from relaxdp.sampling.bridge import FRESH_CHUNK, _FreshBridgeSampler, draw_fresh_bridges
+from relaxdp.sampling.bridge import FRESH_CHUNK, _SymbolSampler, draw_fresh_bridges
 from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.entropy import Keystream
 from relaxdp.sampling.kernel import build, c_library, self_test
@@ -280,7 +280,7 @@ def test_a_step_takes_codes_of_one_byte(compiled: Kernel) -> None:
     """What is compiled is what draws: codes with gaps and wider codes are left to NumPy."""
     always = BridgeMixture(Fraction(0), Fraction(0), Fraction(1))
     for values, dtype, drawn in [(2, np.uint8, 50), (256, np.uint8, 50), (256, np.uint16, 0)]:
-        bridge = _FreshBridgeSampler(values, always, always, Keystream(bytes(48)))
+        bridge = _SymbolSampler(values, always, always, Keystream(bytes(48)))
         lower, upper, result = np.zeros((3, 50), dtype)
         lower.flags.writeable = False
         assert bridge._compiled is not None
@@ -289,7 +289,7 @@ def test_a_step_takes_codes_of_one_byte(compiled: Kernel) -> None:
         # Who was drawn anew is not left behind.
         assert bool(bridge._compiled._room[:50].any() or bridge._compiled._places[:52].any()) == (drawn == 0)
         assert bridge._compiled.draw_into(result[::2], lower[::2], upper[::2]) == 0
-    assert _FreshBridgeSampler(257, always, always, Keystream(bytes(48)))._compiled is None
+    assert _SymbolSampler(257, always, always, Keystream(bytes(48)))._compiled is None
 
 
 @pytest.mark.parametrize("values", [2, 3])
@@ -309,7 +309,7 @@ def test_a_step_whose_digits_do_not_suffice_is_left_to_numpy(compiled: Kernel, v
             else BridgeMixture(chance, 1 - chance, Fraction(0))
         )
         source = Keystream(seed)
-        bridge = _FreshBridgeSampler(values, always, always, source)
+        bridge = _SymbolSampler(values, always, always, source)
         lower, upper, result = (np.array([code], np.min_scalar_type(values - 1)) for code in (0, 1, 9))
         assert bridge._compiled is not None
         assert bridge._compiled.draw_into(result, lower, upper) == 0
@@ -333,7 +333,7 @@ def test_a_step_goes_on_after_a_chunk_that_was_left_to_numpy(compiled: Kernel, m
     drawn, sources = np.empty((2, count), np.uint8), [Keystream(stream.seed) for _ in range(2)]
     for result, source, setting in zip(drawn, sources, (compiled.name, "off"), strict=True):
         monkeypatch.setenv(SETTING, setting)
-        bridge = _FreshBridgeSampler(2, always, always, source)
+        bridge = _SymbolSampler(2, always, always, source)
         if bridge._compiled is not None:
             assert bridge._compiled.draw_into(result, lower, upper) == FRESH_CHUNK
             source.position = 0
@@ -377,7 +377,7 @@ def test_a_counter_that_overflows(compiled: Kernel, counter: bytes, monkeypatch:
     drawn = np.empty((2, 1000), np.uint8)
     for result, setting in zip(drawn, (compiled.name, "off"), strict=True):
         monkeypatch.setenv(SETTING, setting)
-        _FreshBridgeSampler(5, some, some, Keystream(bytes(32) + counter)).draw_into(result, *ends)
+        _SymbolSampler(5, some, some, Keystream(bytes(32) + counter)).draw_into(result, *ends)
     assert np.array_equal(*drawn)
 
 

@@ -13,7 +13,7 @@ from tests.conftest import missing
 from tests.refusals import refused
 
 from relaxdp.errors import KernelError
-from relaxdp.sampling.bridge import Codes, _FreshBridgeSampler
+from relaxdp.sampling.bridge import Codes, _SymbolSampler
 from relaxdp.sampling.entropy import Keystream
 from relaxdp.sampling.kernel import c_library, self_test
 from relaxdp.sampling.kernel.c_library import SETTING, Kernel, get_kernel
@@ -48,7 +48,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
     agree, differ = (BridgeMixture(*(Fraction(each, 35) for each in of)) for of in ((21, 0, 14), (15, 10, 10)))
     for values, kind in KINDS[:BYTES]:
         ends = make_report_pairs(values, kind, (self_test.STEPS,))
-        bridge, drawn = _FreshBridgeSampler(values, agree, differ, source), np.zeros_like(ends[0])
+        bridge, drawn = _SymbolSampler(values, agree, differ, source), np.zeros_like(ends[0])
         assert (bridge._flip if values == 2 else bridge._to_upper).get_digits() == [
             *(self_test.FLIP if values == 2 else self_test.TO_UPPER)
         ]

@@ -25,10 +25,10 @@ from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canoni
 from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, iterate_draws, reduce_words
 from relaxdp.sampling.keyed_stream import (
     CHUNK,
+    AesBlockCipher,
     PathId,
     PathName,
     Purpose,
-    RowCipher,
     compute_cmac,
     derive_bridge_key,
     derive_path_key,
@@ -122,7 +122,7 @@ NIST = [(16, "28a7023f452e8f82bd4bf28d8c37c35c"), (64, "e1992190549f6ed5696a2c05
 def test_nist_cmac(length: int, code: str) -> None:
     message = NIST_MESSAGE[:length]
     assert compute_cmac(NIST_KEY, message).hex() == code
-    cipher = RowCipher(NIST_KEY)
+    cipher = AesBlockCipher(NIST_KEY)
     rows = np.frombuffer(message, "<u8").reshape(-1, 1, 2)
     last = rows[-1] ^ cipher.subkey
     if length > 16:
@@ -132,13 +132,13 @@ def test_nist_cmac(length: int, code: str) -> None:
 
 def test_a_full_chunk_fits_into_the_ciphers_buffer() -> None:
     rows = np.arange(2 * CHUNK, dtype=np.uint64).reshape(CHUNK, 2)
-    alone = RowCipher(NIST_KEY).encrypt(rows[-1:]).tolist()
-    assert RowCipher(NIST_KEY).encrypt(rows)[-1:].tolist() == alone
+    alone = AesBlockCipher(NIST_KEY).encrypt(rows[-1:]).tolist()
+    assert AesBlockCipher(NIST_KEY).encrypt(rows)[-1:].tolist() == alone
 
 
 @pytest.mark.parametrize("symbols", [1, 31, 32, 40])
 def test_the_last_blocks_of_all_symbols_are_those_of_each(symbols: int) -> None:
-    cipher, numbers = RowCipher(NIST_KEY), np.arange(symbols, dtype=np.uint64)
+    cipher, numbers = AesBlockCipher(NIST_KEY), np.arange(symbols, dtype=np.uint64)
     state, index = cipher.encrypt(np.arange(10, dtype=np.uint64).reshape(5, 2)).copy(), np.arange(5, dtype=np.uint64)
     together = cipher.make_last_blocks(state, index, numbers)
     for symbol in range(symbols):
@@ -147,7 +147,7 @@ def test_the_last_blocks_of_all_symbols_are_those_of_each(symbols: int) -> None:
 
 def test_the_words_of_a_row_go_on() -> None:
     for key in (NIST_KEY, bytes(32), bytes(31) + b"1", bytes(31) + b"2"):  # with either first bit of E(0)
-        cipher = RowCipher(key)
+        cipher = AesBlockCipher(key)
         state = cipher.compute_chaining_state(np.frombuffer(encode_canonical(7), "<u8").reshape(-1, 1, 2))
         (row,) = cipher.make_last_block(state, np.uint64(3), 5)
         assert list(islice(cipher.iterate_words(row), 100)) == list(

@@ -112,7 +112,7 @@ def test_frames_of_every_library_are_read_in_id_order(kind: str) -> None:
         assert read(source, ["id", "illness"]) == IN_ORDER
         assert source.rows == 3
         assert [source.get_original_row(row) for row in (1, 2, 3)] == [2, 3, 1]
-        assert (source.label, source.default_name, source.reports) == ("the data frame", None, None)
+        assert (source.label, source.default_name, source.report_description) == ("the data frame", None, None)
         with rejected(ColumnError):  # rows that are read again could be others
             read(source, ["id", "age"])
 
@@ -419,7 +419,7 @@ def test_reports_are_recognised(tmp_path: Path) -> None:
     data += [tmp_path / name for name in ("t.parquet", "t.csv", "pandas.parquet")]
     for each in data:
         with open_source(each) as source:
-            assert source.reports == said, each
+            assert source.report_description == said, each
     with rejected(MetadataError, "was released by relaxdp"), open_source(tmp_path / "t.csv", sql="FROM input"):
         pass
     (tmp_path / f"t.csv{SIDECAR}").write_bytes(b"\xff")

@@ -183,7 +183,7 @@ class _MessagesReference:
         self._arrays: list[NDArray[np.generic]] = []
         self._made = _MessagesStruct(count=len(messages))
         if messages.ids is not None:
-            self._take_ids(messages.ids)
+            self._point_to_ids(messages.ids)
         if messages.more is not None:
             self._made.more = self._keep(_require_c_array(messages.more, np.uint64))
             self._made.more_blocks = len(messages.more)
@@ -199,7 +199,7 @@ class _MessagesReference:
         self._arrays.append(array)
         return int(array.ctypes.data)
 
-    def _take_ids(self, ids: Ids) -> None:
+    def _point_to_ids(self, ids: Ids) -> None:
         made = self._made
         if ids.integers is not None:
             made.is_unsigned = ids.integers.dtype.kind == "u"
