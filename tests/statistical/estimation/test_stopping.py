@@ -130,4 +130,4 @@ def test_stopping_when_the_interval_looks_short_loses_coverage() -> None:
     stops = [(each.high[:, RARE] - each.low[:, RARE]) / 2 <= TARGET for each in reads]
     coverage = coverage_of_rule(reads, stops, UNEVEN, value=RARE)
     assert coverage < 0.93
-    assert documented("the interval that came out is short enough") == pytest.approx(coverage, abs=0.015)
+    assert documented("the computed interval is short enough") == pytest.approx(coverage, abs=0.015)
