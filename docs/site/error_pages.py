@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from docs.site.staging import ROOT
 
-from relaxdp import errors
+from relaxdp import errors, server_errors
 from relaxdp.errors import RelaxdpError
 from relaxdp.service.observe import status_of
 
@@ -37,29 +37,39 @@ except rx.errors.EpsilonError as problem:
 """
 
 
-def kinds_of_errors() -> list[str]:
-    """Return the names of all kinds, general ones first."""
-    return [
-        name
-        for name, each in vars(errors).items()
-        if isinstance(each, type) and each.__module__ == errors.__name__ and issubclass(each, Exception)
-    ]
+_SECTIONS = {
+    "Errors of the library: `rx.errors`": errors,
+    "Errors of servers and their clients: `relaxdp.server_errors`": server_errors,
+}
+
+
+def kinds_of_errors() -> dict[str, type[Exception]]:
+    """Return all kinds by their name, general ones first."""
+    return {
+        name: each
+        for module in _SECTIONS.values()
+        for name, each in vars(module).items()
+        if isinstance(each, type) and each.__module__ == module.__name__ and issubclass(each, Exception)
+    }
 
 
 def error_pages() -> dict[str, str]:
     """Return the page, by its place."""
     said = sentences()
-    body = "\n".join(_kind(name, said[name]) for name in kinds_of_errors())
-    return {"reference/python/errors.md": f"{_HEAD}```{{eval-rst}}\n{body}```\n"}
+    page = _HEAD
+    for heading, module in _SECTIONS.items():
+        kinds = [kind for kind in kinds_of_errors().values() if kind.__module__ == module.__name__]
+        body = "\n".join(_kind(kind, said[kind.__name__]) for kind in kinds)
+        page += f"## {heading}\n\n```{{eval-rst}}\n{body}```\n\n"
+    return {"reference/python/errors.md": page}
 
 
-def _kind(name: str, found: dict[str, set[str]]) -> str:
-    kind = getattr(errors, name)
+def _kind(kind: type[Exception], found: dict[str, set[str]]) -> str:
     members = ["   :members:"] if kind is RelaxdpError else []
-    lines = [f".. autoexception:: relaxdp.errors.{name}", "   :show-inheritance:", *members, ""]
+    lines = [f".. autoexception:: {kind.__module__}.{kind.__name__}", "   :show-inheritance:", *members, ""]
     if issubclass(kind, RelaxdpError) and kind is not RelaxdpError:
         status = status_of(kind)
-        lines += [f"   ``{code_of(name)}``" + (f", status {status}" if status != _USUAL else ""), ""]
+        lines += [f"   ``{code_of(kind.__name__)}``" + (f", status {status}" if status != _USUAL else ""), ""]
     if found:
         lines += [f"   .. dropdown:: {len(found)} sentence{'s' if len(found) > 1 else ''}", ""]
         lines += [f"      - {_plain(each)}{_format_hints(hints)}" for each, hints in sorted(found.items())]
@@ -83,7 +93,7 @@ def code_of(name: str) -> str:
 
 def sentences() -> dict[str, dict[str, set[str]]]:
     """Return for each kind its sentences, and their hints."""
-    kinds = set(kinds_of_errors())
+    kinds = kinds_of_errors()
     found: dict[str, dict[str, set[str]]] = defaultdict(dict)
     for file in sorted((ROOT / "src" / "relaxdp").rglob("*.py")):
         for name, call in _calls(file, kinds):
@@ -93,7 +103,7 @@ def sentences() -> dict[str, dict[str, set[str]]]:
     return found
 
 
-def _calls(file: Path, kinds: set[str]) -> Iterator[tuple[str, ast.Call]]:
+def _calls(file: Path, kinds: Collection[str]) -> Iterator[tuple[str, ast.Call]]:
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds:
             yield node.func.id, node

@@ -19,10 +19,10 @@ from tests.patience import PATIENCE
 from tests.servers.collectors import STORES, Running, running, url_of
 
 from relaxdp.device.address import Server
-from relaxdp.errors import ServiceError
 from relaxdp.estimation.planning import find_margin, find_n
 from relaxdp.market.client import MarketClient
 from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.server_errors import ServiceError
 from relaxdp.service.pages import sites_of
 
 POLICY = (

@@ -61,6 +61,16 @@ def test_a_service_starts_without_what_only_estimates_need() -> None:
     assert not imported(code) & {"duckdb", "matplotlib", "scipy"}
 
 
+def test_the_library_imports_no_part_of_a_server() -> None:
+    code = "import relaxdp; [getattr(relaxdp, name) for name in relaxdp.__all__]\n"
+    code += "import relaxdp.audit, relaxdp.cli.release, relaxdp.cli.vault, relaxdp.cli.estimate, relaxdp.cli.rappor\n"
+    code += "print(*{name.split('.')[1] for name in sys.modules if name.startswith('relaxdp.')})"
+    done = subprocess.run([sys.executable, "-c", f"import sys\n{code}"], capture_output=True, check=True, text=True)
+    layers = {*done.stdout.split()}
+    assert {"errors", "tables", "rappor", "audit"} <= layers
+    assert not layers & {"server_errors", "storage", "service", "device", "collector", "market"}
+
+
 def test_the_list_of_commands_says_what_each_says_itself() -> None:
     commands = typer.main.get_group(app).commands
     assert list(commands) == list(COMMANDS)

@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 LAYERS = [
-    "errors", "lazy_imports", "theory", "sampling", "hazmat", "mechanisms", "estimation", "storage", "ledger", "tables",
-    "rappor", "service", "device", "collector", "market", "audit", "paper", "cli", "web",
+    "errors", "lazy_imports", "theory", "sampling", "hazmat", "mechanisms", "estimation", "ledger", "tables", "rappor",
+    "server_errors", "storage", "service", "device", "collector", "market", "audit", "paper", "cli", "web",
 ]  # fmt: skip
 MAY_IMPORT_HAZMAT = {"hazmat", "audit", "paper"}
 EXCEPTIONS = {

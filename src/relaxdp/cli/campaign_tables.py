@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from relaxdp.device.client import tidy
-from relaxdp.errors import ServerAnswerError
+from relaxdp.server_errors import ServerAnswerError
 
 
 @contextmanager

@@ -31,8 +31,9 @@ from relaxdp.cli.market_options import (
 )
 from relaxdp.cli.market_tables import accounts_table, credits_text, heading, levels_text, statement_table
 from relaxdp.cli.options import CaFile, JsonOption, parse_mechanism, read_values_file
-from relaxdp.errors import ArgumentError, ServerAnswerError, TokenError, on_error
+from relaxdp.errors import ArgumentError, on_error
 from relaxdp.sampling.private_file import PrivateFileError, write_private_file
+from relaxdp.server_errors import ServerAnswerError, TokenError
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why: it is recorded.", show_default=False)]
 AccountName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.", show_default=False)]

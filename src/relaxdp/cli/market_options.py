@@ -18,8 +18,9 @@ from relaxdp.cli.campaign_options import say as print_answer
 from relaxdp.cli.messages import get_stderr_console
 from relaxdp.device.address import Server
 from relaxdp.device.operator import VARIABLE, operator_token
-from relaxdp.errors import ArgumentError, EpsilonError, RefusedByServerError, RelaxdpError, TokenError, on_error
+from relaxdp.errors import ArgumentError, EpsilonError, RelaxdpError, on_error
 from relaxdp.market.client import MarketClient, understood
+from relaxdp.server_errors import RefusedByServerError, TokenError
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 Listing = Annotated[str, typer.Argument(metavar="LISTING", help="Name of the listing.", show_default=False)]

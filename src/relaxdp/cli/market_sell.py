@@ -31,12 +31,13 @@ from relaxdp.cli.market_options import (
 from relaxdp.cli.market_tables import credits_text, sales_tables, seller_text
 from relaxdp.cli.options import CaFile, JsonOption, KeyCommand, KeyOption, load_key
 from relaxdp.device.client import tidy
-from relaxdp.errors import ArgumentError, PriceError, on_error
+from relaxdp.errors import ArgumentError, on_error
 from relaxdp.market.client import Content, MarketClient, understood
 from relaxdp.market.client_files import sendable
 from relaxdp.market.client_pool import Pool, remember
 from relaxdp.market.prices import prices_from_json
 from relaxdp.sampling.private_file import PrivateFileError, read_private_file
+from relaxdp.server_errors import PriceError
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 

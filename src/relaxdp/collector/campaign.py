@@ -8,10 +8,10 @@ from functools import cached_property
 from relaxdp.collector.definition import seconds
 from relaxdp.collector.introduction import Learning
 from relaxdp.collector.wire import CampaignRequest, PublicEncoding
-from relaxdp.errors import CampaignError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.rappor.candidate_map import CandidateMap
+from relaxdp.server_errors import CampaignError
 from relaxdp.service.codecs import Codec
 from relaxdp.service.precision import DEFAULT, Precision
 from relaxdp.service.wire import WireLevel, encoding_of

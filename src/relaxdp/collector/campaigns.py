@@ -16,12 +16,7 @@ from relaxdp.collector.invitations import unused, use
 from relaxdp.collector.rules import CampaignState, decided, first_state
 from relaxdp.collector.schema import CAMPAIGNS, INVITATIONS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest
-from relaxdp.errors import (
-    CampaignExistsError,
-    CampaignReducedError,
-    CampaignStateError,
-    UnknownCampaignError,
-)
+from relaxdp.server_errors import CampaignExistsError, CampaignReducedError, CampaignStateError, UnknownCampaignError
 from relaxdp.storage.database import hold_creation
 
 Step = Literal["relax", "pause", "resume", "finish", "reduce"]

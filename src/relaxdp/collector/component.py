@@ -11,7 +11,7 @@ from relaxdp.collector.public_routes import PublicRoutes
 from relaxdp.collector.report_routes import ReportRoutes
 from relaxdp.collector.service import Collector
 from relaxdp.collector.survey_routes import SurveyRoutes
-from relaxdp.errors import StorageUnavailableError
+from relaxdp.server_errors import StorageUnavailableError
 from relaxdp.service.operations import Operation
 from relaxdp.service.resources import Resources
 from relaxdp.service.wire import ID_PATTERN

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from relaxdp.collector.introduction import completed as introduced
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
-from relaxdp.errors import CampaignError
+from relaxdp.server_errors import CampaignError
 from relaxdp.service.wire import encoding_of, resolved
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 

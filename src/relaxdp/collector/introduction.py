@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
-from relaxdp.errors import CampaignError
+from relaxdp.server_errors import CampaignError
 from relaxdp.service.wire import WHOLE_TEXT, EpsilonText
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 

@@ -17,9 +17,9 @@ from relaxdp.collector.counts import pack, unpack
 from relaxdp.collector.schema import CAMPAIGNS, SURVEYS, WITHDRAWN
 from relaxdp.collector.survey_wire import SurveyDefinition
 from relaxdp.collector.wire import CampaignRequest
-from relaxdp.errors import UnknownCampaignError
 from relaxdp.estimation.crosstab import PairCounts
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.server_errors import UnknownCampaignError
 from relaxdp.service.codecs import Codec, Integers
 from relaxdp.service.wire import encoding_of
 from relaxdp.storage.database import SqlStatement

@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp import errors
 from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.campaigns import Step
@@ -29,7 +28,14 @@ from relaxdp.collector.wire import (
     Invitations,
     OperatorCampaign,
 )
-from relaxdp.errors import CampaignError, CampaignReducedError
+from relaxdp.errors import MissingDependencyError
+from relaxdp.server_errors import (
+    CampaignError,
+    CampaignExistsError,
+    CampaignReducedError,
+    CampaignStateError,
+    UnknownCampaignError,
+)
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, Query, read_queries
 from relaxdp.service.transfer import HandedOut
@@ -154,18 +160,18 @@ class OperatorRoutes:
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""
-        known: Any = {"security": "operator", "problems": (errors.UnknownCampaignError,)}
+        known: Any = {"security": "operator", "problems": (UnknownCampaignError,)}
         path = "/v1/campaigns/{id}"
         steps = [
             Operation("POST", f"{path}/{what}", self._stepper(what), summary, answer=OperatorCampaign,
                       security="operator", nothing="Nothing was changed.",
-                      problems=(errors.UnknownCampaignError, errors.CampaignStateError))
+                      problems=(UnknownCampaignError, CampaignStateError))
             for what, summary in _SUMMARIES.items()
         ]  # fmt: skip
         return [
             Operation("POST", "/v1/campaigns", self.create_campaign, "Create a campaign.", CampaignRequest,
                       OperatorCampaign, status=201, security="operator", nothing="Nothing was created.",
-                      problems=(CampaignError, errors.CampaignExistsError)),
+                      problems=(CampaignError, CampaignExistsError)),
             Operation("GET", "/v1/campaigns", self.list_campaigns, "List campaigns.", answer=Campaigns,
                       security="operator"),
             Operation("GET", f"{path}/status", self.show_status, "Show a campaign as its operator sees it.",
@@ -173,16 +179,16 @@ class OperatorRoutes:
             *steps,
             Operation("POST", f"{path}/invitations", self.make_invitations, "Make invitations, shown this once.",
                       InvitationRequest, Invitations, security="operator", nothing="Nothing was made.",
-                      problems=(errors.UnknownCampaignError, CampaignError)),
+                      problems=(UnknownCampaignError, CampaignError)),
             Operation("GET", f"{path}/estimate", self.show_estimate, "Estimate, per level and pooled.", answer=Estimate,
                       queries=_WITH_QUARTILES, also=(304,), security="operator", nothing="Nothing was estimated.",
-                      problems=(errors.UnknownCampaignError, errors.MissingDependencyError)),
+                      problems=(UnknownCampaignError, MissingDependencyError)),
             Operation("GET", f"{path}/estimate.csv", self.show_estimate_csv, "Estimate, as a CSV file.",
                       media_type=_CSV, queries=QUERIES, security="operator", nothing="Nothing was estimated.",
-                      problems=(errors.UnknownCampaignError, errors.MissingDependencyError)),
+                      problems=(UnknownCampaignError, MissingDependencyError)),
             Operation("GET", f"{path}/export", self.export_reports, "Export the reports of one level as Parquet.",
                       media_type=_PARQUET, queries=_LEVEL, security="operator", nothing="Nothing was exported.",
-                      problems=(errors.UnknownCampaignError, CampaignReducedError, CampaignError)),
+                      problems=(UnknownCampaignError, CampaignReducedError, CampaignError)),
         ]  # fmt: skip
 
 

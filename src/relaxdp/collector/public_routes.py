@@ -6,12 +6,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp import errors
 from relaxdp.collector import publishing
 from relaxdp.collector.published_page import page_of
 from relaxdp.collector.publishing import Publication
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import tagged
+from relaxdp.server_errors import NotPublishedError, UnknownCampaignError
 from relaxdp.service.operations import Operation
 from relaxdp.service.pages import page_headers
 
@@ -42,8 +42,8 @@ class PublicRoutes:
         return [
             Operation("GET", "/v1/campaigns/{id}/published", self.show_published,
                       "Show what is published of a campaign: once, when it has ended.", answer=Publication, also=(304,),
-                      nothing="Nothing was shown.", problems=(errors.UnknownCampaignError, errors.NotPublishedError)),
+                      nothing="Nothing was shown.", problems=(UnknownCampaignError, NotPublishedError)),
             Operation("GET", "/published/{id}", self.show_page, "Show what is published of a campaign, as a page.",
                       media_type="text/html", also=(304,),
-                      nothing="Nothing was shown.", problems=(errors.UnknownCampaignError, errors.NotPublishedError)),
+                      nothing="Nothing was shown.", problems=(UnknownCampaignError, NotPublishedError)),
         ]  # fmt: skip

@@ -22,8 +22,8 @@ from relaxdp.collector.rows import rows_of
 from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.schema import CAMPAIGNS, PUBLICATIONS
 from relaxdp.collector.wire import PublicEncoding
-from relaxdp.errors import CampaignError, NotPublishedError
 from relaxdp.estimation.shuffling import ShufflingBound, compute_bound, compute_default_delta
+from relaxdp.server_errors import CampaignError, NotPublishedError
 from relaxdp.service.codecs import Counted
 from relaxdp.service.wire import WireLevel
 from relaxdp.theory.epsilon import format_epsilon

@@ -8,7 +8,6 @@ from hashlib import sha256
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp import errors
 from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.ingest import CLOSED, DIFFERS, GONE, NEW, NOT_OPEN, OUTSIDE, SAME, UNINVITED, Item
@@ -28,7 +27,18 @@ from relaxdp.collector.wire import (
     Withdrawal,
     Withdrawn,
 )
-from relaxdp.errors import MalformedRequestError, ReportOutsideEncodingError, ServiceError
+from relaxdp.server_errors import (
+    CampaignClosedError,
+    CampaignReducedError,
+    DeviceWithdrawnError,
+    InvitationRefusedError,
+    LevelNotOpenError,
+    MalformedRequestError,
+    ReportDiffersError,
+    ReportOutsideEncodingError,
+    ServiceError,
+    UnknownCampaignError,
+)
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 
@@ -41,12 +51,12 @@ _FINAL = (
     "saw an estimate has seen what they told."
 )
 _REFUSALS: dict[str, ServiceError] = {
-    DIFFERS: errors.ReportDiffersError("another report is stored for this device and level."),
-    CLOSED: errors.CampaignClosedError("the campaign takes no reports now."),
-    NOT_OPEN: errors.LevelNotOpenError("the campaign has not opened this level."),
+    DIFFERS: ReportDiffersError("another report is stored for this device and level."),
+    CLOSED: CampaignClosedError("the campaign takes no reports now."),
+    NOT_OPEN: LevelNotOpenError("the campaign has not opened this level."),
     OUTSIDE: ReportOutsideEncodingError("this is no report of the campaign's encoding."),
-    UNINVITED: errors.InvitationRefusedError("the invitation is missing, unknown or used."),
-    GONE: errors.DeviceWithdrawnError("this device has withdrawn from the campaign."),
+    UNINVITED: InvitationRefusedError("the invitation is missing, unknown or used."),
+    GONE: DeviceWithdrawnError("this device has withdrawn from the campaign."),
 }
 
 
@@ -141,7 +151,7 @@ class ReportRoutes:
 
     def operations(self) -> list[Operation]:
         """Return what the routes are; the hot one first."""
-        unknown = (errors.UnknownCampaignError,)
+        unknown = (UnknownCampaignError,)
         kinds = tuple(type(refusal) for refusal in _REFUSALS.values())
         path = "/v1/campaigns/{id}"
         return [
@@ -153,8 +163,8 @@ class ReportRoutes:
                       problems=unknown),
             Operation("POST", f"{path}/invitation", self.check_invitation, "Tell whether an invitation would be taken.",
                       InvitationCheck, InvitationGood, nothing="Nothing was used up.",
-                      problems=(*unknown, errors.InvitationRefusedError)),
+                      problems=(*unknown, InvitationRefusedError)),
             Operation("POST", f"{path}/withdraw", self.withdraw, "Withdraw a device from a campaign, for good.",
                       Withdrawal, Withdrawn, nothing="Nothing was removed.",
-                      problems=(*unknown, errors.CampaignReducedError)),
+                      problems=(*unknown, CampaignReducedError)),
         ]  # fmt: skip

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from relaxdp.collector import campaigns
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.writer import Writer
-from relaxdp.errors import UnknownCampaignError
+from relaxdp.server_errors import UnknownCampaignError
 from relaxdp.service.resources import Resources
 from relaxdp.service.wire import ID_PATTERN
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, insert
 from relaxdp.collector.counts import pack, unpack
 from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.schema import STATES
-from relaxdp.errors import UnknownCampaignError
+from relaxdp.server_errors import UnknownCampaignError
 from relaxdp.storage.database import SqlStatement
 
 _COLUMNS = "state, open_level, version, devices, differing, reduced, reports"

@@ -41,9 +41,9 @@ from relaxdp.collector.survey_wire import (
 )
 from relaxdp.collector.views import ENCODER, operator_view, public_view, tagged
 from relaxdp.collector.wire import InvitationRequest, Invitations
-from relaxdp.errors import CampaignError, CampaignExistsError, CampaignStateError, UnknownCampaignError
 from relaxdp.estimation.crosstab import PairCounts, combine_tables
 from relaxdp.estimation.result import SelectedRows
+from relaxdp.server_errors import CampaignError, CampaignExistsError, CampaignStateError, UnknownCampaignError
 from relaxdp.service.codecs import Integers
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, read_queries

@@ -16,8 +16,8 @@ from relaxdp.collector.campaigns import Step
 from relaxdp.collector.introduction import completed, introduction_of
 from relaxdp.collector.schema import SURVEYS
 from relaxdp.collector.survey_wire import MOST_CELLS, SurveyDefinition, SurveyRequest
-from relaxdp.errors import CampaignError, CampaignExistsError, CampaignStateError
 from relaxdp.ledger.events import add_amounts, parse_amount
+from relaxdp.server_errors import CampaignError, CampaignExistsError, CampaignStateError
 from relaxdp.service.wire import WireLevel
 from relaxdp.storage.database import hold_creation
 

@@ -19,7 +19,8 @@ from sqlalchemy import Connection
 from relaxdp.collector import joint
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.ingest import Item, ingest
-from relaxdp.errors import RelaxdpError, StorageUnavailableError, TooManyRequestsError
+from relaxdp.errors import RelaxdpError
+from relaxdp.server_errors import StorageUnavailableError, TooManyRequestsError
 from relaxdp.storage.database import Database, unacknowledged
 
 MOST_GROUPED = 5_000

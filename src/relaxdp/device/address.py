@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
 
-from relaxdp.errors import AddressError, on_error
+from relaxdp.errors import on_error
+from relaxdp.server_errors import AddressError
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}", re.ASCII)

@@ -22,14 +22,8 @@ from threading import Event, Timer
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from relaxdp.device.address import Server
-from relaxdp.errors import (
-    RefusedByServerError,
-    RelaxdpError,
-    ServerAnswerError,
-    TableFileError,
-    UnreachableError,
-    on_error,
-)
+from relaxdp.errors import RelaxdpError, TableFileError, on_error
+from relaxdp.server_errors import RefusedByServerError, ServerAnswerError, UnreachableError
 
 MOST_BYTES = 4 << 20
 """No answer that a device needs is longer than this."""

@@ -16,8 +16,9 @@ from relaxdp.device.rules import check_same, consent_to
 from relaxdp.device.state import DeviceState, Joined, Record, Sent
 from relaxdp.device.store import DeviceFile, DeviceStore
 from relaxdp.device.survey import Division, Survey, SurveyOffer, ask_survey, check_some, divided
-from relaxdp.errors import BudgetError, ConsentError, ParticipationError, RelaxdpError, on_error
+from relaxdp.errors import BudgetError, RelaxdpError, on_error
 from relaxdp.ledger.events import parse_budget
+from relaxdp.server_errors import ConsentError, ParticipationError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 _INVITATION = 200

@@ -10,9 +10,10 @@ from typing import Any
 from unicodedata import is_normalized
 
 from relaxdp.device.address import CampaignAddress
-from relaxdp.errors import EpsilonError, LevelError, OfferError, RelaxdpError, on_error
+from relaxdp.errors import EpsilonError, LevelError, RelaxdpError, on_error
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_kind
+from relaxdp.server_errors import OfferError
 from relaxdp.tables.metadata import decode_json_value
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 from relaxdp.theory.level import Level

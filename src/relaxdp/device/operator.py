@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 
 from relaxdp.device.address import Server, check_campaign_id
 from relaxdp.device.client import Client
-from relaxdp.errors import ServerAnswerError, TableFileError, TokenError, on_error
+from relaxdp.errors import TableFileError, on_error
 from relaxdp.sampling.private_file import PrivateFileError, read_private_file
+from relaxdp.server_errors import ServerAnswerError, TokenError
 from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 
 VARIABLE = "RELAXDP_TOKEN"

@@ -14,7 +14,8 @@ from relaxdp.device.report import draw, kept_answer
 from relaxdp.device.rules import check_active, check_same, next_level, written
 from relaxdp.device.state import DeviceState, Record, Sent
 from relaxdp.device.store import DeviceFile
-from relaxdp.errors import AnswerChangedError, ParticipationError, RefusedByServerError, ServerAnswerError, on_error
+from relaxdp.errors import on_error
+from relaxdp.server_errors import AnswerChangedError, ParticipationError, RefusedByServerError, ServerAnswerError
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import Level
 

@@ -9,17 +9,15 @@ from decimal import Decimal
 
 from relaxdp.device.offer import Offer
 from relaxdp.device.state import DeviceState, Record, Sent
-from relaxdp.errors import (
+from relaxdp.errors import BudgetExceededError, LevelError, RelaxdpError
+from relaxdp.ledger.events import add_amounts, parse_amount, subtract_amounts
+from relaxdp.server_errors import (
     AnswerMissingError,
-    BudgetExceededError,
     ConsentError,
-    LevelError,
     ParticipationError,
     PathChangedError,
-    RelaxdpError,
     ValuesChangedError,
 )
-from relaxdp.ledger.events import add_amounts, parse_amount, subtract_amounts
 from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import Level
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from relaxdp.device.address import Server
 from relaxdp.device.client import Client
 from relaxdp.device.operator import operator_token
-from relaxdp.errors import SimulationError, on_error
+from relaxdp.errors import on_error
+from relaxdp.server_errors import SimulationError
 
 _LISTENING = re.compile(r"listening on (http://[0-9.]+:[0-9]+)\s*")
 _PATIENCE = 30

@@ -27,11 +27,12 @@ from relaxdp.device.offer import ATTRIBUTE, Offer
 from relaxdp.device.operator import Operator
 from relaxdp.device.participation import ask_offer
 from relaxdp.device.report import written_report
-from relaxdp.errors import PlanError, SimulationError, UnreachableError, on_error
+from relaxdp.errors import PlanError, on_error
 from relaxdp.estimation.schedules import Explicit, UntilPrecise
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
+from relaxdp.server_errors import SimulationError, UnreachableError
 from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.level import Level
 

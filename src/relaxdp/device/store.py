@@ -11,8 +11,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from relaxdp.device.state import DeviceState
-from relaxdp.errors import BudgetMissingError, DeviceFileError
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
+from relaxdp.server_errors import BudgetMissingError, DeviceFileError
 
 MOST_BYTES = 64 << 20
 _LEFT_OVER = re.compile(r"[a-z0-9_]{8}", re.ASCII)

@@ -13,8 +13,9 @@ from relaxdp.device.offer import Offer
 from relaxdp.device.participation import Participation
 from relaxdp.device.state import DeviceState
 from relaxdp.device.store import DeviceFile
-from relaxdp.errors import BudgetExceededError, ConsentError, OfferError, on_error
+from relaxdp.errors import BudgetExceededError, on_error
 from relaxdp.ledger.events import ZERO, add_amounts, parse_amount, subtract_amounts
+from relaxdp.server_errors import ConsentError, OfferError
 from relaxdp.theory.epsilon import format_epsilon
 
 MOST_QUESTIONS = 100

@@ -15,8 +15,8 @@ from typing import Literal
 
 from sqlalchemy import Connection, Row, Table, bindparam, func, insert, select, update
 
-from relaxdp.errors import AccountExistsError, CreditsError, MarketError, UnknownAccountError, WrongRoleError
 from relaxdp.market.schema import ACCOUNTS, ENTRIES, PURCHASES
+from relaxdp.server_errors import AccountExistsError, CreditsError, MarketError, UnknownAccountError, WrongRoleError
 from relaxdp.service.tokens import digest_of
 from relaxdp.service.wire import ID_PATTERN
 

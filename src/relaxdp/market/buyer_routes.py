@@ -10,14 +10,27 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from relaxdp import errors
-from relaxdp.errors import ListingStateError, UnknownPurchaseError
+from relaxdp.errors import EpsilonError
 from relaxdp.market import purchases, views, wire
 from relaxdp.market.accounts import MarketAccount
 from relaxdp.market.context import PARQUET, Room, answer
 from relaxdp.market.goods import length_of, part_of
 from relaxdp.market.purchases import StoredPurchase
 from relaxdp.market.told import told_by
+from relaxdp.server_errors import (
+    CreditsError,
+    ForgottenSalesError,
+    ListingStateError,
+    MarketError,
+    NotAuthorisedError,
+    NotOwnedError,
+    OwnedAlreadyError,
+    PriceChangedError,
+    UnknownLevelError,
+    UnknownListingError,
+    UnknownPurchaseError,
+    WrongRoleError,
+)
 from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 
@@ -125,9 +138,8 @@ class BuyerRoutes:
         """Return what the routes are."""
         path, own = "/v1/market/listings/{id}", "/v1/market/purchases/{number}"
         refusals = (
-            errors.UnknownListingError, errors.ListingStateError, errors.NotAuthorisedError, errors.NotOwnedError,
-            errors.OwnedAlreadyError, errors.CreditsError, errors.PriceChangedError, errors.EpsilonError,
-            errors.UnknownLevelError,            errors.ForgottenSalesError,
+            UnknownListingError, ListingStateError, NotAuthorisedError, NotOwnedError,
+            OwnedAlreadyError, CreditsError, PriceChangedError, EpsilonError, UnknownLevelError, ForgottenSalesError,
         )  # fmt: skip
         return [
             Operation("POST", f"{path}/buy", self.buy, "Buy a level; one that is owned is not charged again.",
@@ -137,21 +149,19 @@ class BuyerRoutes:
                       wire.OrderRequest, wire.Purchase, status=201, also=(200,), security="buyer", problems=refusals,
                       nothing="Nothing was sold."),
             Operation("GET", "/v1/market/purchases", self.list_purchases, "List what one bought.",
-                      answer=wire.Purchases, security="buyer", problems=(errors.ForgottenSalesError,)),
+                      answer=wire.Purchases, security="buyer", problems=(ForgottenSalesError,)),
             Operation("GET", f"{own}/receipt", self.show_receipt, "Show the signed receipt of a purchase.",
                       answer=wire.SignedReceipt, security="buyer",
-                      problems=(errors.UnknownPurchaseError, errors.ForgottenSalesError)),
+                      problems=(UnknownPurchaseError, ForgottenSalesError)),
             Operation("GET", f"{own}/data", self.download, "Hand out the file of a purchase.", media_type=PARQUET,
                       security="buyer", nothing="Nothing was handed out.",
-                      problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.ForgottenSalesError)),
+                      problems=(UnknownPurchaseError, ListingStateError, ForgottenSalesError)),
             Operation("GET", f"{own}/told", self.show_told, "Show what a purchase tells, with intervals.",
                       answer=wire.Told, security="buyer",
-                      problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.ForgottenSalesError,
-                                errors.MarketError)),
+                      problems=(UnknownPurchaseError, ListingStateError, ForgottenSalesError, MarketError)),
             Operation("POST", f"{own}/refund", self.refund, "Give back what was paid for a purchase.",
                       wire.RefundRequest, wire.Purchase, security="account", nothing="Nothing was refunded.",
-                      problems=(errors.UnknownPurchaseError, errors.ListingStateError, errors.CreditsError,
-                                errors.WrongRoleError)),
+                      problems=(UnknownPurchaseError, ListingStateError, CreditsError, WrongRoleError)),
         ]  # fmt: skip
 
 

@@ -11,17 +11,16 @@ from urllib.parse import urlencode
 
 from relaxdp.device.address import Server
 from relaxdp.device.client import Answer, Client, FileBody, refusal
-from relaxdp.errors import (
+from relaxdp.errors import RelaxdpError, on_error
+from relaxdp.market.client_files import save
+from relaxdp.market.receipts import VerifiableReceipt, signed_of, verify
+from relaxdp.server_errors import (
     AddressError,
     ReceiptForgedError,
     RefusedByServerError,
-    RelaxdpError,
     ServerAnswerError,
     UnreachableError,
-    on_error,
 )
-from relaxdp.market.client_files import save
-from relaxdp.market.receipts import VerifiableReceipt, signed_of, verify
 
 Content = dict[str, Any]
 Moved = Callable[[int], None] | None

@@ -18,7 +18,8 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from relaxdp.errors import DeliveryError, ServerAnswerError, TableFileError, on_error
+from relaxdp.errors import TableFileError, on_error
+from relaxdp.server_errors import DeliveryError, ServerAnswerError
 from relaxdp.tables.atomic_files import make_temporary_folder, make_unfinished_file, move_to_target
 from relaxdp.tables.files import FileKind, TableFormat
 from relaxdp.tables.metadata import FileDescription

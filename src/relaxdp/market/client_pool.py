@@ -16,13 +16,7 @@ from typing import Any
 
 from relaxdp.device.offer import encoding_of
 from relaxdp.device.report import read_typed_answer, written_report
-from relaxdp.errors import (
-    AnswerChangedError,
-    DeviceFileError,
-    OfferError,
-    ValuesChangedError,
-    on_error,
-)
+from relaxdp.errors import on_error
 from relaxdp.market.levels import MOST_LEVELS, level_on
 from relaxdp.market.marks import Marks
 from relaxdp.mechanisms.base import Mechanism
@@ -31,6 +25,7 @@ from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canoni
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
+from relaxdp.server_errors import AnswerChangedError, DeviceFileError, OfferError, ValuesChangedError
 from relaxdp.theory.epsilon import as_epsilon
 
 ATTRIBUTE = "answer"

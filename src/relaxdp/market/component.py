@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp.errors import MarketClosedError, on_error
+from relaxdp.errors import on_error
 from relaxdp.market.accounts import NAME_PATTERN
 from relaxdp.market.buyer_routes import BuyerRoutes
 from relaxdp.market.context import Access, Room
@@ -20,6 +20,7 @@ from relaxdp.market.operator_routes import MarketOperatorRoutes
 from relaxdp.market.public_routes import MarketPublicRoutes
 from relaxdp.market.seller_routes import SellerRoutes
 from relaxdp.sampling.keys import Key
+from relaxdp.server_errors import MarketClosedError
 from relaxdp.service.operations import Handler, Operation
 from relaxdp.service.resources import Resources
 

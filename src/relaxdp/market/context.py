@@ -8,11 +8,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp.errors import WrongTokenError
 from relaxdp.market import accounts
 from relaxdp.market.accounts import OPERATOR, MarketAccount, Role
 from relaxdp.market.market import Market
 from relaxdp.market.views import ENCODER
+from relaxdp.server_errors import WrongTokenError
 from relaxdp.service.resources import Resources
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pa_parquet
 from sqlalchemy import Connection
 
-from relaxdp.errors import DeliveryError, ListingStateError, MarketError, PriceError, RelaxdpError, UnknownListingError
+from relaxdp.errors import RelaxdpError
 from relaxdp.market import listings
 from relaxdp.market.accounts import MarketAccount
 from relaxdp.market.goods import (
@@ -34,6 +34,7 @@ from relaxdp.market.prices import PriceCurve
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.report_arrays import make_report_column, read_report_column
 from relaxdp.sampling.keyed_stream import CHUNK
+from relaxdp.server_errors import DeliveryError, ListingStateError, MarketError, PriceError, UnknownListingError
 from relaxdp.tables.files import TableFile, TableFormat
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.table_columns import get_id_type

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from relaxdp.errors import MarketError
+from relaxdp.server_errors import MarketError
 
 # Something to read in it, and no null character: PostgreSQL keeps none in a text.
 SAID_PATTERN = "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"

@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 from sqlalchemy import Connection, func, insert, select
 
-from relaxdp.errors import DeliveryError, RelaxdpError
+from relaxdp.errors import RelaxdpError
 from relaxdp.market.schema import FILES
 from relaxdp.mechanisms.base import Mechanism, make_path_name, require_level
 from relaxdp.mechanisms.bridged_columns import draw_keyed_bridged_column
 from relaxdp.mechanisms.report_arrays import read_report_column
 from relaxdp.sampling.keyed_stream import CHUNK, PathName
 from relaxdp.sampling.keys import Key
+from relaxdp.server_errors import DeliveryError
 from relaxdp.tables.files import BATCH_ROWS, TableFile
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, make_parquet_metadata, open_parquet_writer
 from relaxdp.tables.table_columns import remove_hidden_values

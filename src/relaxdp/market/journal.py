@@ -20,11 +20,11 @@ import pyarrow as pa
 from sqlalchemy import Connection, select
 
 import relaxdp
-from relaxdp.errors import ForgottenSalesError, StorageUnavailableError
 from relaxdp.market import listings
 from relaxdp.market.listings import StoredListing
 from relaxdp.market.schema import ACCOUNTS, PURCHASES
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, sync_folder
+from relaxdp.server_errors import ForgottenSalesError, StorageUnavailableError
 from relaxdp.storage.database import unacknowledged
 
 _LINES = ".jsonl"

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from relaxdp.errors import MarketKeyError, on_error
+from relaxdp.errors import on_error
 from relaxdp.market.market import Market
 from relaxdp.market.schema import SETUP
 from relaxdp.sampling.keys import Key
 from relaxdp.sampling.private_file import PrivateFileError, read_private_file, write_private_file
+from relaxdp.server_errors import MarketKeyError
 from relaxdp.service.settings import Settings
 from relaxdp.storage.address import SqliteAddress
 from relaxdp.storage.database import Database

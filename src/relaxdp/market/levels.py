@@ -15,9 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from relaxdp.errors import DeliveryError, EpsilonError, MarketError, NotAuthorisedError, PriceError, UnknownLevelError
+from relaxdp.errors import EpsilonError
 from relaxdp.market.prices import PriceCurve
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.server_errors import DeliveryError, MarketError, NotAuthorisedError, PriceError, UnknownLevelError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.level import Level
 

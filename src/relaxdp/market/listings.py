@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from relaxdp.errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, MarketAccount, next_number
 from relaxdp.market.details import NOTHING_SAID, Details, details_text, read_details
 from relaxdp.market.levels import Grid, Neighbours
 from relaxdp.market.prices import PriceCurve, prices_from_json
 from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.server_errors import ListingExistsError, MarketError, UnknownListingError
 from relaxdp.service.precision import DEFAULT, Precision
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import format_epsilon

@@ -12,14 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from relaxdp.errors import (
-    ListingStateError,
-    MarketError,
-    MarketKeyError,
-    ReceiptForgedError,
-    UnknownListingError,
-    on_error,
-)
+from relaxdp.errors import on_error
 from relaxdp.market import accounts, deliveries, listings, pools, purchases, sales
 from relaxdp.market.accounts import OPERATOR, MarketAccount, Role, time_text
 from relaxdp.market.deliveries import read_delivery
@@ -35,6 +28,13 @@ from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
+from relaxdp.server_errors import (
+    ListingStateError,
+    MarketError,
+    MarketKeyError,
+    ReceiptForgedError,
+    UnknownListingError,
+)
 from relaxdp.service.wire import EncodingRequest, WireLevel
 from relaxdp.service.wire import encoding_of as campaign_encoding
 from relaxdp.storage.database import Database

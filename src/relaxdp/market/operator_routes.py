@@ -8,12 +8,24 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp import errors
+from relaxdp.errors import EpsilonError, MechanismError, ValuesError
 from relaxdp.market import accounts, views, wire
 from relaxdp.market.accounts import MarketAccount
 from relaxdp.market.context import Room, answer
 from relaxdp.market.details import NOTHING_SAID
 from relaxdp.market.prices import prices_of
+from relaxdp.server_errors import (
+    AccountExistsError,
+    CampaignError,
+    ListingExistsError,
+    ListingStateError,
+    MarketError,
+    PriceError,
+    UnknownAccountError,
+    UnknownLevelError,
+    UnknownListingError,
+    WrongRoleError,
+)
 from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation
 from relaxdp.service.wire import EncodingRequest, resolved
@@ -116,26 +128,25 @@ class MarketOperatorRoutes:
         own = [
             Operation("POST", path, self.create_account, "Make an account; its token is shown this once.",
                       wire.AccountRequest, wire.NewAccount, status=201, security="operator",
-                      nothing="Nothing was created.", problems=(errors.AccountExistsError, errors.MarketError)),
+                      nothing="Nothing was created.", problems=(AccountExistsError, MarketError)),
             Operation("GET", path, self.list_accounts, "List all accounts.", answer=wire.Accounts, security="operator"),
             Operation("POST", f"{path}/{{name}}/token", self.renew_account_token, "Replace the token of an account.",
-                      answer=wire.NewAccount, security="operator", problems=(errors.UnknownAccountError,)),
+                      answer=wire.NewAccount, security="operator", problems=(UnknownAccountError,)),
             Operation("POST", "/v1/market/credits", self.issue_credits, "Give an account new credits.",
                       wire.CreditRequest, wire.Account, security="operator", nothing="Nothing was issued.",
-                      problems=(errors.UnknownAccountError, errors.MarketError)),
+                      problems=(UnknownAccountError, MarketError)),
             Operation("POST", "/v1/market/pools", self.create_pool, "Make a pool of single sellers.", wire.PoolRequest,
                       wire.Listing, status=201, security="operator", nothing="Nothing was listed.",
-                      problems=(errors.ListingExistsError, errors.MarketError, errors.PriceError, errors.CampaignError,
-                                errors.MechanismError, errors.ValuesError, errors.EpsilonError,
-                                errors.UnknownLevelError)),
+                      problems=(ListingExistsError, MarketError, PriceError, CampaignError,
+                                MechanismError, ValuesError, EpsilonError, UnknownLevelError)),
             Operation("POST", "/v1/market/pools/{id}/close", self.close_any,
                       "Sell no more from a pool, or of a seller's release.", answer=wire.Listing, security="operator",
-                      nothing="Nothing was changed.", problems=(errors.UnknownListingError, errors.ListingStateError)),
+                      nothing="Nothing was changed.", problems=(UnknownListingError, ListingStateError)),
             Operation("GET", "/v1/market/books", self.show_books, "Tell whether the books balance.", answer=wire.Books,
                       security="operator"),
         ]  # fmt: skip
         return [
-            *(replace(each, problems=(*each.problems, errors.WrongRoleError)) for each in own),
+            *(replace(each, problems=(*each.problems, WrongRoleError)) for each in own),
             Operation("GET", "/v1/market/me", self.show_account, "Show whose token this is.", answer=wire.Account,
                       security="account"),
             Operation("GET", "/v1/market/statement", self.show_statement, "Show the last entries of one's account.",

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Connection, Subquery, func, insert, select, update
 
-from relaxdp.errors import DeliveryError, ListingStateError, MarketError, NotAuthorisedError, ReportOutsideEncodingError
 from relaxdp.market import purchases
 from relaxdp.market.accounts import MOST_CREDITS, MarketAccount
 from relaxdp.market.goods import Goods, draw_level, keep_file, level_file
@@ -22,6 +21,13 @@ from relaxdp.market.sales import Deal, LevelOffer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
 from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keys import Key
+from relaxdp.server_errors import (
+    DeliveryError,
+    ListingStateError,
+    MarketError,
+    NotAuthorisedError,
+    ReportOutsideEncodingError,
+)
 from relaxdp.service.codecs import Codec
 from relaxdp.service.wire import WireLevel
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon

@@ -13,7 +13,8 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
-from relaxdp.errors import EpsilonError, PriceError
+from relaxdp.errors import EpsilonError
+from relaxdp.server_errors import PriceError
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 MOST_PRICE = 10**15

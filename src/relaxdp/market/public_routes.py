@@ -7,13 +7,22 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp import errors
-from relaxdp.errors import StorageUnavailableError
+from relaxdp.errors import EpsilonError
 from relaxdp.market import listings, views, wire
 from relaxdp.market.context import Room, answer
 from relaxdp.market.listings import StoredListing
 from relaxdp.market.receipts import signed_of
 from relaxdp.market.schema import LISTINGS
+from relaxdp.server_errors import (
+    ListingStateError,
+    NotAuthorisedError,
+    ReceiptForgedError,
+    StorageUnavailableError,
+    UnknownLevelError,
+    UnknownListingError,
+    UnknownPurchaseError,
+    WrongTokenError,
+)
 from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.observe import log_mistake
 from relaxdp.service.operations import Operation, Query, read_queries
@@ -78,21 +87,20 @@ class MarketPublicRoutes:
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""
-        unknown = (errors.UnknownListingError, errors.WrongTokenError)
+        unknown = (UnknownListingError, WrongTokenError)
         path = "/v1/market/listings"
         return [
             Operation("GET", "/v1/market", self.show_market, "Show what receipts are checked with.", answer=wire.About),
             Operation("GET", path, self.list_listings, "List what is for sale.", answer=wire.Listings,
-                      problems=(errors.WrongTokenError,)),
+                      problems=(WrongTokenError,)),
             Operation("GET", f"{path}/{{id}}", self.show_listing, "Show a listing and its levels.", answer=wire.Listing,
                       problems=unknown),
             Operation("GET", f"{path}/{{id}}/quote", self.show_quote, "Show what a level costs.", answer=wire.Quote,
                       queries=EPSILON, nothing="Nothing was sold.",
-                      problems=(*unknown, errors.NotAuthorisedError, errors.UnknownLevelError,
-                                errors.ListingStateError, errors.EpsilonError)),
+                      problems=(*unknown, NotAuthorisedError, UnknownLevelError, ListingStateError, EpsilonError)),
             Operation("POST", "/v1/market/receipts/verify", self.verify_receipt, "Check a receipt's signature.",
                       wire.SignedReceipt, wire.Verified, nothing="",
-                      problems=(errors.ReceiptForgedError, errors.UnknownPurchaseError)),
+                      problems=(ReceiptForgedError, UnknownPurchaseError)),
         ]  # fmt: skip
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from relaxdp.errors import UnknownPurchaseError
 from relaxdp.market import listings
 from relaxdp.market.accounts import MarketAccount
 from relaxdp.market.listings import StoredListing, level_columns
 from relaxdp.market.receipts import Receipt
 from relaxdp.market.schema import PURCHASE_MEMBERS, PURCHASES
+from relaxdp.server_errors import UnknownPurchaseError
 from relaxdp.theory.level import Level
 
 OWNED, UPGRADED, REFUNDED = "owned", "upgraded", "refunded"

@@ -20,9 +20,10 @@ from typing import Any, NoReturn
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from relaxdp.errors import EpsilonError, MarketError, ReceiptForgedError
+from relaxdp.errors import EpsilonError
 from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keys import Key
+from relaxdp.server_errors import MarketError, ReceiptForgedError
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 from relaxdp.theory.level import compute_retention
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from relaxdp.errors import ForgottenSalesError, MarketClosedError, RelaxdpError, on_error
+from relaxdp.errors import RelaxdpError, on_error
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import OPERATOR
 from relaxdp.market.journal import Forgotten, Journal, Sold
 from relaxdp.market.keys import begin_journal, check_journal, journal_folder, key_file
 from relaxdp.market.market import Market
 from relaxdp.sampling.keys import Key
+from relaxdp.server_errors import ForgottenSalesError, MarketClosedError
 from relaxdp.service.maintenance import existing
 from relaxdp.service.settings import Settings
 from relaxdp.storage.database import Database

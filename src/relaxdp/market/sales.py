@@ -7,14 +7,6 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from relaxdp.errors import (
-    CreditsError,
-    ListingStateError,
-    NotAuthorisedError,
-    NotOwnedError,
-    OwnedAlreadyError,
-    PriceChangedError,
-)
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import MarketAccount, next_number, time_text
 from relaxdp.market.goods import Goods, draw_level, keep_file, level_file, read_file, read_level
@@ -24,6 +16,14 @@ from relaxdp.market.purchases import OWNED, StoredPurchase, receipt_of
 from relaxdp.market.receipts import Signer
 from relaxdp.market.schema import PURCHASES
 from relaxdp.sampling.keys import Key
+from relaxdp.server_errors import (
+    CreditsError,
+    ListingStateError,
+    NotAuthorisedError,
+    NotOwnedError,
+    OwnedAlreadyError,
+    PriceChangedError,
+)
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 from relaxdp.theory.level import Level
 

@@ -10,13 +10,23 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp import errors
+from relaxdp.errors import EpsilonError
 from relaxdp.market import listings, pools, views, wire
 from relaxdp.market.accounts import MarketAccount
 from relaxdp.market.context import PARQUET, Room, answer
 from relaxdp.market.details import NOTHING_SAID
 from relaxdp.market.listings import StoredListing
 from relaxdp.market.prices import prices_of
+from relaxdp.server_errors import (
+    DeliveryError,
+    ListingExistsError,
+    ListingStateError,
+    MarketError,
+    PriceError,
+    ReportOutsideEncodingError,
+    UnknownLevelError,
+    UnknownListingError,
+)
 from relaxdp.service.limits import decode, decoder_of, read_body
 from relaxdp.service.operations import Operation, Query, read_queries
 from relaxdp.service.transfer import receive_file
@@ -122,29 +132,28 @@ class SellerRoutes:
 
     def operations(self) -> list[Operation]:
         """Return what the routes are."""
-        path, known = "/v1/market/listings", (errors.UnknownListingError, errors.ListingStateError)
+        path, known = "/v1/market/listings", (UnknownListingError, ListingStateError)
         own: Any = {"answer": wire.SellerListing, "security": "seller"}
         return [
             Operation("POST", path, self.create_listing, "List a release: a draft until its first delivery.",
                       wire.ListingRequest, status=201, nothing="Nothing was listed.",
-                      problems=(errors.ListingExistsError, errors.PriceError, errors.EpsilonError, errors.MarketError),
+                      problems=(ListingExistsError, PriceError, EpsilonError, MarketError),
                       **own),
             Operation("POST", f"{path}/{{id}}/deliveries", self.deliver, "Deliver the first level, or a higher one.",
                       body_media_type=PARQUET, queries=_COLUMN, nothing="Nothing was delivered.",
-                      problems=(*known, errors.ListingExistsError, errors.EpsilonError, errors.DeliveryError,
-                                errors.PriceError), **own),
+                      problems=(*known, ListingExistsError, EpsilonError, DeliveryError, PriceError), **own),
             Operation("POST", f"{path}/{{id}}/prices", self.extend_prices, "Let prices reach further up.",
                       wire.PricesRequest, nothing="Nothing was changed.",
-                      problems=(*known, errors.PriceError, errors.MarketError, errors.EpsilonError), **own),
+                      problems=(*known, PriceError, MarketError, EpsilonError), **own),
             Operation("POST", f"{path}/{{id}}/budget", self.raise_budget, "Raise the budget of a listing.",
                       wire.BudgetRequest, nothing="Nothing was changed.",
-                      problems=(*known, errors.MarketError, errors.EpsilonError), **own),
+                      problems=(*known, MarketError, EpsilonError), **own),
             Operation("POST", f"{path}/{{id}}/close", self.close_listing, "Sell no more of a listing.", problems=known,
                       nothing="Nothing was changed.", **own),
             Operation("POST", f"{path}/{{id}}/reports", self.send_member_report, "Offer one report in a pool.",
                       wire.MemberReport, nothing="Nothing was delivered.",
-                      problems=(*known, errors.DeliveryError, errors.ReportOutsideEncodingError, errors.EpsilonError,
-                                errors.UnknownLevelError,                                errors.MarketError),
+                      problems=(*known, DeliveryError, ReportOutsideEncodingError, EpsilonError,
+                                UnknownLevelError, MarketError),
                       **own),
             Operation("GET", "/v1/market/sales", self.show_sales, "Show income against privacy loss.",
                       answer=wire.Sales, security="seller"),

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 from sqlalchemy import Connection
 
-from relaxdp.errors import MarketError
 from relaxdp.estimation.counts import Counts
 from relaxdp.market import wire
 from relaxdp.market.goods import read_file
 from relaxdp.market.purchases import StoredPurchase
+from relaxdp.server_errors import MarketError
 from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.metadata import encode_json_value
 from relaxdp.tables.table_columns import remove_hidden_values

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import NoReturn
 
-from relaxdp.errors import OutputFolderError
+from relaxdp.errors import TableFileError
 from relaxdp.paper.claims import Judged, Verdict
 from relaxdp.paper.judge import RATE
 from relaxdp.paper.runner import Run
@@ -163,7 +163,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
                 target.write_bytes(content)
             _replace(place, folder, old=Path(aside) / "old")
     except OSError as problem:
-        raise OutputFolderError(
+        raise TableFileError(
             "the folder {path!r} cannot be written: {why}.", why=problem.strerror, path=str(folder)
         ) from None
 
@@ -194,4 +194,4 @@ def _digest(content: bytes) -> str:
 
 
 def _refuse(folder: Path, reason: str) -> NoReturn:
-    raise OutputFolderError("{path!r} {reason}. Name another folder.", reason=reason, path=str(folder))
+    raise TableFileError("{path!r} {reason}. Name another folder.", reason=reason, path=str(folder))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from relaxdp.errors import TooManyRequestsError
+from relaxdp.server_errors import TooManyRequestsError
 from relaxdp.service.limits import Buckets, behind_proxies, client_of
 from relaxdp.service.observe import Metrics, MetricsServer, RequestLog, log_mistake, problem_response
 from relaxdp.service.operations import Component, application

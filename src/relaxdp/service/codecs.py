@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import ReportOutsideEncodingError
 from relaxdp.estimation.report_pairs import count_equal_symbols, count_labels_in_both, count_tracked_labels
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
@@ -27,6 +26,7 @@ from relaxdp.mechanisms.report_arrays import (
     unpack_reports,
 )
 from relaxdp.sampling.keyed_stream import Words
+from relaxdp.server_errors import ReportOutsideEncodingError
 
 Integers = NDArray[np.int64]
 Counted = dict[int, Integers]

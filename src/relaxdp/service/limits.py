@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Scope
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from relaxdp.errors import (
+from relaxdp.server_errors import (
     BodyTooLargeError,
     MalformedRequestError,
     RequestTimeoutError,

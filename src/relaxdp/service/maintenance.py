@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from relaxdp.errors import ServiceError, on_error
+from relaxdp.errors import on_error
 from relaxdp.sampling.private_file import sync_folder
+from relaxdp.server_errors import ServiceError
 from relaxdp.service.limits import networks_of
 from relaxdp.service.schema import SCHEMA
 from relaxdp.service.settings import Settings

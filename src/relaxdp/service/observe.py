@@ -22,7 +22,7 @@ import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.responses import Response
 
-from relaxdp import errors
+from relaxdp import errors, server_errors
 from relaxdp.errors import RelaxdpError
 
 _logger = logging.getLogger("relaxdp.service")
@@ -69,7 +69,7 @@ class MetricsServer(socketserver.ThreadingTCPServer):
         try:
             super().__init__(("127.0.0.1", port), _MetricsHandler)
         except OSError as problem:
-            raise errors.ServiceError(
+            raise server_errors.ServiceError(
                 "Cannot listen on 127.0.0.1:{port} for metrics: {why}. Choose another --metrics-port.",
                 port=port,
                 why=problem.strerror,
@@ -152,43 +152,43 @@ def log_mistake(what: str, problem: BaseException) -> None:
 
 
 STATUSES: dict[type[RelaxdpError], int] = {
-    errors.MalformedRequestError: 400,
-    errors.WrongTokenError: 401,
-    errors.InvitationRefusedError: 403,
-    errors.WrongRoleError: 403,
-    errors.UnknownRouteError: 404,
-    errors.UnknownCampaignError: 404,
-    errors.NotPublishedError: 404,
-    errors.UnknownListingError: 404,
-    errors.UnknownPurchaseError: 404,
-    errors.UnknownAccountError: 404,
-    errors.MethodNotAllowedError: 405,
-    errors.RequestTimeoutError: 408,
-    errors.CampaignExistsError: 409,
-    errors.CampaignStateError: 409,
-    errors.CampaignReducedError: 409,
-    errors.CampaignClosedError: 409,
-    errors.LevelNotOpenError: 409,
-    errors.ReportDiffersError: 409,
-    errors.DeviceWithdrawnError: 409,
-    errors.AccountExistsError: 409,
-    errors.ListingExistsError: 409,
-    errors.ListingStateError: 409,
-    errors.ForgottenSalesError: 409,
-    errors.NotAuthorisedError: 409,
-    errors.NotOwnedError: 409,
-    errors.OwnedAlreadyError: 409,
-    errors.CreditsError: 409,
-    errors.PriceChangedError: 409,
-    errors.BodyTooLargeError: 413,
-    errors.WrongMediaTypeError: 415,
-    errors.ReportOutsideEncodingError: 422,
-    errors.CampaignError: 422,
+    server_errors.MalformedRequestError: 400,
+    server_errors.WrongTokenError: 401,
+    server_errors.InvitationRefusedError: 403,
+    server_errors.WrongRoleError: 403,
+    server_errors.UnknownRouteError: 404,
+    server_errors.UnknownCampaignError: 404,
+    server_errors.NotPublishedError: 404,
+    server_errors.UnknownListingError: 404,
+    server_errors.UnknownPurchaseError: 404,
+    server_errors.UnknownAccountError: 404,
+    server_errors.MethodNotAllowedError: 405,
+    server_errors.RequestTimeoutError: 408,
+    server_errors.CampaignExistsError: 409,
+    server_errors.CampaignStateError: 409,
+    server_errors.CampaignReducedError: 409,
+    server_errors.CampaignClosedError: 409,
+    server_errors.LevelNotOpenError: 409,
+    server_errors.ReportDiffersError: 409,
+    server_errors.DeviceWithdrawnError: 409,
+    server_errors.AccountExistsError: 409,
+    server_errors.ListingExistsError: 409,
+    server_errors.ListingStateError: 409,
+    server_errors.ForgottenSalesError: 409,
+    server_errors.NotAuthorisedError: 409,
+    server_errors.NotOwnedError: 409,
+    server_errors.OwnedAlreadyError: 409,
+    server_errors.CreditsError: 409,
+    server_errors.PriceChangedError: 409,
+    server_errors.BodyTooLargeError: 413,
+    server_errors.WrongMediaTypeError: 415,
+    server_errors.ReportOutsideEncodingError: 422,
+    server_errors.CampaignError: 422,
     errors.MissingDependencyError: 422,
-    errors.TooManyRequestsError: 429,
-    errors.HeadTooLargeError: 431,
-    errors.StorageUnavailableError: 503,
-    errors.MarketClosedError: 503,
+    server_errors.TooManyRequestsError: 429,
+    server_errors.HeadTooLargeError: 431,
+    server_errors.StorageUnavailableError: 503,
+    server_errors.MarketClosedError: 503,
 }
 """Whatever else the package raises on purpose is a mistake of the person who asked: 422."""
 
@@ -212,7 +212,7 @@ class Problem(msgspec.Struct, frozen=True):
 def code_of(kind: type[RelaxdpError]) -> str:
     """Return how a kind of error is called over HTTP.
 
-    >>> code_of(errors.ReportDiffersError)
+    >>> code_of(server_errors.ReportDiffersError)
     'report_differs'
     """
     return kind("").code.removesuffix("_error")

@@ -20,12 +20,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from relaxdp import __version__
-from relaxdp.errors import (
+from relaxdp.errors import RelaxdpError
+from relaxdp.server_errors import (
     BodyTooLargeError,
     HeadTooLargeError,
     MalformedRequestError,
     MethodNotAllowedError,
-    RelaxdpError,
     RequestTimeoutError,
     StorageUnavailableError,
     TooManyRequestsError,

@@ -14,7 +14,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp.errors import RelaxdpError, ServiceError, UnknownRouteError
+from relaxdp.errors import RelaxdpError
+from relaxdp.server_errors import ServiceError, UnknownRouteError
 from relaxdp.service.observe import METRICS_TYPE
 from relaxdp.service.operations import Component, Handler, Operation, Section, description
 from relaxdp.service.page_files import KINDS, PageFile, PageFiles, enclosing

@@ -13,7 +13,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 from starlette.requests import Request
 
-from relaxdp.errors import WrongTokenError
+from relaxdp.server_errors import WrongTokenError
 from relaxdp.service.limits import Limits
 from relaxdp.service.observe import Metrics
 from relaxdp.service.settings import Settings

@@ -13,7 +13,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import Server
 
-from relaxdp.errors import HeadTooLargeError, ServiceError
+from relaxdp.server_errors import HeadTooLargeError, ServiceError
 from relaxdp.service.observe import problem_response
 from relaxdp.service.settings import Settings
 from relaxdp.tables.interrupts import exit_from_signal

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, delete, insert, select
 
-from relaxdp.errors import ServiceError
 from relaxdp.sampling.private_file import PrivateFileError, write_private_file
+from relaxdp.server_errors import ServiceError
 from relaxdp.service.schema import TOKENS
 from relaxdp.storage.database import Database
 

@@ -15,13 +15,8 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from relaxdp.errors import (
-    MalformedRequestError,
-    RelaxdpError,
-    StorageUnavailableError,
-    TableFileError,
-    TooManyRequestsError,
-)
+from relaxdp.errors import RelaxdpError, TableFileError
+from relaxdp.server_errors import MalformedRequestError, StorageUnavailableError, TooManyRequestsError
 from relaxdp.service.limits import MOST_DRAINED, announced, broken_off, too_large
 from relaxdp.storage.database import unacknowledged
 from relaxdp.tables.atomic_files import make_temporary_folder

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from relaxdp.errors import CampaignError
 from relaxdp.estimation.mechanism_choice import rank_mechanisms
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.server_errors import CampaignError
 
 WHOLE_TEXT = "$(?!\\n)"
 """The end of a pattern: `$` alone would let a last line feed pass where Python reads it."""

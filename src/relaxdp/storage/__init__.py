@@ -1,1 +1,1 @@
-"""What ledger and service share of their databases, SQLite and PostgreSQL: addresses, engines, versions of a schema."""
+"""Databases of a server, SQLite and PostgreSQL: addresses, engines, versions of a schema."""

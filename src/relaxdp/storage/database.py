@@ -30,13 +30,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
-from relaxdp.errors import (
-    MissingDependencyError,
-    RelaxdpError,
-    ServiceError,
-    StorageUnavailableError,
-    StorageVersionError,
-)  # fmt: skip
+from relaxdp.errors import MissingDependencyError, RelaxdpError
+from relaxdp.server_errors import ServiceError, StorageUnavailableError, StorageVersionError
 from relaxdp.storage.address import POSTGRES, PostgresAddress, SqliteAddress, postgres_address
 
 

@@ -16,8 +16,8 @@ from relaxdp.collector.definition import complete
 from relaxdp.collector.ingest import Item, ingest
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
-from relaxdp.errors import CampaignStateError
 from relaxdp.estimation.report_pairs import count_packed_report_pairs
+from relaxdp.server_errors import CampaignStateError
 from relaxdp.service.wire import EncodingRequest
 from relaxdp.storage.database import Database
 

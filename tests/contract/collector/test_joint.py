@@ -19,7 +19,7 @@ from relaxdp.collector.ingest import Item, ingest
 from relaxdp.collector.schema import JOINT, REPORTS, WITHDRAWN
 from relaxdp.collector.survey_wire import SurveyRequest
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
-from relaxdp.errors import CampaignError, CampaignExistsError, CampaignReducedError, CampaignStateError
+from relaxdp.server_errors import CampaignError, CampaignExistsError, CampaignReducedError, CampaignStateError
 from relaxdp.service.wire import EncodingRequest
 from relaxdp.storage.database import Database
 

@@ -21,7 +21,7 @@ from relaxdp.collector import campaigns, publishing, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.ingest import DIFFERS, SAME, Item, ingest
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, Publish
-from relaxdp.errors import CampaignError, CampaignStateError, NotPublishedError
+from relaxdp.server_errors import CampaignError, CampaignStateError, NotPublishedError
 from relaxdp.service.wire import Target
 from relaxdp.storage.database import Database
 

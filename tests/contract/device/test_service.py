@@ -22,7 +22,8 @@ from relaxdp.device.client import Client
 from relaxdp.device.operator import Operator
 from relaxdp.device.server import Running, own_server
 from relaxdp.device.simulate import Simulation, simulate
-from relaxdp.errors import RelaxdpError, SimulationError
+from relaxdp.errors import RelaxdpError
+from relaxdp.server_errors import SimulationError
 from relaxdp.theory.epsilon import as_epsilon
 
 ALARM = 1e-6

@@ -31,9 +31,10 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import ReceiptForgedError, RelaxdpError
+from relaxdp.errors import RelaxdpError
 from relaxdp.market.receipts import check_data, signed_of, verify
 from relaxdp.sampling.canonical_encoding import add_length_prefix
+from relaxdp.server_errors import ReceiptForgedError
 from relaxdp.service import run
 from relaxdp.service.settings import Settings
 from relaxdp.storage.database import Database

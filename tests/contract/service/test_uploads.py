@@ -23,7 +23,7 @@ from tests.servers.collectors import Answer
 from tests.servers.sockets import read_all
 from tests.servers.uploads import PARQUET, Uploads
 
-from relaxdp.errors import BodyTooLargeError, MalformedRequestError, RequestTimeoutError, StorageUnavailableError
+from relaxdp.server_errors import BodyTooLargeError, MalformedRequestError, RequestTimeoutError, StorageUnavailableError
 from relaxdp.service import transfer as uploads
 from relaxdp.service.limits import MOST_DRAINED, Limits, read_body
 from relaxdp.service.transfer import MOST_AT_ONCE, receive_file

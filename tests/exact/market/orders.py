@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from tests.exact.enumeration import Law, Transcript
 
-from relaxdp.errors import DeliveryError, NotAuthorisedError
 from relaxdp.market.levels import check_delivery, neighbours
+from relaxdp.server_errors import DeliveryError, NotAuthorisedError
 from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_bridge_distribution
 

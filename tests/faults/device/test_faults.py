@@ -22,7 +22,7 @@ from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
 from relaxdp.device import Device
-from relaxdp.errors import DeviceFileError
+from relaxdp.server_errors import DeviceFileError
 
 pytestmark = pytest.mark.long
 

@@ -20,10 +20,10 @@ from tests.patience import until
 from tests.servers.ledgers import STORES, SqlitePlace
 from tests.servers.postgres import Server
 
-from relaxdp.errors import StorageUnavailableError
 from relaxdp.market import listings, sales
 from relaxdp.market.levels import Neighbours
 from relaxdp.market.listings import KeptLevel
+from relaxdp.server_errors import StorageUnavailableError
 
 pytestmark = pytest.mark.long
 

@@ -24,7 +24,8 @@ from tests.servers.collectors import running
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
-from relaxdp.errors import MarketKeyError, RelaxdpError
+from relaxdp.errors import RelaxdpError
+from relaxdp.server_errors import MarketKeyError
 from relaxdp.service.maintenance import prepare
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import digest_for, digest_of

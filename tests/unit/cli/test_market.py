@@ -23,14 +23,9 @@ from tests.unit.market.words import TOKEN, ask, at_home, mistake, private, relea
 
 from relaxdp.device.address import Server
 from relaxdp.device.client import Client
-from relaxdp.errors import (
-    ReceiptForgedError,
-    RefusedByServerError,
-    ServerAnswerError,
-    TableFileError,
-    UnreachableError,
-)
+from relaxdp.errors import TableFileError
 from relaxdp.market.client import MarketClient
+from relaxdp.server_errors import ReceiptForgedError, RefusedByServerError, ServerAnswerError, UnreachableError
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.refusals import refused
 from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
-from relaxdp.errors import ArgumentError, OutputFolderError
+from relaxdp.errors import ArgumentError, TableFileError
 from relaxdp.paper import runner
 from relaxdp.paper.claims import Claim, ClaimCheck, ClaimOutcome
 from relaxdp.paper.lab import Lab
@@ -122,12 +122,12 @@ def test_an_earlier_run_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     (out / "mine.txt").write_text("precious")
     with pytest.raises(
-        OutputFolderError, match=r"holds 'mine.txt', which no earlier run has written or which was changed"
+        TableFileError, match=r"holds 'mine.txt', which no earlier run has written or which was changed"
     ):
         write_folder(out, {"report.md": b"newer"})
     (out / "mine.txt").unlink()
     (out / "report.md").write_text("with my notes")
-    with pytest.raises(OutputFolderError, match=r"holds 'report.md'"):
+    with pytest.raises(TableFileError, match=r"holds 'report.md'"):
         write_folder(out, {"report.md": b"newer"})
     assert (out / "report.md").read_text() == "with my notes"
 
@@ -144,7 +144,7 @@ def test_an_earlier_run_gets_its_name_back_if_the_new_one_cannot_have_it(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fail)
-    with refused(OutputFolderError, why="Permission denied"):
+    with refused(TableFileError, why="Permission denied"):
         write_folder(tmp_path / "out", {"report.md": b"new"})
     assert (tmp_path / "out" / "report.md").read_bytes() == b"old"
 
@@ -158,7 +158,7 @@ def test_foreign_places_are_refused_before_anything_runs(tmp_path: Path, monkeyp
     (tmp_path / "damaged" / MANIFEST).write_text("{")
     for name in ("folder", "file", "damaged"):
         result = reproduce(tmp_path / name)
-        assert isinstance(result.exception, OutputFolderError), name
+        assert isinstance(result.exception, TableFileError), name
         assert result.exception.message.endswith("Name another folder. Nothing was written.")
     assert (tmp_path / "folder" / "thesis.tex").read_text() == "years of work"
 
@@ -168,5 +168,5 @@ def test_an_empty_folder_is_fine_and_an_unwritable_one_is_one_sentence(tmp_path:
     write_folder(tmp_path / "empty", {"report.md": b"new"})
     assert (tmp_path / "empty" / "report.md").exists()
     (tmp_path / "file").write_text("")
-    with refused(OutputFolderError, why="File exists"):
+    with refused(TableFileError, why="File exists"):
         write_folder(tmp_path / "file" / "out", {"report.md": b"new"})

@@ -21,7 +21,8 @@ from relaxdp.collector.introduction import (
 from relaxdp.collector.rules import first_state
 from relaxdp.collector.views import public_view
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, Publish
-from relaxdp.errors import CampaignError, EpsilonError
+from relaxdp.errors import EpsilonError
+from relaxdp.server_errors import CampaignError
 from relaxdp.service.wire import EncodingRequest
 
 WEB = Path(__file__).parents[3] / "src" / "relaxdp" / "web"

@@ -21,7 +21,7 @@ from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_col
 from relaxdp.device import client as client_module
 from relaxdp.device.address import CampaignAddress, Server
 from relaxdp.device.client import Client, tidy
-from relaxdp.errors import AddressError, RefusedByServerError, ServerAnswerError, UnreachableError
+from relaxdp.server_errors import AddressError, RefusedByServerError, ServerAnswerError, UnreachableError
 
 
 @pytest.fixture

@@ -17,13 +17,8 @@ from tests.servers.fake_collector import FakeCollector, fake_collector
 
 from relaxdp.device import Device
 from relaxdp.device.state import DeviceState, Record, Sent
-from relaxdp.errors import (
-    AnswerChangedError,
-    BudgetError,
-    DeviceFileError,
-    RelaxdpError,
-    UndeclaredValueError,
-)
+from relaxdp.errors import BudgetError, RelaxdpError, UndeclaredValueError
+from relaxdp.server_errors import AnswerChangedError, DeviceFileError
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import DeliveryError, MetadataError
+from relaxdp.errors import MetadataError
 from relaxdp.market import goods as goods_module
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, parts_of, read_level
@@ -46,6 +46,7 @@ from relaxdp.mechanisms.base import Mechanism, make_path_name
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import draw_keyed_bridge
 from relaxdp.sampling.keyed_stream import PathId, PathName
+from relaxdp.server_errors import DeliveryError
 from relaxdp.tables.files import TableFile
 from relaxdp.tables.metadata import parse_description
 from relaxdp.theory.epsilon import ONE, as_epsilon

@@ -13,7 +13,7 @@ from tests.unit.market.fake import POOL, VALUES, FakeMarket, fake_market
 from tests.unit.market.words import ask, at_home, mistake, private
 
 from relaxdp import Categorical, Key
-from relaxdp.errors import AnswerChangedError, OfferError, UnknownLevelError, ValuesChangedError
+from relaxdp.server_errors import AnswerChangedError, OfferError, UnknownLevelError, ValuesChangedError
 
 
 @pytest.fixture

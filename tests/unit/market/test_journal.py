@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
-from relaxdp.errors import MarketKeyError, RelaxdpError
+from relaxdp.errors import RelaxdpError
 from relaxdp.market.journal import Forgotten, Journal
 from relaxdp.market.keys import begin_journal
 from relaxdp.market.listings import find
 from relaxdp.market.schema import LEVELS
+from relaxdp.server_errors import MarketKeyError
 from relaxdp.service.maintenance import back_up, restore
 from relaxdp.storage.database import Database
 

@@ -10,15 +10,7 @@ from typing import Any
 import pytest
 
 import relaxdp as rx
-from relaxdp.errors import (
-    DeliveryError,
-    EpsilonError,
-    MarketError,
-    NotAuthorisedError,
-    PriceError,
-    RelaxdpError,
-    UnknownLevelError,
-)
+from relaxdp.errors import EpsilonError, RelaxdpError
 from relaxdp.market.levels import (
     Grid,
     Neighbours,
@@ -35,6 +27,7 @@ from relaxdp.market.levels import (
     stated,
 )
 from relaxdp.market.prices import prices_of
+from relaxdp.server_errors import DeliveryError, MarketError, NotAuthorisedError, PriceError, UnknownLevelError
 from relaxdp.theory.epsilon import Epsilon, format_epsilon
 from relaxdp.theory.level import Level
 

@@ -31,12 +31,12 @@ from tests.servers.markets import (
 )
 
 import relaxdp as rx
-from relaxdp.errors import CreditsError, MarketKeyError, WrongRoleError
 from relaxdp.market import accounts
 from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, next_number
 from relaxdp.market.journal import Journal
 from relaxdp.market.market import Market
 from relaxdp.market.schema import ACCOUNTS, ENTRIES, LEVELS
+from relaxdp.server_errors import CreditsError, MarketKeyError, WrongRoleError
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 SENTENCE = re.compile(r"[^\n]{10,300}[.]")

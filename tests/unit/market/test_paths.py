@@ -33,12 +33,13 @@ from tests.servers.markets import (
 )
 
 import relaxdp as rx
-from relaxdp.errors import ListingExistsError, RelaxdpError
+from relaxdp.errors import RelaxdpError
 from relaxdp.market import deliveries, listings, sales
 from relaxdp.market import market as market_module
 from relaxdp.market.market import Market
 from relaxdp.market.prices import prices_from_json
 from relaxdp.market.schema import LISTINGS, PURCHASES
+from relaxdp.server_errors import ListingExistsError
 from relaxdp.service.wire import EncodingRequest, WireLevel, resolved
 from relaxdp.storage.database import Database
 

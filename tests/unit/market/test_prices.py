@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from relaxdp.errors import EpsilonError, PriceError
+from relaxdp.errors import EpsilonError
 from relaxdp.market.prices import (
     MOST_LETTERS,
     MOST_POINT,
@@ -24,6 +24,7 @@ from relaxdp.market.prices import (
     prices_from_json,
     prices_of,
 )
+from relaxdp.server_errors import PriceError
 from relaxdp.theory.epsilon import as_epsilon, compute_threshold
 from relaxdp.theory.level import compute_odds, compute_retention
 from relaxdp.theory.privacy_loss import compute_transcript_probability

@@ -16,7 +16,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from relaxdp import Key
-from relaxdp.errors import MarketError, ReceiptForgedError
 from relaxdp.market.receipts import (
     MOST_LETTERS,
     Receipt,
@@ -29,6 +28,7 @@ from relaxdp.market.receipts import (
     signed_of,
     verify,
 )
+from relaxdp.server_errors import MarketError, ReceiptForgedError
 
 SECRET = bytes(range(32))
 SIGNER = Signer(Key.from_bytes(SECRET))

@@ -11,7 +11,13 @@ from math import ceil
 import pytest
 
 import relaxdp as rx
-from relaxdp.errors import (
+from relaxdp.market.accounts import MarketAccount
+from relaxdp.market.listings import StoredListing
+from relaxdp.market.prices import prices_of
+from relaxdp.market.purchases import StoredPurchase
+from relaxdp.market.sales import Deal, LevelOffer, check, level_of, release_offer
+from relaxdp.sampling.keyed_stream import PathId
+from relaxdp.server_errors import (
     CreditsError,
     ListingStateError,
     NotAuthorisedError,
@@ -20,12 +26,6 @@ from relaxdp.errors import (
     PriceChangedError,
     UnknownLevelError,
 )
-from relaxdp.market.accounts import MarketAccount
-from relaxdp.market.listings import StoredListing
-from relaxdp.market.prices import prices_of
-from relaxdp.market.purchases import StoredPurchase
-from relaxdp.market.sales import Deal, LevelOffer, check, level_of, release_offer
-from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.metadata import ColumnDescription
 
 VALUES = ("flu", "covid", "none")

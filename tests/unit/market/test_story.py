@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 from relaxdp import Key
 from relaxdp.cli.main import app
 from relaxdp.device.address import Server
-from relaxdp.errors import RefusedByServerError
 from relaxdp.market.client import MarketClient
 from relaxdp.market.receipts import read_signed
+from relaxdp.server_errors import RefusedByServerError
 
 
 @pytest.fixture(autouse=True)

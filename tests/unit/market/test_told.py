@@ -14,6 +14,7 @@ from tests.servers.markets import VALUES, Here, Refused, here, level_of, release
 import relaxdp as rx
 from relaxdp.market import told
 from relaxdp.market.purchases import find
+from relaxdp.server_errors import MarketError
 
 PRICES = {"points": [["0.1", 10], ["2", 200]]}
 SAID = {"description": " What they had. ", "source": "A clinic", "collected": "May 2026", "licence": "CC BY 4.0"}
@@ -79,7 +80,7 @@ def test_a_mean_lies_in_its_range(trader: Here, tmp_path: Path, mechanism: Any) 
 def test_more_than_it_counts_is_left_to_the_buyer(trader: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     number = trader.buy("institute", "one", "0.5")["number"]
     monkeypatch.setattr(told, "MOST_READ", 1)
-    with pytest.raises(rx.errors.MarketError, match="relaxdp estimate"):
+    with pytest.raises(MarketError, match="relaxdp estimate"):
         told_by(trader, number)
 
 

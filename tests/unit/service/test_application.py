@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from tests.servers.collectors import STORES
 
-from relaxdp import errors
-from relaxdp.errors import StorageUnavailableError, WrongTokenError
+from relaxdp import server_errors
+from relaxdp.server_errors import StorageUnavailableError, WrongTokenError
 from relaxdp.service import application as service_app
 from relaxdp.service.application import build_application
 from relaxdp.service.maintenance import prepare, renew_token
@@ -164,7 +164,7 @@ def test_a_renewed_token_counts_after_seconds(settings: Settings) -> None:
 
 
 def test_no_token_where_there_is_no_service(settings: Settings) -> None:
-    with pytest.raises(errors.ServiceError, match="No token was made"):
+    with pytest.raises(server_errors.ServiceError, match="No token was made"):
         renew_token(settings.database)
     database = Database(settings.database)
     try:
@@ -192,13 +192,13 @@ def test_a_write_is_whole_or_nothing(settings: Settings) -> None:
 
     def half(connection: Connection) -> None:
         create_token(connection, "half")
-        raise errors.MalformedRequestError("not this one.")
+        raise server_errors.MalformedRequestError("not this one.")
 
     async def run(resources: Resources) -> None:
         token = await write(resources, lambda connection: create_token(connection, "whole"))
         assert token is not None
         assert await resources.read(lambda connection: digest_for(connection, "whole")) is not None
-        with pytest.raises(errors.MalformedRequestError):
+        with pytest.raises(server_errors.MalformedRequestError):
             await write(resources, half)
         assert await resources.read(lambda connection: digest_for(connection, "half")) is None
         with pytest.raises(StorageUnavailableError) as refused:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from relaxdp.errors import CampaignError, StorageUnavailableError, TableFileError
+from relaxdp.errors import TableFileError
+from relaxdp.server_errors import CampaignError, StorageUnavailableError
 from relaxdp.service.transfer import HandedOut, nameless
 
 CONTENT = os.urandom(600_000)

@@ -14,9 +14,10 @@ import pytest
 from tests.patience import PATIENCE
 from tests.servers.collectors import STORES
 
-from relaxdp import errors
+from relaxdp import errors, server_errors
 from relaxdp.collector.wire import Report
-from relaxdp.errors import CampaignError, MalformedRequestError, RelaxdpError, ServiceError, StorageVersionError
+from relaxdp.errors import RelaxdpError
+from relaxdp.server_errors import CampaignError, MalformedRequestError, ServiceError, StorageVersionError
 from relaxdp.service.limits import MOST_CLIENTS, Buckets, behind_proxies, client_of, decode, decoder_of, networks_of
 from relaxdp.service.observe import Metrics, RequestLog, code_of, problem_response, status_of
 from relaxdp.service.schema import SCHEMA
@@ -68,7 +69,7 @@ def test_a_database_that_is_none(tmp_path: Path) -> None:
     assert refused.value.fields == {"path": str(tmp_path / "file")}
     assert (tmp_path / "file").read_text() == other
     (tmp_path / "damaged").write_text(f"SQLite format 3\0{other}")
-    with pytest.raises(errors.StorageUnavailableError, match="cannot be used now"):
+    with pytest.raises(server_errors.StorageUnavailableError, match="cannot be used now"):
         Database(str(tmp_path / "damaged")).prepare(SCHEMA)
     with pytest.raises(ServiceError) as refused:
         Database(str(tmp_path / "no" / "folder")).prepare(SCHEMA)
@@ -190,10 +191,10 @@ def test_metrics_share_no_number() -> None:
 
 
 def test_every_error_has_a_status_and_a_code() -> None:
-    kinds = [each for _, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, ServiceError)]
+    kinds = [each for _, each in inspect.getmembers(server_errors, inspect.isclass) if issubclass(each, ServiceError)]
     assert len(kinds) > 15
     for kind in kinds:
-        closed = kind in (errors.StorageUnavailableError, errors.MarketClosedError)
+        closed = kind in (server_errors.StorageUnavailableError, server_errors.MarketClosedError)
         assert status_of(kind) == 503 if closed else 400 <= status_of(kind) < 500
         assert code_of(kind).isidentifier()
     assert status_of(errors.EpsilonError) == 422

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.patience import PATIENCE
 
-from relaxdp.errors import StorageUnavailableError
+from relaxdp.server_errors import StorageUnavailableError
 from relaxdp.service.transfer import workplace
 from relaxdp.tables import atomic_files as temporary
 from relaxdp.tables.atomic_files import make_unfinished_file, make_unfinished_folder
