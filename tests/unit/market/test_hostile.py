@@ -97,7 +97,7 @@ def test_a_small_file_that_unfolds_to_more_than_memory(tmp_path: Path) -> None:
     assert path.stat().st_size < 100_000
     code = (
         "import sys; from pathlib import Path\n"
-        "from relaxdp.errors import DeliveryError\n"
+        "from relaxdp.server_errors import DeliveryError\n"
         "from relaxdp.market.deliveries import read_delivery\n"
         "try: read_delivery(Path(sys.argv[1]))\n"
         "except DeliveryError as problem: print(problem.message)\n"
