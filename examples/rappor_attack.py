@@ -42,7 +42,7 @@ class Devices:
         generator = np.random.default_rng(seed)
         self.words = generator.choice(len(WORDS), size=number, p=SHARES)
         self.cohorts = np.sort(generator.integers(0, SHAPE.cohorts, number))
-        places = CandidateMap.from_words(WORDS, SHAPE).bits[:, self.cohorts].transpose(1, 0, 2)
+        places = CandidateMap(WORDS, SHAPE).bits[:, self.cohorts].transpose(1, 0, 2)
         self.places = places.reshape(number, -1)
         self.again = places[:, :, 1] == places[:, :, 0]  # both hashes met in one bit: it counts once
         self.truth = np.zeros((number, SHAPE.bits), dtype=np.uint8)

@@ -148,7 +148,7 @@ def decode_reports(
         support = compute_bit_support(compute_bit_threshold(filters, epsilon))
         arrays = np.array(cohorts), np.array([[int(bit) for bit in reversed(each)] for each in bits], np.uint8)
         counts.add_reports(*arrays, support)
-    found = decode_words(counts, CandidateMap.from_words(list(candidates), filters))
+    found = decode_words(counts, CandidateMap(list(candidates), filters))
     low, high = found.interval(about=about)
     numbers = {"share": found.consistent(), "estimate": found.value, "std_error": found.compute_std_error(about)}
     columns = numbers | {"low": low, "high": high, "found": found.find_detected_words()}

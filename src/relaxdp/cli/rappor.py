@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -219,7 +218,7 @@ def decode(
         raise ArgumentError("--map and --candidates cannot be combined.", hint="Leave one of them out.")
     words = None if map_file is None else read_candidate_map(map_file, shape)
     if candidates is not None:
-        words = CandidateMap.from_words(read_values_file(candidates), shape)
+        words = CandidateMap(read_values_file(candidates), shape)
     decoded = decode_words(counts, words, method=method)
     found = decoded.find_detected_words(rate, correction)
     intervals: dict[str, Any] = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
@@ -329,7 +328,7 @@ def _find_next_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
 def _write_parameters(target: Path, plan: RapporPlan) -> None:
     try:
         with target.open("x", encoding="utf-8") as file:
-            file.write(RapporParameters(plan.shape, Fraction(plan.noise)).to_csv())
+            file.write(RapporParameters(plan.shape, plan.noise).to_csv())
     except FileExistsError:
         raise TableFileError(
             "The parameter file {path!r} already exists.",

@@ -77,7 +77,7 @@ class Campaign:
     def words(self) -> CandidateMap | None:
         """The bits of the candidates, where words are looked for."""
         shape = BloomShape(**self.definition.encoding.options) if self.encoding.domain == "words" else None
-        return None if shape is None else CandidateMap.from_words(self.definition.encoding.candidates or [], shape)
+        return None if shape is None else CandidateMap(self.definition.encoding.candidates or [], shape)
 
     @cached_property
     def public_encoding(self) -> PublicEncoding:

@@ -20,6 +20,7 @@ from relaxdp.collector.rules import CampaignState
 from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.result import Result, RowIndexes, SelectedRows
+from relaxdp.mechanisms.bloom import compute_bit_support, compute_bit_threshold
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import DecodedWords, decode_words
@@ -158,5 +159,5 @@ def _words(campaign: Campaign, words: CandidateMap, levels: Levels, options: Est
         for cohort, numbers in parts.items():
             devices[cohort], bits[cohort] = numbers[0], numbers[1:]
         if devices.any():
-            kept.add_level(devices, bits, epsilon=level.epsilon)
+            kept.add_counts(devices, bits, compute_bit_support(compute_bit_threshold(shape, level.epsilon)))
     return decode_words(kept, words, method=options.method) if kept.n_devices else None

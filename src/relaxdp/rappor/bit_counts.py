@@ -1,25 +1,33 @@
-"""Counts of bits per level and cohort, and unbiased estimates of the share of devices whose bit is set."""
+"""Counts of bits per level and cohort, from files of reports, and estimates of the share of devices with each bit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.errors import MetadataError, RapporError
-from relaxdp.mechanisms.bloom import BloomShape, compute_bit_support, compute_bit_threshold
-from relaxdp.rappor.reports import REPORT, read_report_batches, read_report_description
-from relaxdp.theory.epsilon import Epsilon, format_epsilon
+from relaxdp.errors import LevelError, MetadataError, RapporError
+from relaxdp.mechanisms.bloom import Bloom, BloomShape, compute_bit_support
+from relaxdp.mechanisms.report_arrays import read_report_column
+from relaxdp.tables.files import TableFile, get_sidecar_path
+from relaxdp.tables.metadata import ColumnDescription
+from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Method = Literal["average", "precision"]
+
+CLIENT, COHORT, REPORT = "client", "cohort", "report"
+"""Columns of a file of reports."""
+_ENCODED_FILE_HINT = "Pass a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,33 +57,9 @@ class RapporCounts:
 
     def add_counts(self, device_counts: Any, bit_counts: Any, support: SupportProbabilities) -> None:
         """Add counts: devices per cohort, set bits per (cohort, bit), and how a bit is answered."""
-        totals, ones = (_require_whole_numbers(array) for array in (device_counts, bit_counts))
-        if totals.shape != (self.shape.cohorts,):
-            raise RapporError(
-                "There are counts of devices for {found} cohorts. The parameters have m = {cohorts}.",
-                hint="Pass one count of devices for each of the {cohorts} cohorts.",
-                found=totals.size,
-                cohorts=self.shape.cohorts,
-            )
-        if ones.shape != (self.shape.cohorts, self.shape.bits):
-            raise RapporError(
-                "There are counts of {found} bits. The parameters have k = {bits}.",
-                hint="Pass an array of shape ({cohorts}, {bits}): one count for each cohort and bit.",
-                found=ones.shape[1] if ones.ndim == 2 else ones.size,
-                bits=self.shape.bits,
-                cohorts=self.shape.cohorts,
-            )
-        if (totals < 0).any() or (ones < 0).any() or (ones > totals[:, None]).any():
-            raise RapporError(
-                "The count of a bit is negative, or larger than the number of devices in its cohort.",
-                hint="Check that the counts of devices and of bits come from the same reports.",
-            )
+        totals, ones = np.asarray(device_counts, np.int64), np.asarray(bit_counts, np.int64)
         before = self.levels.get(support)
         self.levels[support] = (totals, ones) if before is None else (before[0] + totals, before[1] + ones)
-
-    def add_level(self, device_counts: Any, bit_counts: Any, *, epsilon: Epsilon) -> None:
-        """Add counts of reports that were relaxed to `epsilon`, that of the whole report."""
-        self.add_counts(device_counts, bit_counts, compute_bit_support(compute_bit_threshold(self.shape, epsilon)))
 
     def add_reports(self, cohorts: Integers, bits: NDArray[np.uint8], support: SupportProbabilities) -> None:
         """Count the bits of reports, of shape (reports, bits), and add them."""
@@ -90,60 +74,29 @@ class RapporCounts:
         return sum(int(totals.sum()) for totals, _ in self.levels.values())
 
     def estimate_bits(self, method: Method = "average") -> BitEstimates:
-        """Return the shares of set bits from all levels.
+        """Return the shares of set bits from all levels, of at least one device.
 
         "average" gives every device the same weight: unbiased also where a device's level depends on its word.
         "precision" gives less noise more weight: better, if levels do not depend on words.
         """
-        if method not in ("average", "precision"):
-            raise RapporError(
-                "Unknown method {method!r} of combining levels. Expected 'average' or 'precision'.",
-                hint="Pass method='average' or method='precision'.",
-                method=method,
-            )
-        if not self.n_devices:
-            raise make_no_reports_error()
-        all_devices = sum(totals for totals, _ in self.levels.values())
+        all_devices = np.sum([totals for totals, _ in self.levels.values()], axis=0)
         cohorts = np.flatnonzero(all_devices)
+        # Weights follow from the noise alone, so that nothing is biased.
+        weights = [
+            totals[cohorts] * (compute_bit_precision(support) if method == "precision" else 1.0)
+            for support, (totals, _) in self.levels.items()
+        ]
         share, variance = np.zeros((2, len(cohorts), self.shape.bits))
-        weights = self._compute_weights(method, cohorts)
-        for (support, (totals, ones)), weight in zip(self.levels.items(), weights, strict=True):
-            n = np.maximum(totals[cohorts], 1)[:, None]
+        for (support, (totals, ones)), level_weights in zip(self.levels.items(), weights, strict=True):
+            n, weight = np.maximum(totals[cohorts], 1)[:, None], (level_weights / sum(weights))[:, None]
             share += weight * support.debias(ones[cohorts] / n)
             variance += weight**2 / compute_bit_precision(support) / n
-        return BitEstimates(self.shape, cohorts, np.asarray(all_devices)[cohorts].astype(float), share, variance)
-
-    def _compute_weights(self, method: Method, cohorts: NDArray[np.intp]) -> list[Floats]:
-        """Return the weight of each level in each cohort: from the noise alone, so that nothing is biased."""
-        raw = []
-        for support, (totals, _) in self.levels.items():
-            raw.append(totals[cohorts] * (compute_bit_precision(support) if method == "precision" else 1.0))
-        return [np.asarray(each / sum(raw))[:, None] for each in raw]
+        return BitEstimates(self.shape, cohorts, all_devices[cohorts].astype(float), share, variance)
 
 
 def compute_bit_precision(support: SupportProbabilities) -> float:
     """Return 1 over the variance of one debiased bit, given its true value: the same for 0 and 1."""
     return float(support.gain) ** 2 / (float(support.noise) * (1 - float(support.noise)))
-
-
-def make_no_reports_error() -> RapporError:
-    """Return the error of decoding without any report."""
-    return RapporError(
-        "There are no reports to decode.",
-        hint="Pass a file with at least one report, or add reports: counts.add_reports(cohorts, bits, support).",
-    )
-
-
-def _require_whole_numbers(array: Any) -> Integers:
-    numbers = np.asarray(array)
-    if numbers.dtype.kind == "f" and np.all(numbers == np.rint(numbers)):
-        numbers = numbers.astype(np.int64)
-    if numbers.dtype.kind not in "iu":
-        raise RapporError(
-            "The counts of devices and bits must be whole numbers.",
-            hint="Pass integers: counts.astype(int), without scaling them first.",
-        )
-    return numbers.astype(np.int64)
 
 
 class CountedFile(NamedTuple):
@@ -162,8 +115,9 @@ def count_report_files(paths: Sequence[Path], shape: BloomShape) -> tuple[Rappor
                 hint="Pass each file once.",
                 path=str(path),
             )
-    descriptions = {path: read_report_description(path, shape) for path in paths}
-    columns = {path: description.columns[REPORT] for path, description in descriptions.items()}
+    id_columns, columns = {}, {}
+    for path in paths:
+        id_columns[path], columns[path] = _read_report_description(path, shape)
     first = columns[paths[0]]
     for path, column in columns.items():
         if (column.path, column.key_fingerprint, column.id_type) != (first.path, first.key_fingerprint, first.id_type):
@@ -174,18 +128,96 @@ def count_report_files(paths: Sequence[Path], shape: BloomShape) -> tuple[Rappor
                 file=str(path),
                 first=str(paths[0]),
             )
-    counts, n_devices = RapporCounts(shape), dict.fromkeys(paths, 0)
-    seen_ids: set[str] | None = None if len(paths) == 1 else set()
+    counts, n_devices, seen_ids = RapporCounts(shape), dict.fromkeys(paths, 0), set[str]()
     for path in sorted(paths, key=lambda each: -columns[each].threshold):
         support = compute_bit_support(columns[path].threshold)
-        for ids, cohorts, bits in read_report_batches(path, descriptions[path].id_column, shape):
-            if seen_ids is not None:
+        for ids, cohorts, bits in _read_report_batches(path, id_columns[path], shape):
+            new: Any = slice(None)
+            if len(paths) > 1:
                 new = _mark_new_ids(_convert_ids_to_text(ids, first.id_type), seen_ids)
-                cohorts, bits = cohorts[new], bits[new]  # noqa: PLW2901 (the reports that count)
-            counts.add_reports(cohorts, bits, support)
-            n_devices[path] += len(cohorts)
+            counts.add_reports(cohorts[new], bits[new], support)
+            n_devices[path] += len(cohorts[new])
     levels = {path: format_epsilon(column.epsilon) for path, column in columns.items()}
     return counts, [CountedFile(f"reports at epsilon {levels[path]}", n_devices[path]) for path in paths]
+
+
+def _read_report_description(path: Path, shape: BloomShape) -> tuple[str, ColumnDescription]:
+    """Return the id column and the metadata of a file of reports, or reject other files and other parameters."""
+    table = TableFile(path)
+    description = table.read_description()
+    column = None if description is None else description.columns.get(REPORT)
+    if (
+        description is None
+        or column is None
+        or column.encoding != Bloom.name
+        or not {description.id_column, COHORT, REPORT} <= set(table.schema.names)
+    ):
+        raise MetadataError(
+            "The file {path!r} does not contain RAPPOR reports, or does not state their epsilon.",
+            hint=f"{_ENCODED_FILE_HINT} Keep {{sidecar!r}} next to a CSV file.",
+            path=str(path),
+            sidecar=get_sidecar_path(path).name,
+        )
+    mechanism: Any = column.mechanism()
+    if mechanism.shape != shape:
+        raise RapporError(
+            "The reports in {file!r} were made with the parameters {found}, but the parameter file has {shape}.",
+            hint="Pass the parameter file with which the reports were made: --params params.csv.",
+            file=str(path),
+            found=mechanism.shape,
+            shape=shape,
+        )
+    try:
+        mechanism.level(column.epsilon, column.threshold)
+    except LevelError:
+        raise MetadataError(
+            "The metadata of the file {path!r} is damaged: its epsilon and its threshold contradict each other.",
+            hint="Write the file again: `relaxdp rappor relax NAME OUT --epsilon EPSILON`.",
+            path=str(path),
+        ) from None
+    return description.id_column, column
+
+
+def _read_report_batches(
+    path: Path, id_column: str, shape: BloomShape
+) -> Iterator[tuple[Any, Integers, NDArray[np.uint8]]]:
+    """Yield the ids, cohorts and bits (bit 0 first) of a file of reports, batch by batch."""
+    first_row = 0
+    with closing(TableFile(path).batches((id_column, COHORT, REPORT))) as batches:
+        for batch in batches:
+            ids, cohorts, reports = batch.column(id_column), batch.column(COHORT), batch.column(REPORT)
+            _require_valid_rows(pc.is_valid(ids), "the id of the client is missing", path, first_row)
+            cohorts = cohorts.cast(pa.string())
+            is_number = pc.match_substring_regex(cohorts, "^[0-9]{1,9}$")
+            numbers = pc.if_else(is_number, cohorts, None).cast(pa.int64())
+            what = f"the cohort must be a whole number from 0 to {shape.cohorts - 1}"
+            _require_valid_rows(pc.less(numbers, shape.cohorts), what, path, first_row)
+            yield ids, numbers.to_numpy(), _read_bits(reports, shape, path, first_row)
+            first_row += batch.num_rows
+
+
+def _read_bits(reports: Any, shape: BloomShape, path: Path, first_row: int) -> NDArray[np.uint8]:
+    """Return the bits of packed reports, or of text with the highest bit first, as (reports, bits)."""
+    if not pa.types.is_string(reports.type) and not pa.types.is_large_string(reports.type):
+        return read_report_column(Bloom(shape), reports)[0]
+    is_complete = pc.equal(pc.binary_length(reports), shape.bits)
+    is_valid = pc.and_(is_complete, pc.match_substring_regex(reports, "^[01]*$"))
+    _require_valid_rows(is_valid, f"the report must have {shape.bits} bits, each 0 or 1", path, first_row)
+    letters = np.frombuffer("".join(reports.to_pylist()).encode(), dtype=np.uint8)
+    return np.ascontiguousarray((letters - ord("0")).reshape(len(reports), shape.bits)[:, ::-1])
+
+
+def _require_valid_rows(is_valid: Any, problem: str, path: Path, first_row: int) -> None:
+    """Reject a file with a row that is not valid."""
+    row = pc.index(pc.fill_null(is_valid, False), False).as_py()
+    if row >= 0:
+        raise RapporError(
+            "Row {row:,} of {path!r}: {problem}.",
+            hint=_ENCODED_FILE_HINT,
+            row=first_row + row + 1,
+            path=str(path),
+            problem=problem,
+        )
 
 
 def _convert_ids_to_text(ids: Any, id_type: str) -> list[str]:
@@ -199,7 +231,7 @@ def _convert_ids_to_text(ids: Any, id_type: str) -> list[str]:
         except (ValueError, TypeError):
             raise RapporError(
                 "A client id is not a whole number, although the metadata of the file states that ids are.",
-                hint="Pass a file that `relaxdp rappor encode` or `relaxdp rappor relax` wrote.",
+                hint=_ENCODED_FILE_HINT,
             ) from None
     return [str(text) for text in texts]
 

@@ -26,9 +26,8 @@ from relaxdp.rappor.bit_counts import (
     Method,
     RapporCounts,
     compute_bit_precision,
-    make_no_reports_error,
 )
-from relaxdp.rappor.candidate_map import REMAKE_MAP, CandidateMap, require_word_shape
+from relaxdp.rappor.candidate_map import CandidateMap
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -326,12 +325,6 @@ class DecodedWords(Result):
             )
         if correction == "benjamini-hochberg":
             return np.asarray(scipy.stats.false_discovery_control(self.p_value) <= error_rate)
-        if correction != "holm":
-            raise EstimationError(
-                "Unknown correction {correction!r}. Expected 'holm' or 'benjamini-hochberg'.",
-                hint="Pass correction='holm' or correction='benjamini-hochberg'.",
-                correction=correction,
-            )
         order = np.argsort(self.p_value, kind="stable")
         steps = self.p_value[order] * np.arange(len(order), 0, -1)
         found = np.zeros(len(order), dtype=np.bool_)
@@ -348,34 +341,20 @@ def decode_words(
 
     Args:
         counts: Counts of devices and of their bits.
-        candidates: The words to look for; None for a boolean.
+        candidates: The words to look for, mapped with the parameters of the counts; None for a boolean.
         method: How levels are combined, see `RapporCounts.estimate_bits`.
 
     Raises:
-        RapporError: The candidates are missing or were made for other parameters, or there are no reports.
+        RapporError: The candidates are missing, or there are no reports.
     """
+    if not counts.n_devices:
+        raise RapporError("There are no reports to decode.", hint="Pass a file with at least one report.")
     if counts.shape.is_boolean:
-        if candidates is not None:
-            require_word_shape(counts.shape)
         return _estimate_single_bit(counts, method)
     if candidates is None:
         raise RapporError(
             "The candidate words are missing. Only candidates can be found in reports.",
-            hint='Pass --candidates words.txt, --map map.csv, or CandidateMap.from_words(["flu", "covid"], shape).',
-        )
-    if candidates.shape != counts.shape:
-        raise RapporError(
-            "The candidate map was made for other parameters ({mapped}) than the reports ({counted}).",
-            hint=REMAKE_MAP,
-            mapped=candidates.shape,
-            counted=counts.shape,
-        )
-    if not candidates.has_expected_bits:
-        raise RapporError(
-            "The bits of the candidate map are not those of the parameters {shape}. It was made for other parameters "
-            "or by another hash function.",
-            hint=REMAKE_MAP,
-            shape=counts.shape,
+            hint="Pass --candidates words.txt or --map map.csv.",
         )
     fit = fit_word_shares(counts.estimate_bits(method), candidates)
     words, p_value = _WordEstimates(candidates.words, fit), np.asarray(scipy.special.ndtr(-fit.score))
@@ -410,8 +389,6 @@ def _estimate_single_bit(counts: RapporCounts, method: Method) -> DecodedWords:
             part = Frequency(["true"], np.atleast_1d(ones.sum()), int(totals.sum()), support, joint="independent")
             parts.append(part)
             precisions.append(part.n * compute_bit_precision(support))
-    if not parts:
-        raise make_no_reports_error()
     part = parts[0]
     if len(parts) == 1:
         p_value = scipy.special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.n, float(part.support.noise))

@@ -10,9 +10,8 @@ import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
+from functools import partial
 from io import StringIO
-from itertools import islice
 from math import exp, log, sqrt
 from pathlib import Path
 
@@ -64,7 +63,15 @@ def compute_word_std_error(shape: BloomShape, *, epsilon: Epsilon, n_devices: in
             "The parameters have one bit (k = 1), so reports are booleans. A boolean is planned as two values.",
             hint="Plan two values: rx.plan(values=2), or `relaxdp plan --values 2`.",
         )
-    check_plan_sizes(n_devices, n_candidates)
+    for what, number, maximum in (("devices", n_devices, MAX_N), ("candidates", n_candidates, MAX_CANDIDATES)):
+        if not 1 <= number <= maximum:
+            raise PlanError(
+                "The number of {what} must be a whole number from 1 to {maximum:,}, not {number}.",
+                hint="Pass the number of devices that report, and of the words that you look for.",
+                what=what,
+                maximum=maximum,
+                number=number,
+            )
     support = compute_bit_support(compute_bit_threshold(shape, epsilon))
     noise, gain = float(support.noise), float(support.gain)
     chance = 1 - (1 - 1 / shape.bits) ** shape.hashes
@@ -76,11 +83,6 @@ def compute_word_std_error(shape: BloomShape, *, epsilon: Epsilon, n_devices: in
     return sqrt(variance * careful / (n_devices * own * free))
 
 
-def compute_smallest_detectable_share(std_error: float, n_candidates: int) -> float:
-    """Return the share of a word that is found with a probability of 90 %, with Holm's correction at 5 %."""
-    return -float(scipy.special.ndtri(RATE / n_candidates) + scipy.special.ndtri(1 - POWER)) * std_error
-
-
 def plan_parameters(
     *, n_devices: int, n_candidates: int, epsilon: Epsilon, hashes: Sequence[int] = (1, 2, 4),
     bits: int | None = None, cohorts: int | None = None,
@@ -90,9 +92,8 @@ def plan_parameters(
     There are enough bits that the sampling of words matters little compared with the noise, and enough cohorts that
     candidates seldom share their bits.
     """
-    check_plan_sizes(n_devices, n_candidates)
     exact = as_epsilon(epsilon)
-    plans = [_make_plan(each, bits, cohorts, exact, n_devices, n_candidates) for each in hashes]
+    plans = [_make_plan(each, bits, cohorts, n_devices, n_candidates, exact) for each in hashes]
     return sorted(plans, key=lambda plan: plan.smallest_share)
 
 
@@ -101,29 +102,15 @@ def plan_parameters_for_share(
     cohorts: int | None = None,
 ) -> list[RapporPlan]:  # fmt: skip
     """Return plans that find words with this share; the plan with the smallest epsilon, rounded up, comes first."""
-    check_plan_sizes(n_devices, n_candidates)
     if not 0 < share < 1:
         raise PlanError(
             "The share of a word must be between 0 and 1, not {share}.", hint="Pass a share such as 0.01.", share=share
         )
-    plans = []
-    for each in hashes:
-
-        def make_plan(level: Decimal, hashes: int = each) -> RapporPlan:
-            return _make_plan(hashes, bits, cohorts, level, n_devices, n_candidates)
-
-        def compute_excess(logarithm: float, make_plan: Callable[[Decimal], RapporPlan] = make_plan) -> float:
-            return log(make_plan(as_epsilon(f"{exp(logarithm):.12g}")).smallest_share / share)
-
-        lower, upper = log(1e-6 * each), log(80.0 * each)
-        if compute_excess(upper) > 0:
-            continue
-        root = scipy.optimize.brentq(compute_excess, lower, upper) if compute_excess(lower) > 0 else lower
-        context = Context(prec=DIGITS, rounding=ROUND_CEILING)
-        level = as_epsilon(context.create_decimal_from_float(exp(root)))
-        while make_plan(level).smallest_share > share:
-            level = as_epsilon(context.next_plus(level))
-        plans.append(make_plan(level))
+    found = (
+        _find_smallest_epsilon(share, each, partial(_make_plan, each, bits, cohorts, n_devices, n_candidates))
+        for each in hashes
+    )
+    plans = [plan for plan in found if plan is not None]
     if not plans:
         raise PlanError(
             "No epsilon is enough to find words with a share of {share:g} among {candidates:,} "
@@ -136,8 +123,25 @@ def plan_parameters_for_share(
     return sorted(plans, key=lambda plan: plan.epsilon)
 
 
+def _find_smallest_epsilon(share: float, hashes: int, make_plan: Callable[[Decimal], RapporPlan]) -> RapporPlan | None:
+    """Return the plan with the smallest epsilon that finds words with this share, or None where no epsilon does."""
+
+    def compute_excess(logarithm: float) -> float:
+        return log(make_plan(as_epsilon(f"{exp(logarithm):.12g}")).smallest_share / share)
+
+    lower, upper = log(1e-6 * hashes), log(80.0 * hashes)
+    if compute_excess(upper) > 0:
+        return None
+    root = scipy.optimize.brentq(compute_excess, lower, upper) if compute_excess(lower) > 0 else lower
+    context = Context(prec=DIGITS, rounding=ROUND_CEILING)
+    level = as_epsilon(context.create_decimal_from_float(exp(root)))
+    while make_plan(level).smallest_share > share:
+        level = as_epsilon(context.next_plus(level))
+    return make_plan(level)
+
+
 def _make_plan(
-    hashes: int, bits: int | None, cohorts: int | None, epsilon: Decimal, n_devices: int, n_candidates: int
+    hashes: int, bits: int | None, cohorts: int | None, n_devices: int, n_candidates: int, epsilon: Decimal
 ) -> RapporPlan:
     if bits is None:
         bits = 32
@@ -149,30 +153,14 @@ def _make_plan(
             cohorts *= 2
     shape = BloomShape(bits, hashes, cohorts)
     error = compute_word_std_error(shape, epsilon=epsilon, n_devices=n_devices, n_candidates=n_candidates)
-    share = compute_smallest_detectable_share(error, n_candidates)
+    # Found with a probability of POWER, with Holm's correction at RATE.
+    share = -float(scipy.special.ndtri(RATE / n_candidates) + scipy.special.ndtri(1 - POWER)) * error
     return RapporPlan(shape, epsilon, compute_noise(shape, epsilon), error, share)
 
 
 def _compute_noise_variance(hashes: int, bits: int, epsilon: Decimal) -> float:
     support = compute_bit_support(compute_bit_threshold(BloomShape(bits, hashes, 1), epsilon))
     return float(support.noise * (1 - support.noise)) / float(support.gain) ** 2
-
-
-def check_plan_sizes(n_devices: int, n_candidates: int) -> None:
-    """Reject numbers of devices and candidates that are not whole or out of range."""
-    if not isinstance(n_devices, int) or not 1 <= n_devices <= MAX_N:
-        raise PlanError(
-            "The number of devices must be a whole number from 1 to 10^15, not {devices}.",
-            hint="Pass the number of devices that report, such as 100000.",
-            devices=n_devices,
-        )
-    if not isinstance(n_candidates, int) or not 1 <= n_candidates <= MAX_CANDIDATES:
-        raise PlanError(
-            "The number of candidates must be a whole number from 1 to {maximum:,}, not {candidates}.",
-            hint="Pass the number of candidate words, such as 100.",
-            maximum=MAX_CANDIDATES,
-            candidates=n_candidates,
-        )
 
 
 _COLUMNS = ("k", "h", "m", "f")
@@ -183,83 +171,37 @@ class RapporParameters:
     """The content of a parameter file: k, h and m, which fix the path, and f, the noise of the planned level."""
 
     shape: BloomShape
-    noise: Fraction
+    noise: Decimal
 
     @classmethod
     def read(cls, path: Path) -> RapporParameters:
         """Read a CSV file of two rows: k,h,m,f and their values."""
-        fields = _read_parameter_fields(path)
-        bits, hashes, cohorts = (_parse_whole_number(fields[name], name, path) for name in ("k", "h", "m"))
-        shape = BloomShape(bits=bits, hashes=hashes, cohorts=cohorts)
-        return cls(shape, _parse_probability(fields["f"], "f", path))
+        rows = [[field.strip() for field in row if field.strip()] for _, row in read_csv_rows(path, "parameter file")]
+        if len(rows) != 2 or sorted(rows[0]) != sorted(_COLUMNS) or len(rows[1]) != len(_COLUMNS):
+            raise RapporError(
+                "The parameter file {path!r} must have two rows: {columns}, then a number for each of them.",
+                hint=_WRITE_PARAMETERS,
+                path=str(path),
+                columns=",".join(_COLUMNS),
+            )
+        texts = dict(zip(*rows, strict=True))
+        try:
+            bits, hashes, cohorts = (int(texts[name]) for name in ("k", "h", "m"))
+            noise = Decimal(texts["f"])
+        except (ValueError, ArithmeticError):
+            noise = Decimal("NaN")
+        if noise.is_nan() or not 0 <= noise <= 1:
+            raise RapporError(
+                "In the parameter file {path!r}, k, h and m must be whole numbers, and f must be from 0 to 1.",
+                hint=_WRITE_PARAMETERS,
+                path=str(path),
+            )
+        return cls(BloomShape(bits=bits, hashes=hashes, cohorts=cohorts), noise)
 
     def to_csv(self) -> str:
         """Return the content of the parameter file."""
-        shape, noise = self.shape, Decimal(self.noise.numerator) / Decimal(self.noise.denominator)
-        return f"{','.join(_COLUMNS)}\n{shape.bits},{shape.hashes},{shape.cohorts},{noise:f}\n"
-
-
-def _read_parameter_fields(path: Path) -> dict[str, str]:
-    rows = [_strip_trailing_empty_fields(row) for _, row in islice(read_csv_rows(path, "parameter file"), 3)]
-    if len(rows) != 2:
-        raise RapporError(
-            "The parameter file {path!r} must have exactly two rows: {columns}, then their values.",
-            hint=_WRITE_PARAMETERS,
-            path=str(path),
-            columns=",".join(_COLUMNS),
-        )
-    names, values = rows
-    if sorted(names) != sorted(_COLUMNS):
-        raise RapporError(
-            "The first row of the parameter file {path!r} must name the parameters {columns}, each of them once.",
-            hint=_WRITE_PARAMETERS,
-            path=str(path),
-            columns=", ".join(_COLUMNS),
-        )
-    if len(values) != len(names):
-        raise RapporError(
-            "The parameter file {path!r} has {values} values for {names} parameters.",
-            hint=_WRITE_PARAMETERS,
-            path=str(path),
-            values=len(values),
-            names=len(names),
-        )
-    return dict(zip(names, values, strict=True))
-
-
-def _strip_trailing_empty_fields(row: Sequence[str]) -> list[str]:
-    """Return the fields of a row without the empty ones that spreadsheets put at its end."""
-    fields = [field.strip() for field in row]
-    while fields and not fields[-1]:
-        fields.pop()
-    return fields
-
-
-def _parse_whole_number(text: str, name: str, path: Path) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise _make_value_error("a whole number", text, name, path)
-    return int(text)
-
-
-def _parse_probability(text: str, name: str, path: Path) -> Fraction:
-    try:
-        number = Decimal(text) if text.isascii() and len(text) <= 60 else Decimal("NaN")
-    except ArithmeticError:
-        number = Decimal("NaN")
-    if not number.is_finite() or not 0 <= number <= 1:
-        raise _make_value_error("a probability from 0 to 1", text, name, path)
-    return Fraction(number)
-
-
-def _make_value_error(expected: str, text: str, name: str, path: Path) -> RapporError:
-    return RapporError(
-        "The parameter {name!r} in {path!r} must be {expected}, not {text!r}.",
-        hint=_WRITE_PARAMETERS,
-        path=str(path),
-        name=name,
-        expected=expected,
-        text=text[:20],
-    )
+        shape = self.shape
+        return f"{','.join(_COLUMNS)}\n{shape.bits},{shape.hashes},{shape.cohorts},{self.noise:f}\n"
 
 
 def read_csv_rows(path: Path, file_kind: str) -> Iterator[tuple[int, list[str]]]:
@@ -275,28 +217,22 @@ def read_csv_rows(path: Path, file_kind: str) -> Iterator[tuple[int, list[str]]]
             why=problem.strerror,
         ) from None
     except UnicodeDecodeError:
-        raise RapporError(
-            "The {file_kind} {path!r} is not text in UTF-8.",
-            hint="Save the file as UTF-8.",
-            file_kind=file_kind,
-            path=str(path),
-        ) from None
-    reader = csv.reader(StringIO(text, newline=""))
+        raise _make_format_error(path, file_kind) from None
     try:
+        reader = csv.reader(StringIO(text, newline=""))
         for row in reader:
             if len(row) == 1 and (";" in row[0] or "\t" in row[0]):
-                raise RapporError(
-                    "Line {line:,} of {path!r}: the fields are not separated by commas.",
-                    hint="Save the file as CSV with commas.",
-                    path=str(path),
-                    line=reader.line_num,
-                )
+                raise _make_format_error(path, file_kind)
             if any(field.strip() for field in row):
                 yield reader.line_num, row
     except csv.Error:
-        raise RapporError(
-            "Line {line:,} of {path!r} is not valid CSV.",
-            hint="Save the file as CSV with commas and double quotes.",
-            path=str(path),
-            line=reader.line_num,
-        ) from None
+        raise _make_format_error(path, file_kind) from None
+
+
+def _make_format_error(path: Path, file_kind: str) -> RapporError:
+    return RapporError(
+        "The {file_kind} {path!r} is not a CSV file in UTF-8 whose fields are separated by commas.",
+        hint="Save it as CSV with commas and double quotes, in UTF-8.",
+        file_kind=file_kind,
+        path=str(path),
+    )

@@ -292,7 +292,7 @@ def test_words_are_found_by_rappor(server: Running, tmp_path: Path) -> None:
     assert table.num_rows == found["devices"]
     counts, notes = count_report_files([tmp_path / "reports.parquet"], shape)
     assert notes == [("reports at epsilon 4", found["devices"])]
-    again = decode_words(counts, CandidateMap.from_words(words, shape))
+    again = decode_words(counts, CandidateMap(words, shape))
     assert again.value.tolist() == pytest.approx([row["estimate"] for row in found["pooled"]])
 
 

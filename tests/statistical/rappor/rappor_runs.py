@@ -75,12 +75,12 @@ def relaxed(setting: Setting, epsilon: object, run: int, seed: int = 1) -> tuple
     """One run: the true shares of the candidates among these devices, and what was decoded."""
     generator = np.random.default_rng([seed, run])
     words = setting.words(run)
-    everything = CandidateMap.from_words(words, setting.shape)
+    everything = CandidateMap(words, setting.shape)
     per_word, devices, ones = draw_devices(setting, everything, generator)
     support = compute_bit_support(compute_bit_threshold(setting.shape, epsilon))  # type: ignore[arg-type]
     counts = RapporCounts(setting.shape)
     counts.add_counts(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
-    candidates = CandidateMap.from_words(words[: setting.candidates], setting.shape)
+    candidates = CandidateMap(words[: setting.candidates], setting.shape)
     return per_word[: setting.candidates] / setting.devices, decode_words(counts, candidates)
 
 
@@ -88,7 +88,7 @@ def sampled(setting: Setting, samples: int, run: int, seed: int = 1) -> tuple[Fl
     """One run of classic noisy sampling: the true shares, and those decoded from the mean of the samples."""
     generator = np.random.default_rng([seed, run])
     words = setting.words(run)
-    everything = CandidateMap.from_words(words, setting.shape)
+    everything = CandidateMap(words, setting.shape)
     per_word, devices, ones = draw_devices(setting, everything, generator)
     flip = float(CLASSIC.noise) / 2
     permanent = answer(ones, devices, 1 - flip, flip, generator)
@@ -101,7 +101,7 @@ def sampled(setting: Setting, samples: int, run: int, seed: int = 1) -> tuple[Fl
         CLASSIC.support.debias(sums / samples / devices[:, None]),
         CLASSIC.mean_variance(setting.shape.compute_bit_probabilities(), samples) / devices[:, None],
     )
-    fit = fit_word_shares(means, CandidateMap.from_words(words[: setting.candidates], setting.shape))
+    fit = fit_word_shares(means, CandidateMap(words[: setting.candidates], setting.shape))
     return per_word[: setting.candidates] / setting.devices, fit.share
 
 

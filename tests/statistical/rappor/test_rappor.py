@@ -94,8 +94,8 @@ def test_a_planted_distribution_is_found_device_by_device() -> None:
     for level in ("1", "2.5", last):
         fleet.relax(epsilon=level)
     counts = RapporCounts(PLANTED)
-    counts.add_level(fleet.devices, fleet.counts(), epsilon=last)
-    decoded = decode_words(counts, CandidateMap.from_words(names, PLANTED))
+    counts.add_counts(fleet.devices, fleet.counts(), compute_bit_support(compute_bit_threshold(PLANTED, last)))
+    decoded = decode_words(counts, CandidateMap(names, PLANTED))
     truth = np.bincount(chosen, minlength=300) / setting.devices
     found, strong = decoded.find_detected_words(0.05), truth >= WORDS_FOUND
     assert strong.sum() > 20

@@ -312,8 +312,8 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("params --devices 5 --candidates 3 --epsilon 1 --hashes 17", "The number of hashes (h) must be"),
         ("map none.txt --params params.csv", "The values file 'none.txt' cannot be read"),
         ("map candidates.txt --params none.csv", "The parameter file 'none.csv' cannot be read"),
-        ("map candidates.txt --params extra.csv", "'extra.csv' must name the parameters k, h, m, f"),
-        ("map candidates.txt --params missing.csv", "'missing.csv' must name the parameters k, h, m, f"),
+        ("map candidates.txt --params extra.csv", "'extra.csv' must have two rows: k,h,m,f"),
+        ("map candidates.txt --params missing.csv", "'missing.csv' must have two rows: k,h,m,f"),
         (
             "map candidates.txt --params many.csv",
             "The number of hashes (h) must be a whole number from 1 to 16, not 17.",
@@ -324,15 +324,15 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
         (
             "decode short.csv --params params.csv --map map.csv",
-            "Row 1 of 'short.csv': the report has 31 bits, and the parameters have k = 32.",
+            "Row 1 of 'short.csv': the report must have 32 bits, each 0 or 1.",
         ),
         (
             "decode cohort.csv --params params.csv --map map.csv",
-            "Row 2 of 'cohort.csv': the cohort must be from 0 to 7, not 8.",
+            "Row 2 of 'cohort.csv': the cohort must be a whole number from 0 to 7.",
         ),
         (
             "decode letters.csv --params params.csv --map map.csv",
-            "Row 1 of 'letters.csv': the report has other characters than 0 and 1.",
+            "Row 1 of 'letters.csv': the report must have 32 bits, each 0 or 1.",
         ),
         (
             "decode nobody.csv --params params.csv --map map.csv",
@@ -340,11 +340,11 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
         (
             "decode where.csv --params params.csv --map map.csv",
-            "Row 2 of 'where.csv': the cohort is missing or not a whole number.",
+            "Row 2 of 'where.csv': the cohort must be a whole number from 0 to 7.",
         ),
         (
             "decode ragged.csv --params params.csv --map map.csv",
-            "Line 4 of 'ragged.csv' has 4 fields, and the header has 3.",
+            "Row 2 of 'ragged.csv' has more or fewer fields than the header, which has 3.",
         ),
         ("decode first.csv --params params.csv --map map16.csv", "The candidate map was made for other parameters"),
         (
@@ -358,11 +358,11 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
         (
             "decode plain.csv --params params.csv --map map.csv",
-            "'plain.csv' does not state the epsilon of its reports.",
+            "'plain.csv' does not contain RAPPOR reports, or does not state their epsilon.",
         ),
         (
             "decode clients.csv --params params.csv --map map.csv",
-            "'clients.csv' does not contain RAPPOR reports: the column",
+            "'clients.csv' does not contain RAPPOR reports, or",
         ),
         (
             "decode first.csv --params params.csv --map map.csv --rate 2",

@@ -10,7 +10,6 @@ from tests.statistical.rappor.rappor_runs import Setting, relaxed
 from relaxdp.errors import PlanError, RapporError
 from relaxdp.mechanisms.bloom import BloomShape, compute_epsilon
 from relaxdp.rappor.parameters import (
-    compute_smallest_detectable_share,
     compute_word_std_error,
     plan_parameters,
     plan_parameters_for_share,
@@ -40,9 +39,10 @@ def test_the_promised_share_is_found_nine_times_in_ten() -> None:
     """200 runs of one word at the smallest share beside others: found in 90 %, within four standard errors."""
     shape, devices, candidates = BloomShape(128, 1, 32), 5_000, 30
     level = compute_epsilon(shape, "0.3")
-    share = compute_smallest_detectable_share(
-        compute_word_std_error(shape, epsilon=level, n_devices=devices, n_candidates=candidates), candidates
+    (plan,) = plan_parameters(
+        n_devices=devices, n_candidates=candidates, epsilon=level, hashes=[1], bits=128, cohorts=32
     )
+    share = plan.smallest_share
 
     class Weak(Setting):
         def shares(self) -> np.ndarray:
@@ -80,7 +80,7 @@ def test_the_epsilon_for_a_share() -> None:
 
 
 def test_mistakes() -> None:
-    with refused(PlanError, says="The number of devices must be"):
+    with refused(PlanError, what="devices"):
         plan_parameters(n_devices=0, n_candidates=3, epsilon=1)
     with refused(PlanError, maximum=100000):
         plan_parameters(n_devices=5, n_candidates=0, epsilon=1)
