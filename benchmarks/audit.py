@@ -12,8 +12,16 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from relaxdp.audit.audit_cases import RELAXED_TO, AuditCase, list_all_cases, list_faulty_cases, list_relaxation_cases
-from relaxdp.audit.auditor import AuditFinding, AuditResult, audit, run_audits
+from relaxdp.audit.audit_cases import (
+    RELAXED_TO,
+    AuditCase,
+    AuditFinding,
+    list_all_cases,
+    list_faulty_cases,
+    list_relaxation_cases,
+    run_audits,
+)
+from relaxdp.audit.auditor import AuditResult, audit
 from relaxdp.cli.audit import format_finding
 
 PAGE = Path(__file__).parents[1] / "docs" / "audit.md"

@@ -2,13 +2,12 @@
 
 An attack returns *candidates*: a mask of shape (individuals, values), true for each value that is a best guess. Mostly
 there is one. The paper does not say how ties are broken, so here they are broken uniformly: `compute_error_rate` counts
-k candidates, the true value among them, as 1/k right (the expectation, so nothing random is added), and `draw_guesses`
-draws one of them.
+k candidates, the true value among them, as 1/k right (the expectation, so nothing random is added).
 
 >>> reports = np.array([[1, 1, 0], [0, 0, 0]])
 >>> distribution = RelaxedDistribution.from_epsilons([0.5, 1, 2], values=2)
 >>> for name, attack in ATTACKS.items():
-...     print(name, draw_guesses(attack(reports, distribution, [0.5, 1, 2])).tolist())
+...     print(name, attack(reports, distribution, [0.5, 1, 2]).argmax(axis=1).tolist())
 last output [0, 0]
 maximum likelihood [0, 0]
 highest frequency [1, 0]
@@ -21,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,16 +51,18 @@ def compute_retentions(epsilons: Sequence[Epsilon], values: int) -> tuple[Fracti
 
 
 @dataclass(frozen=True, slots=True)
-class RelaxedDistribution:
-    """The distribution of reports of one path, or of Algorithm 1, at retentions that do not fall."""
-
+class _LevelsDistribution:
     values: int
     retentions: tuple[Fraction, ...]
 
     @classmethod
-    def from_epsilons(cls, epsilons: Sequence[Epsilon], *, values: int) -> RelaxedDistribution:
+    def from_epsilons(cls, epsilons: Sequence[Epsilon], *, values: int) -> Self:
         """Return the distribution of reports at these levels."""
         return cls(values, compute_retentions(epsilons, values))
+
+
+class RelaxedDistribution(_LevelsDistribution):
+    """The distribution of reports of one path, or of Algorithm 1, at retentions that do not fall."""
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
         """Return the sum of the logarithms of the steps of Algorithm 1.
@@ -72,41 +73,25 @@ class RelaxedDistribution:
         truth = np.arange(self.values)
         last, likelihoods = np.zeros(len(codes), codes.dtype), np.zeros((len(codes), self.values))
         for (old, new), report in zip(pairwise((NOISE, *self.retentions)), codes.T, strict=True):
-            agree = compute_bridge_mixture(self.values, old, new, TRUTH, agree=True)
+            # Row: whether the last report is the truth, 0. Column: the next report is another value (2), the last one,
+            # the truth, or (where these are one) both. Two cells of the second row, and one of the first, do not occur.
             differ = compute_bridge_mixture(self.values, old, new, TRUTH, agree=False)
-            # Row: whether the last report is the truth. Column: the next report is another value, the last one, the
-            # truth, or (where these are one) both.
+            agree = compute_bridge_mixture(self.values, old, new, TRUTH, agree=True)
             chances = [
-                [mixture.redraw / self.values + extra for extra in _compute_extra_probabilities(mixture)]
-                for mixture in (differ, agree)
+                [differ.probability(self.values, value, lower=1, upper=0) for value in (2, 1, 0, 0)],
+                [agree.probability(self.values, value, lower=0, upper=0) for value in (2, 0, 0, 0)],
             ]
-            table = _compute_logarithms(chances)
             was_truth = last[:, None] == truth
             kind = (report == last)[:, None] + 2 * (report[:, None] == truth)
-            likelihoods += table[was_truth.astype(np.intp), kind]
+            likelihoods += _compute_logarithms(chances)[was_truth.astype(np.intp), kind]
             last = report
         return likelihoods
 
 
-def _compute_extra_probabilities(mixture: Any) -> tuple[Fraction, ...]:
-    both = mixture.to_upper + mixture.to_lower
-    return Fraction(0), mixture.to_lower, mixture.to_upper, both
-
-
-@dataclass(frozen=True, slots=True)
-class IndependentDistribution:
+class IndependentDistribution(_LevelsDistribution):
     """The distribution of reports that are drawn independently of each other, which relaxation avoids."""
 
-    values: int
-    retentions: tuple[Fraction, ...]
-
-    @classmethod
-    def from_epsilons(cls, epsilons: Sequence[Epsilon], *, values: int) -> IndependentDistribution:
-        """Return the distribution of independent reports at these levels."""
-        return cls(values, compute_retentions(epsilons, values))
-
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
-        """Return the log probability of each transcript under each true value."""
         codes = require_transcripts(transcripts, self.values, len(self.retentions))
         likelihoods = np.zeros((len(codes), self.values))
         for keep, report in zip(self.retentions, codes.T, strict=True):
@@ -134,7 +119,6 @@ class NoisySamplesDistribution:
         return cls(values, permanent, sample, samples)
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
-        """Return the log probability of each transcript under each true value."""
         samples = IndependentDistribution(self.values, (self.sample,) * self.samples)
         by_permanent = samples.compute_log_likelihoods(transcripts)
         noise = float((1 - self.permanent) / self.values)
@@ -245,13 +229,6 @@ def compute_error_rates(
         name: compute_error_rate(attack(transcripts, distribution, epsilons), true_values)
         for name, attack in ATTACKS.items()
     }
-
-
-def draw_guesses(candidates: Candidates, generator: np.random.Generator | None = None) -> NDArray[np.intp]:
-    """Return one guess for each individual; a tie goes to a random candidate, or without a generator to the first."""
-    if generator is None:
-        return np.asarray(candidates.argmax(axis=1))
-    return np.asarray((candidates * generator.random(candidates.shape)).argmax(axis=1))
 
 
 def compute_minimum_error_rate(values: int, epsilon: Epsilon) -> float:

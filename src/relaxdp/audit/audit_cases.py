@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import repeat
+from functools import partial
+from hashlib import sha256
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import NoisySamplesDistribution, RelaxedDistribution, TranscriptDistribution
+from relaxdp.audit.auditor import AuditResult, audit
 from relaxdp.audit.case_sources import (
     FIVE_BUYERS,
     BlurredDeliverySource,
@@ -26,8 +28,8 @@ from relaxdp.audit.case_sources import (
     RedrawnPermanentSource,
     SaleSource,
     SecondKeySource,
-    SingleIndividualSource,
     list_pooled_levels,
+    make_individual_function,
 )
 from relaxdp.audit.transcript_sources import KeyedPathSource, MechanismFunction, RelaxationSource, TranscriptSource
 from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
@@ -38,7 +40,7 @@ from relaxdp.mechanisms.local_hash import LocalHash, compute_best_buckets
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
-from relaxdp.theory.epsilon import Epsilon
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 Group = Literal["relaxation", "encoding", "other", "planted", "peer"]
 SAMPLERS: tuple[tuple[str, type[RelaxationSource] | type[KeyedPathSource]], ...] = (
@@ -48,6 +50,8 @@ SAMPLERS: tuple[tuple[str, type[RelaxationSource] | type[KeyedPathSource]], ...]
 STEPS = 10
 LEVELS = ("0.5", "1", "2")
 RELAXED_TO = ("0.2", "0.5", "1", "2", "4")
+BIT = Categorical(range(2))
+WAVE = SquareWave(0, 1, bins=3, window=2)
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,71 @@ class AuditCase:
         return max(self.minimum_trials, min(requested, limit))
 
 
+@dataclass(frozen=True, slots=True)
+class AuditFinding:
+    """A case with the result of its audit; without a result if a peer is not installed."""
+
+    case: AuditCase
+    result: AuditResult | None
+
+    @property
+    def verdict(self) -> str:
+        """The result in a few words."""
+        if self.result is None:
+            return "not installed"
+        if self.case.group == "planted":
+            return "flagged, as it must be" if self.result.is_violated else "MISSED"
+        return "VIOLATED" if self.result.is_violated else "not refuted"
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether the claim holds for this package's mechanisms, and is refuted for the deliberately faulty ones."""
+        if self.result is None or self.case.group == "peer":
+            return True
+        return self.result.is_violated == (self.case.group == "planted")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain JSON."""
+        found = self.result
+        numbers = {} if found is None else {
+            "epsilon_low": found.epsilon_lower_bound, "share": found.share_of_claim, "trials": found.trials,
+            "guessed": found.guessed, "right": found.right, "confidence": found.confidence_level,
+            "violated": found.is_violated, "looked_at": found.evidence,
+        }  # fmt: skip
+        claimed = format_epsilon(as_epsilon(self.case.claimed_epsilon))
+        return {
+            "group": self.case.group, "mechanism": self.case.name, "claimed": claimed, **numbers,
+            "verdict": self.verdict, "as_expected": self.is_expected,
+        }  # fmt: skip
+
+
+def run_audits(
+    cases: Sequence[AuditCase],
+    *,
+    trials: int,
+    confidence_level: float,
+    seed: int,
+    progress: Callable[[AuditCase, int], None] | None = None,
+) -> Iterator[AuditFinding]:
+    """Yield the findings one by one. With at most 1 - `confidence_level`, any of their bounds is too high.
+
+    The randomness of a case follows from the seed and its name, so it does not depend on the other cases.
+    """
+    n_audited = sum(case.source is not None for case in cases)
+    each_level = 1 - (1 - confidence_level) / max(n_audited, 1)
+    for case in cases:
+        if case.source is None:
+            yield AuditFinding(case, None)
+            continue
+        case_seed = int.from_bytes(sha256(f"{seed} {case.name}".encode()).digest()[:8], "little")
+        result = audit(
+            case.source, case.true_values, claimed_epsilon=case.claimed_epsilon, trials=case.choose_trials(trials),
+            confidence_level=each_level, distribution=case.distribution, seed=case_seed,
+            progress=None if progress is None else partial(progress, case),
+        )  # fmt: skip
+        yield AuditFinding(case, result)
+
+
 def list_all_cases() -> Iterator[AuditCase]:
     """Yield the cases of all groups."""
     yield from list_relaxation_cases()
@@ -81,25 +150,14 @@ def list_all_cases() -> Iterator[AuditCase]:
     yield from list_peer_cases()
 
 
-def make_equal_steps(epsilon: str) -> list[Decimal]:
-    """Return ten levels of equal steps."""
-    return [Decimal(epsilon) * step / STEPS for step in range(1, STEPS + 1)]
-
-
 def list_relaxation_cases() -> Iterator[AuditCase]:
-    """Yield two values that are relaxed in ten steps. The distribution is known, so the best rule is too."""
-    mechanism = Categorical(range(2))
+    """Yield two values that are relaxed in ten equal steps. The distribution is known, so the best rule is too."""
     for epsilon in RELAXED_TO:
-        levels = make_equal_steps(epsilon)
+        levels = [Decimal(epsilon) * step / STEPS for step in range(1, STEPS + 1)]
+        distribution = RelaxedDistribution.from_epsilons(levels, values=2)
         for sampler, kind in SAMPLERS:
             name = f"two values, ten levels up to {epsilon}, {sampler}"
-            yield AuditCase(
-                "relaxation",
-                name,
-                epsilon,
-                kind(mechanism, levels),
-                distribution=RelaxedDistribution.from_epsilons(levels, values=2),
-            )
+            yield AuditCase("relaxation", name, epsilon, kind(BIT, levels), distribution=distribution)
 
 
 def list_mechanism_cases() -> Iterator[AuditCase]:
@@ -116,7 +174,7 @@ def list_mechanisms() -> Iterator[tuple[Mechanism, Sequence[Any], TranscriptDist
     yield Categorical(range(5)), range(5), RelaxedDistribution.from_epsilons(LEVELS, values=5)
     yield Numeric(0, 1), (0.0, 1.0), RelaxedDistribution.from_epsilons(LEVELS, values=2)
     yield Numeric(0, 1, missing=True), (None, 0.0, 1.0), RelaxedDistribution.from_epsilons(LEVELS, values=3)
-    yield SquareWave(0, 1, bins=3, window=2), (0.0, 1.0), None
+    yield WAVE, (0.0, 1.0), None
     yield Unary(range(4), optimised=False), range(4), None
     yield Unary(range(4)), range(4), None
     yield LocalHash(range(4), buckets=compute_best_buckets(2)), range(4), None
@@ -134,26 +192,19 @@ def find_words_without_common_bits(shape: BloomShape) -> tuple[str, str]:
 
 def list_other_cases() -> Iterator[AuditCase]:
     """Yield the other ways in which reports are released: markets, single individuals, noisy samples."""
+    three = Categorical(range(3))
+    distribution = RelaxedDistribution.from_epsilons(LEVELS, values=3)
     for how, keyed in (("keyed", True), ("fresh", False)):
         name = f"a sale at 1 between deliveries at 0.5 and 2, {how}"
-        source = SaleSource(Categorical(range(3)), LEVELS, keyed=keyed)
-        yield AuditCase("other", name, "2", source, range(3), RelaxedDistribution.from_epsilons(LEVELS, values=3))
-    pooled, distribution = (
-        PooledPurchasesSource(Categorical(range(3))),
-        RelaxedDistribution.from_epsilons(list_pooled_levels(FIVE_BUYERS), values=3),
-    )
-    yield AuditCase("other", "market, five buyers pool what they bought", "0.7", pooled, range(3), distribution)
-    for name, keyed, maximum_trials in (("Path", True, 20_000), ("Relaxation", False, 10_000)):
-        one = SingleIndividualSource(2, list(LEVELS), keyed=keyed)
-        distribution = RelaxedDistribution.from_epsilons(LEVELS, values=2)
-        yield AuditCase(
-            "other",
-            f"{name}, one object at a time, levels 0.5, 1, 2",
-            "2",
-            one,
-            distribution=distribution,
-            maximum_trials=maximum_trials,
-        )
+        yield AuditCase("other", name, "2", SaleSource(three, LEVELS, keyed=keyed), range(3), distribution)
+    pooled = RelaxedDistribution.from_epsilons(list_pooled_levels(FIVE_BUYERS), values=3)
+    name = "market, five buyers pool what they bought"
+    yield AuditCase("other", name, "0.7", PooledPurchasesSource(three), range(3), pooled)
+    distribution = RelaxedDistribution.from_epsilons(LEVELS, values=2)
+    for sampler, keyed, maximum_trials in (("Path", True, 20_000), ("Relaxation", False, 10_000)):
+        name = f"{sampler}, one object at a time, levels 0.5, 1, 2"
+        function = make_individual_function(LEVELS, keyed=keyed)
+        yield AuditCase("other", name, "2", function, (0, 1), distribution, maximum_trials)
     renamed = ChangedValueSource(("0.5", "1"), new_name=True)
     yield AuditCase("other", "a new name after the truth changed, 0.5 + 1", "1.5", renamed, range(4))
     samples = NoisySamplesDistribution.from_epsilons(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
@@ -164,108 +215,81 @@ def list_other_cases() -> Iterator[AuditCase]:
 
 def list_faulty_cases() -> Iterator[AuditCase]:
     """Yield deliberately faulty releases, which the audit must flag."""
-    bit = Categorical(range(2))
-    yield AuditCase(
-        "planted", "independent reports at 0.5 and 0.5", "0.5", IndependentReportsSource(bit, ["0.5", "0.5"])
-    )
-    yield AuditCase("planted", "independent reports at 0.5, 1, 2", "2", IndependentReportsSource(bit, LEVELS))
-    yield AuditCase("planted", "released again under a second key, 0.5", "0.5", SecondKeySource(bit, ["0.5", "0.5"]))
-    wave = SquareWave(0, 1, bins=3, window=2)
-    yield AuditCase(
-        "planted", "wave, offset drawn again at each level", "2", RedrawnPermanentSource(wave, LEVELS), (0.0, 1.0)
-    )
+    case = partial(AuditCase, "planted")
+    yield case("independent reports at 0.5 and 0.5", "0.5", IndependentReportsSource(BIT, ["0.5", "0.5"]))
+    yield case("independent reports at 0.5, 1, 2", "2", IndependentReportsSource(BIT, LEVELS))
+    yield case("released again under a second key, 0.5", "0.5", SecondKeySource(BIT, ["0.5", "0.5"]))
+    yield case("wave, offset drawn again at each level", "2", RedrawnPermanentSource(WAVE, LEVELS), (0.0, 1.0))
     forgets = ChangedValueSource(("0.5", "1"), new_name=False, ignores_true_value=True)
-    yield AuditCase("planted", "truth changed, stream without the truth, 0.5 + 1", "1.5", forgets, range(4))
+    yield case("truth changed, stream without the truth, 0.5 + 1", "1.5", forgets, range(4))
     goes_on = ChangedValueSource(("0.5", "0.5"), new_name=False)
-    yield AuditCase("planted", "truth changed, release went on, 0.5 + 0.5", "1", goes_on, range(4))
-    yield from list_faulty_market_cases()
-    for epsilon in RELAXED_TO[1:]:
-        raised = RaisedThresholdCategorical(range(2), Fraction(1, 100))
-        # At 0.5 one percent is 8 standard errors of 10 million trials, and more at larger levels.
-        name = f"threshold 1 % too high at {epsilon}"
-        distribution = RelaxedDistribution.from_epsilons([epsilon], values=2)
-        yield AuditCase(
-            "planted",
-            name,
-            epsilon,
-            RelaxationSource(raised, [epsilon]),
-            distribution=distribution,
-            minimum_trials=20_000_000,
-        )
-
-
-def list_faulty_market_cases() -> Iterator[AuditCase]:
-    """Yield markets whose buyers learn more together than the best of them bought."""
-    bit, sold = Categorical(range(2)), list_pooled_levels(FIVE_BUYERS)
-    naive, again, blurred = IndependentReportsSource(bit, sold), RedrawnLevelSource(bit), BlurredDeliverySource(bit)
-    yield AuditCase("planted", "market, an independent report for each buyer", "0.7", naive)
+    yield case("truth changed, release went on, 0.5 + 0.5", "1", goes_on, range(4))
+    # Markets whose buyers learn more together than the best of them bought.
+    naive = IndependentReportsSource(BIT, list_pooled_levels(FIVE_BUYERS))
+    yield case("market, an independent report for each buyer", "0.7", naive)
     # The most revealing transcripts are rare, so this case needs more trials.
-    yield AuditCase("planted", "market, a level drawn again for a buyer", "0.7", again, minimum_trials=1_000_000)
-    yield AuditCase("planted", "market, levels blurred from the last delivery", "0.7", blurred)
+    yield case("market, a level drawn again for a buyer", "0.7", RedrawnLevelSource(BIT), minimum_trials=1_000_000)
+    yield case("market, levels blurred from the last delivery", "0.7", BlurredDeliverySource(BIT))
+    raised = RaisedThresholdCategorical(range(2), Fraction(1, 100))
+    for epsilon in RELAXED_TO[1:]:
+        name, source = f"threshold 1 % too high at {epsilon}", RelaxationSource(raised, [epsilon])
+        distribution = RelaxedDistribution.from_epsilons([epsilon], values=2)
+        # At 0.5 one percent is 8 standard errors of 10 million trials, and more at larger levels.
+        yield case(name, epsilon, source, distribution=distribution, minimum_trials=20_000_000)
 
 
 def list_peer_cases() -> Iterator[AuditCase]:
     """Yield randomized response of two values by other libraries, released once: none of them relaxes."""
-    for name, maximum_trials, make in list_peer_mechanisms(1.0):
+    distribution = RelaxedDistribution.from_epsilons([1], values=2)
+    for name, (maximum_trials, make_response) in PEERS.items():
         try:
-            function = make()
+            function = partial(_respond_one_by_one, make_response(1.0))
         except ImportError:
             yield AuditCase("peer", name, 1, None)
-            continue
-        yield AuditCase(
-            "peer",
-            name,
-            1,
-            function,
-            distribution=RelaxedDistribution.from_epsilons([1], values=2),
-            maximum_trials=maximum_trials,
-        )
+        else:
+            yield AuditCase("peer", name, 1, function, (0, 1), distribution, maximum_trials)
 
 
-TrueValues = NDArray[Any]
-VALUES = 2
-
-# Trials of mechanisms that loop in Python: each takes seconds.
-FAST_TRIALS, SLOW_TRIALS = 1_000_000, 100_000
+Response = Callable[[int], int]
 
 
-def list_peer_mechanisms(epsilon: float) -> Iterator[tuple[str, int, Callable[[], MechanismFunction]]]:
-    """Yield names, maximum trials, and makers of the mechanism, which fail if its library is not installed."""
-    yield "opendp randomized response", SLOW_TRIALS, lambda: _make_opendp_mechanism(epsilon)
-    yield "pure-ldp direct encoding", FAST_TRIALS, lambda: _make_pure_ldp_mechanism(epsilon)
-    yield "multi-freq-ldpy GRR", FAST_TRIALS, lambda: _make_multi_freq_ldpy_mechanism(epsilon)
-    yield "diffprivlib Binary", SLOW_TRIALS, lambda: _make_diffprivlib_mechanism(epsilon)
+def _respond_one_by_one(respond: Response, true_values: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.fromiter(map(respond, true_values.tolist()), np.uint8, len(true_values))
 
 
-def _make_opendp_mechanism(epsilon: float) -> MechanismFunction:
+def _make_opendp_response(epsilon: float) -> Response:
     import opendp.prelude as dp  # noqa: PLC0415 (a library may be missing)
 
     dp.enable_features("contrib")
-    response = dp.m.make_randomized_response(list(range(VALUES)), math.exp(epsilon) / (math.exp(epsilon) + VALUES - 1))
-    return lambda true_values: np.fromiter(map(response, true_values.tolist()), np.uint8, len(true_values))
+    response: Response = dp.m.make_randomized_response([0, 1], math.exp(epsilon) / (math.exp(epsilon) + 1))
+    return response
 
 
-def _make_pure_ldp_mechanism(epsilon: float) -> MechanismFunction:
+def _make_pure_ldp_response(epsilon: float) -> Response:
     from pure_ldp.frequency_oracles.direct_encoding import DEClient  # noqa: PLC0415
 
-    client = DEClient(epsilon, VALUES, index_mapper=lambda item: item)  # By default items count from 1.
-    return lambda true_values: np.fromiter(map(client.privatise, true_values.tolist()), np.uint8, len(true_values))
+    client = DEClient(epsilon, 2, index_mapper=lambda item: item)  # By default items count from 1.
+    response: Response = client.privatise
+    return response
 
 
-def _make_multi_freq_ldpy_mechanism(epsilon: float) -> MechanismFunction:
+def _make_multi_freq_ldpy_response(epsilon: float) -> Response:
     from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client  # noqa: PLC0415
 
-    def respond(true_values: TrueValues) -> TrueValues:
-        drawn = map(GRR_Client, true_values.tolist(), repeat(VALUES), repeat(epsilon))
-        return np.fromiter(drawn, np.uint8, len(true_values))
-
-    return respond
+    return lambda true_value: GRR_Client(true_value, 2, epsilon)
 
 
-def _make_diffprivlib_mechanism(epsilon: float) -> MechanismFunction:
+def _make_diffprivlib_response(epsilon: float) -> Response:
     from diffprivlib.mechanisms import Binary  # noqa: PLC0415
 
     response = Binary(epsilon=epsilon, value0="0", value1="1")
-    return lambda true_values: np.fromiter(
-        map(int, map(response.randomise, map(str, true_values.tolist()))), np.uint8, len(true_values)
-    )
+    return lambda true_value: int(response.randomise(str(true_value)))
+
+
+PEERS: dict[str, tuple[int, Callable[[float], Response]]] = {
+    "opendp randomized response": (100_000, _make_opendp_response),
+    "pure-ldp direct encoding": (1_000_000, _make_pure_ldp_response),
+    "multi-freq-ldpy GRR": (1_000_000, _make_multi_freq_ldpy_response),
+    "diffprivlib Binary": (100_000, _make_diffprivlib_response),
+}
+"""The maximum number of trials, as all of them loop in Python, and what makes the response at an epsilon."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
-from hashlib import sha256
 from itertools import combinations
 from secrets import randbits
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,22 +16,20 @@ from relaxdp.audit.attacks import TranscriptDistribution
 from relaxdp.audit.guessing_rules import (
     ColumnBinning,
     GuessingRule,
-    LinearScoreBinning,
+    ScoreBinning,
     TranscriptBinning,
     Transcripts,
     compute_epsilon_lower_bound,
-    compute_log_odds,
     derive_optimal_rule,
+    has_linear_score,
+    learn_linear_score,
     learn_rule,
     list_candidate_binnings,
     require_output_matrix,
 )
-from relaxdp.audit.transcript_sources import FunctionSource, MechanismFunction, TranscriptSource
+from relaxdp.audit.transcript_sources import MechanismFunction, TranscriptSource
 from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
-
-if TYPE_CHECKING:
-    from relaxdp.audit.audit_cases import AuditCase
 
 BATCH_TRIALS = 1 << 19
 _PROBE_TRIALS = 1 << 12  # Trials from which the width of a transcript follows.
@@ -70,11 +66,6 @@ class AuditResult:
     def share_of_claim(self) -> float:
         """The lower bound as a share of the claimed epsilon."""
         return self.epsilon_lower_bound / float(self.claimed_epsilon)
-
-    @property
-    def estimated_epsilon(self) -> float:
-        """The estimate of epsilon, without a margin for chance."""
-        return compute_log_odds(self.right, self.guessed)
 
     def __str__(self) -> str:
         verdict = "VIOLATED" if self.is_violated else "not refuted"
@@ -150,11 +141,10 @@ def audit(
             hint="Pass confidence_level=0.95.",
             confidence_level=confidence_level,
         )
-    source = mechanism if isinstance(mechanism, TranscriptSource) else FunctionSource(mechanism)
     seed = randbits(64) if seed is None else seed
     # As many rules are judged, and each may be wrong.
     error = (1 - confidence_level) / (1 if distribution is None else 2)
-    run = _AuditRun(source, np.asarray(true_values), seed, trials, error, progress)
+    run = _AuditRun(mechanism, np.asarray(true_values), seed, trials, error, progress)
     right, guessed, bound, pair, evidence = run.run(distribution, score)
     return AuditResult(as_epsilon(claimed_epsilon), bound, confidence_level, trials, guessed, right, pair, evidence)
 
@@ -164,14 +154,14 @@ class _AuditRun:
 
     def __init__(
         self,
-        source: TranscriptSource,
+        mechanism: MechanismFunction | TranscriptSource,
         true_values: NDArray[Any],
         seed: int,
         trials: int,
         error: float,
         progress: Progress | None,
     ) -> None:
-        self._source, self._true_values, self._seed, self._trials = source, true_values, seed, trials
+        self._mechanism, self._true_values, self._seed, self._trials = mechanism, true_values, seed, trials
         self._error, self._progress = error, progress
         self._batch_size, self._batches = _PROBE_TRIALS, 0
 
@@ -181,7 +171,7 @@ class _AuditRun:
         """Learn and judge rules; return right guesses, all guesses, the bound, the true values and the evidence."""
         index, transcripts = self._draw_training_trials()
         rules = [self._learn_best_rule(index, transcripts, score)]
-        pair = (rules[0].first, rules[0].second)
+        pair = rules[0].pair
         optimal = None
         if distribution is not None:
             optimal = derive_optimal_rule(distribution, transcripts.shape[1], pair, self._trials, self._error)
@@ -220,7 +210,7 @@ class _AuditRun:
         binnings: list[TranscriptBinning] = list(list_candidate_binnings(columns))
         pairs = list(combinations(range(len(self._true_values)), 2))
         if score is not None:
-            binnings.append(_ScoreBinning(score, transcripts[:half]))
+            binnings.append(ScoreBinning("the given score", score, transcripts[:half]))
         rules = []
         for binning in binnings:
             learned, checked = _count_cells(binning, transcripts, index, len(self._true_values), half)
@@ -228,7 +218,7 @@ class _AuditRun:
                 rules.append(learn_rule(binning, pair, learned[list(pair)], checked[list(pair)], self._error))
         has_all_columns = len(columns) == 1 or any(binning.name == "all columns" for binning in binnings)
         n_cells = max((binning.cells for binning in binnings), default=0)
-        if LinearScoreBinning.is_applicable(columns) and (n_cells * 50 > half or not has_all_columns):
+        if has_linear_score(columns) and (n_cells * 50 > half or not has_all_columns):
             for pair in pairs[:_MAX_SCORED_PAIRS]:
                 rules.append(self._learn_linear_rule(columns, pair, index, transcripts))
         return max(rules, key=lambda rule: rule.expected_bound)
@@ -243,7 +233,7 @@ class _AuditRun:
         rows = np.flatnonzero((index == pair[0]) | (index == pair[1]))
         chosen, is_second = transcripts[rows], index[rows] == pair[1]
         half = len(rows) // 2
-        binning = LinearScoreBinning(columns, chosen[:half], is_second[:half])
+        binning = learn_linear_score(columns, chosen[:half], is_second[:half])
         learned, checked = _count_cells(binning, chosen, is_second, 2, half)
         return learn_rule(binning, pair, learned, checked, self._error)
 
@@ -260,7 +250,11 @@ class _AuditRun:
         return index, self._draw_transcripts(self._true_values.take(index), batch)
 
     def _draw_transcripts(self, true_values: NDArray[Any], batch: int) -> Transcripts:
-        return require_output_matrix(self._source.draw(true_values, self._seed, batch), len(true_values))
+        if isinstance(self._mechanism, TranscriptSource):
+            output = self._mechanism.draw(true_values, self._seed, batch)
+        else:
+            output = self._mechanism(true_values)
+        return require_output_matrix(output, len(true_values))
 
     def _run_batches(self, trials: int, run_batch: Callable[[int, int], Any]) -> Iterator[Any]:
         """Yield the results of batches in order; every batch has another number."""
@@ -283,83 +277,3 @@ def _count_cells(
         for part in (cells[:half], cells[half:])
     )
     return first, second
-
-
-class _ScoreBinning:
-    """A binning by the score that the caller of an audit passes."""
-
-    name = "the given score"
-
-    def __init__(self, score: Callable[[Transcripts], Any], transcripts: Transcripts) -> None:
-        self._score = score
-        self._edges = np.unique(np.quantile(np.asarray(score(transcripts), np.float64), np.linspace(0, 1, 513)[1:-1]))
-        self.cells = len(self._edges) + 1
-
-    def __call__(self, transcripts: Transcripts) -> NDArray[np.unsignedinteger]:
-        scores = np.asarray(self._score(transcripts), dtype=np.float64)
-        return np.searchsorted(self._edges, scores, side="right").astype(np.uint16)
-
-
-@dataclass(frozen=True, slots=True)
-class AuditFinding:
-    """A case with the result of its audit; without a result if a peer is not installed."""
-
-    case: AuditCase
-    result: AuditResult | None
-
-    @property
-    def verdict(self) -> str:
-        """The result in a few words."""
-        if self.result is None:
-            return "not installed"
-        if self.case.group == "planted":
-            return "flagged, as it must be" if self.result.is_violated else "MISSED"
-        return "VIOLATED" if self.result.is_violated else "not refuted"
-
-    @property
-    def is_expected(self) -> bool:
-        """Whether the claim holds for this package's mechanisms, and is refuted for the deliberately faulty ones."""
-        if self.result is None or self.case.group == "peer":
-            return True
-        return self.result.is_violated == (self.case.group == "planted")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain JSON."""
-        found = self.result
-        numbers = {} if found is None else {
-            "epsilon_low": found.epsilon_lower_bound, "share": found.share_of_claim, "trials": found.trials,
-            "guessed": found.guessed, "right": found.right, "confidence": found.confidence_level,
-            "violated": found.is_violated, "looked_at": found.evidence,
-        }  # fmt: skip
-        claimed = format_epsilon(as_epsilon(self.case.claimed_epsilon))
-        return {
-            "group": self.case.group, "mechanism": self.case.name, "claimed": claimed, **numbers,
-            "verdict": self.verdict, "as_expected": self.is_expected,
-        }  # fmt: skip
-
-
-def run_audits(
-    cases: Sequence[AuditCase],
-    *,
-    trials: int,
-    confidence_level: float,
-    seed: int,
-    progress: Callable[[AuditCase, int], None] | None = None,
-) -> Iterator[AuditFinding]:
-    """Yield the findings one by one. With at most 1 - `confidence_level`, any of their bounds is too high.
-
-    The randomness of a case follows from the seed and its name, so it does not depend on the other cases.
-    """
-    n_audited = sum(case.source is not None for case in cases)
-    each_level = 1 - (1 - confidence_level) / max(n_audited, 1)
-    for case in cases:
-        if case.source is None:
-            yield AuditFinding(case, None)
-            continue
-        case_seed = int.from_bytes(sha256(f"{seed} {case.name}".encode()).digest()[:8], "little")
-        result = audit(
-            case.source, case.true_values, claimed_epsilon=case.claimed_epsilon, trials=case.choose_trials(trials),
-            confidence_level=each_level, distribution=case.distribution, seed=case_seed,
-            progress=None if progress is None else partial(progress, case),
-        )  # fmt: skip
-        yield AuditFinding(case, result)

@@ -7,7 +7,7 @@ purpose: an auditor that does not find them would prove nothing by finding nothi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -19,7 +19,7 @@ import pyarrow as pa
 from relaxdp.audit.guessing_rules import Transcripts
 from relaxdp.audit.transcript_sources import (
     PATH,
-    FunctionSource,
+    MechanismFunction,
     MechanismSource,
     RelaxationSource,
     TranscriptSource,
@@ -28,7 +28,7 @@ from relaxdp.audit.transcript_sources import (
     draw_release_codes,
     make_batch_entropy,
 )
-from relaxdp.hazmat import SeededEntropy, relax_once
+from relaxdp.hazmat import relax_once
 from relaxdp.market.goods import Goods, draw_level
 from relaxdp.market.levels import Neighbours, check_delivery, neighbours
 from relaxdp.mechanisms.base import Mechanism, make_path_name
@@ -53,8 +53,7 @@ class SaleSource(MechanismSource):
         super().__init__(mechanism, epsilons)
         self._keyed = keyed
 
-    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
-        """Draw one row of reports for each true value."""
+    def draw_levels(self, true_values: TrueValues, seed: int, batch: int) -> Iterator[tuple[Codes, Any]]:
         key, (low, _, high) = derive_batch_key(seed, batch), self.epsilons
         lowest, highest = (draw_release_codes(self.mechanism, true_values, key, epsilon) for epsilon in (low, high))
         levels = self.compute_retentions()
@@ -69,33 +68,25 @@ class SaleSource(MechanismSource):
             )
         else:
             sold = draw_bridged_column(self.mechanism, *levels, **columns, entropy=make_batch_entropy(seed, batch))
-        transcripts = self.make_empty_transcripts(len(true_values))
-        for level, (codes, seeds) in enumerate((lowest, read_report_column(self.mechanism, sold), highest)):
-            self.write_level(transcripts, level, codes, seeds)
-        return transcripts
+        yield from (lowest, read_report_column(self.mechanism, sold), highest)
 
 
-class SingleIndividualSource(FunctionSource):
-    """The public classes for one individual at a time, with the operating system's randomness."""
+def make_individual_function(epsilons: Sequence[Epsilon], *, keyed: bool) -> MechanismFunction:
+    """Return a function that uses the public classes for one individual at a time, with the system's randomness."""
+    mechanism = Categorical(range(2))
 
-    def __init__(self, values: int, epsilons: list[Epsilon], *, keyed: bool) -> None:
-        mechanism = Categorical(range(values))
+    def draw(true_values: TrueValues) -> Transcripts:
+        key, transcripts = Key.generate(), []
+        for index, truth in enumerate(true_values.tolist()):
+            if keyed:
+                path = mechanism.path(truth, key=key, id=index, name="audit", column="truth")
+                transcripts.append([path.at(epsilon) for epsilon in epsilons])
+            else:
+                relaxation = Relaxation(mechanism, truth)
+                transcripts.append([relaxation.relax(epsilon=epsilon) for epsilon in epsilons])
+        return np.array(transcripts, dtype=np.uint8)
 
-        def release_keyed(truth: int, index: int, key: Key) -> list[int]:
-            path = mechanism.path(truth, key=key, id=index, name="audit", column="truth")
-            return [path.at(epsilon) for epsilon in epsilons]
-
-        def relax_freshly(truth: int, index: int, key: Key) -> list[int]:
-            relaxation = Relaxation(mechanism, truth)
-            return [relaxation.relax(epsilon=epsilon) for epsilon in epsilons]
-
-        def draw(true_values: TrueValues) -> Transcripts:
-            key, draw_one = Key.generate(), release_keyed if keyed else relax_freshly
-            return np.array(
-                [draw_one(truth, index, key) for index, truth in enumerate(true_values.tolist())], dtype=np.uint8
-            )
-
-        super().__init__(draw)
+    return draw
 
 
 class NoisySampleSource(TranscriptSource):
@@ -105,7 +96,6 @@ class NoisySampleSource(TranscriptSource):
         self._permanent, self._sample, self._samples = permanent, sample, samples
 
     def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
-        """Draw one row of reports for each true value."""
         entropy = make_batch_entropy(seed, batch)
         kept = relax_once(2, NOISE, self._permanent, truth=true_values.astype(np.uint8), last=None, entropy=entropy)
         samples = [
@@ -115,6 +105,7 @@ class NoisySampleSource(TranscriptSource):
 
 
 Event = tuple[Literal["deliver", "sell"], Epsilon]
+Levels = Sequence[Level]
 
 FIVE_BUYERS: tuple[Event, ...] = (
     ("deliver", "0.5"),
@@ -143,8 +134,7 @@ class PooledPurchasesSource(MechanismSource):
         self._values = mechanism.values
         self.events = [(kind, as_epsilon(epsilon)) for kind, epsilon in events]
 
-    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
-        """Draw one row of reports for each true value."""
+    def draw_levels(self, true_values: TrueValues, seed: int, batch: int) -> Iterator[tuple[Codes, Any]]:
         seller, market = derive_batch_key(seed, batch), derive_batch_key(seed, batch, 1)
         available: dict[Level, Goods] = {}
         delivered: list[Level] = []
@@ -156,19 +146,15 @@ class PooledPurchasesSource(MechanismSource):
                 delivered.append(level)
                 available[level] = self._make_delivery(true_values, seller, level)
                 continue
-            between = self.find_neighbours(level, available, delivered)
+            between = self.find_neighbours(level, list(available), delivered)
             if between is not None:
                 lower = None if between.lower is None else available[between.lower]
                 available[level] = draw_level(market, "listing", level, lower=lower, upper=available[between.upper])
             bought.append(available[level])
-        transcripts = self.make_empty_transcripts(len(true_values))
-        for place, goods in enumerate(sorted(bought, key=lambda goods: goods.level)):
-            self.write_level(transcripts, place, *read_report_column(self.mechanism, goods.reports))
-        return transcripts
+        for goods in sorted(bought, key=lambda goods: goods.level):
+            yield read_report_column(self.mechanism, goods.reports)
 
-    def find_neighbours(
-        self, level: Level, available: Collection[Level], delivered: Sequence[Level]
-    ) -> Neighbours | None:
+    def find_neighbours(self, level: Level, available: Levels, delivered: Levels) -> Neighbours | None:
         """Return the levels from which a level is drawn; None if it was drawn already."""
         return neighbours(level, available)
 
@@ -185,20 +171,14 @@ class PooledPurchasesSource(MechanismSource):
 class RedrawnLevelSource(PooledPurchasesSource):
     """A faulty market that forgets the levels that it sold: each is drawn again for the next buyer."""
 
-    def find_neighbours(
-        self, level: Level, available: Collection[Level], delivered: Sequence[Level]
-    ) -> Neighbours | None:
-        """Return the levels from which a level is drawn."""
+    def find_neighbours(self, level: Level, available: Levels, delivered: Levels) -> Neighbours | None:
         return neighbours(level, [other for other in available if other != level or other in delivered])
 
 
 class BlurredDeliverySource(PooledPurchasesSource):
     """A faulty market that draws every level from the last delivery alone, whatever was sold."""
 
-    def find_neighbours(
-        self, level: Level, available: Collection[Level], delivered: Sequence[Level]
-    ) -> Neighbours | None:
-        """Return the levels from which a level is drawn."""
+    def find_neighbours(self, level: Level, available: Levels, delivered: Levels) -> Neighbours | None:
         return None if neighbours(level, available) is None else Neighbours(None, delivered[-1])
 
 
@@ -209,40 +189,31 @@ HISTORIES = ((0, 0), (0, 1), (1, 0), (1, 1))
 class IndependentReportsSource(RelaxationSource):
     """Faulty reports that ignore the last one: every level is drawn independently."""
 
-    def draw_next_reports(
-        self, true_codes: Codes, last: Codes | None, old: Fraction, new: Fraction, entropy: SeededEntropy
-    ) -> Codes:
-        """Return reports that are independent of the last ones."""
-        return super().draw_next_reports(true_codes, None, NOISE, new, entropy)
+    def draw_levels(self, true_values: TrueValues, seed: int, batch: int) -> Iterator[tuple[Codes, Any]]:
+        entropy = make_batch_entropy(seed, batch)
+        truth, seeds = self.encode_true_values(true_values, entropy)
+        for new in self.compute_retentions():
+            codes = relax_once(self.mechanism.alphabet, NOISE, new, truth=truth, last=None, entropy=entropy)
+            yield codes.reshape(-1, self.mechanism.symbols), seeds
 
 
 class RedrawnPermanentSource(RelaxationSource):
     """Faulty reports whose permanent randomness (coins, roundings, offsets) is drawn again at each level."""
 
-    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
-        """Draw one row of reports for each true value."""
-        entropy = make_batch_entropy(seed, batch)
-        transcripts, last = self.make_empty_transcripts(len(true_values)), None
-        for level, (old, new) in enumerate(pairwise([NOISE, *self.compute_retentions()])):
-            true_codes, seeds = self.encode_true_values(true_values, entropy)
-            last = self.draw_next_reports(true_codes, last, old, new, entropy)
-            self.write_level(transcripts, level, last.reshape(-1, self.mechanism.symbols), seeds)
-        return transcripts
+    def draw_levels(self, true_values: TrueValues, seed: int, batch: int) -> Iterator[tuple[Codes, Any]]:
+        entropy, last = make_batch_entropy(seed, batch), None
+        for old, new in pairwise([NOISE, *self.compute_retentions()]):
+            truth, seeds = self.encode_true_values(true_values, entropy)
+            last = relax_once(self.mechanism.alphabet, old, new, truth=truth, last=last, entropy=entropy)
+            yield last.reshape(-1, self.mechanism.symbols), seeds
 
 
 class SecondKeySource(MechanismSource):
     """A faulty release that is repeated: every level is released under another key."""
 
-    def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
-        """Draw one row of reports for each true value."""
-        transcripts = self.make_empty_transcripts(len(true_values))
-        for level, epsilon in enumerate(self.epsilons):
-            self.write_level(
-                transcripts,
-                level,
-                *draw_release_codes(self.mechanism, true_values, derive_batch_key(seed, batch, level), epsilon),
-            )
-        return transcripts
+    def draw_levels(self, true_values: TrueValues, seed: int, batch: int) -> Iterator[tuple[Codes, Any]]:
+        for number, epsilon in enumerate(self.epsilons):
+            yield draw_release_codes(self.mechanism, true_values, derive_batch_key(seed, batch, number), epsilon)
 
 
 class RaisedThresholdCategorical(Categorical):
@@ -253,7 +224,6 @@ class RaisedThresholdCategorical(Categorical):
         self._excess = excess
 
     def threshold(self, epsilon: Decimal) -> int:
-        """Return the threshold, which is too high."""
         return min(int(super().threshold(epsilon) * (1 + self._excess)), ONE - 1)
 
 
@@ -271,7 +241,6 @@ class ChangedValueSource(TranscriptSource):
         self._mechanism = Categorical(range(2))
 
     def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
-        """Draw one row of reports for each true value."""
         history = np.array(HISTORIES, dtype=np.uint64).take(true_values, axis=0)
         transcripts = np.empty((2, len(true_values)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):

@@ -8,13 +8,12 @@ The largest ratio of the probabilities under two true values is then known exact
 from __future__ import annotations
 
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import prod
+from math import isnan, prod
 from typing import Any
 
 import numpy as np
@@ -28,15 +27,13 @@ from relaxdp.theory.level import compute_log_rounded_up
 from relaxdp.theory.randomized_response import NOISE, compute_next_report_distribution
 
 _FIX_THRESHOLD = "Correct the method `threshold` of the mechanism."
-_SAME_WORDS = "Let `compute_true_symbols` read a fixed set of permanent words for each individual."
-_FIX_SUPPORT = "Correct the method `support` of the mechanism."
 
 Transcript = tuple[int, ...]
 Distribution = dict[Any, Fraction]
 
 EPSILONS = ("0.5", "1", "3")
 _CHECKED_BITS = 3
-"""PermanentWords words are enumerated in as many of their first and last bits: mechanisms read these."""
+"""Permanent words are enumerated in as many of their first and last bits: mechanisms read these."""
 _MAX_TRANSCRIPTS = 200_000
 _MAX_WORDS = 1 << 16
 _TOLERANCE = 1e-9
@@ -99,23 +96,23 @@ def check_exactly(
     retentions = [level.retention for level in levels]
     symbol_distributions = [_compute_symbol_distribution(mechanism, true_value) for true_value in values]
     realised = Decimal(0)
-    for last in range(1, len(retentions) + 1):
-        distributions = [
-            _compute_transcript_distribution(mechanism, symbols, tuple(retentions[:last]))
-            for symbols in symbol_distributions
-        ]
-        ratio = _compute_largest_ratio(distributions)
+    for last, epsilon in enumerate(exact):
+        chains = _compute_chains(mechanism, retentions[: last + 1])
+        ratio = _compute_largest_ratio([_add_noise(symbols, chains) for symbols in symbol_distributions])
         realised = Decimal("Infinity") if ratio is None else compute_log_rounded_up(ratio, digits=60)
-        if realised > exact[last - 1]:
+        if realised > epsilon:
             raise MechanismError(
                 "The mechanism {mechanism!r} reveals more than it claims. At epsilon {epsilon}, the "
                 "privacy loss of its reports is {realised}.",
                 hint=_FIX_THRESHOLD,
                 mechanism=mechanism.name,
-                epsilon=format_epsilon(exact[last - 1]),
+                epsilon=format_epsilon(epsilon),
                 realised="everything" if ratio is None else f"{realised:.6f}",
             )
-        _check_unbiased(mechanism, values, symbol_distributions, retentions[last - 1])
+        if not mechanism.seeded:  # With seeds, only all seeds together are unbiased.
+            chains = _compute_chains(mechanism, retentions[last : last + 1])
+            for true_value, symbols in zip(values, symbol_distributions, strict=True):
+                _require_unbiased(mechanism, true_value, _add_noise(symbols, chains), retentions[last])
     return ExactCheckResult(exact[-1], realised, size)
 
 
@@ -136,7 +133,7 @@ def compute_chain_distribution(
 
 
 class _FixedPermanentWords:
-    """PermanentWords words with fixed values: one array for each purpose and symbol that a mechanism requests."""
+    """Permanent words with fixed values: one array for each purpose and symbol that a mechanism requests."""
 
     def __init__(self, n: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
         self._n, self._words = n, words or {}
@@ -145,14 +142,18 @@ class _FixedPermanentWords:
     def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
         symbols = np.unique(np.asarray(symbol, dtype=np.uint64))
         if len(symbols) > 1:
-            raise MechanismError(
-                "The exact check does not cover this mechanism: a permanent word depends on another permanent word.",
-                hint=_SAME_WORDS,
-            )
+            raise _make_dependent_words_error()
         slot = (purpose, b"" if purpose in PUBLIC else symbols.tobytes())
         if slot not in self.requested:
             self.requested.append(slot)
         return self._words.get(slot, np.zeros(self._n, np.uint64))
+
+
+def _make_dependent_words_error() -> MechanismError:
+    return MechanismError(
+        "The exact check does not cover this mechanism: a permanent word depends on another permanent word.",
+        hint="Let `compute_true_symbols` read a fixed set of permanent words for each individual.",
+    )
 
 
 def _make_word_patterns(middle_bit: int) -> Words:
@@ -209,21 +210,18 @@ def _list_symbols(
         )
     seeds = mechanism.draw_seeds(permanent)
     if set(permanent.requested) != set(slots):
-        raise MechanismError(
-            "The exact check does not cover this mechanism: a permanent word depends on another permanent word.",
-            hint=_SAME_WORDS,
-        )
+        raise _make_dependent_words_error()
     public = [None] * n if seeds is None else seeds.tolist()
     return [(seed, tuple(row)) for seed, row in zip(public, symbols.tolist(), strict=True)]
 
 
-def _compute_transcript_distribution(
-    mechanism: Mechanism, symbols: Distribution, retentions: tuple[Fraction, ...]
-) -> Distribution:
+def _compute_chains(mechanism: Mechanism, retentions: Sequence[Fraction]) -> list[Distribution]:
+    """Return the distribution of all reports of one symbol, for each symbol before noise."""
+    return [compute_chain_distribution(mechanism.alphabet, retentions, symbol) for symbol in range(mechanism.alphabet)]
+
+
+def _add_noise(symbols: Distribution, chains: Sequence[Distribution]) -> Distribution:
     """Return the distribution of (seed, all reports): noise is added to each symbol independently."""
-    chains = [
-        compute_chain_distribution(mechanism.alphabet, retentions, symbol) for symbol in range(mechanism.alphabet)
-    ]
     distribution: defaultdict[Any, Fraction] = defaultdict(Fraction)
     for (seed, truths), chance in symbols.items():
         for parts in itertools.product(*(chains[symbol].items() for symbol in truths)):
@@ -243,48 +241,29 @@ def _compute_largest_ratio(distributions: Sequence[Distribution]) -> Fraction | 
     return largest
 
 
-def _check_unbiased(
-    mechanism: Mechanism, true_values: Sequence[Any], distributions: Sequence[Distribution], retention: Fraction
-) -> None:
-    """Reject wrong probabilities of supports, and biased means. With seeds, only all seeds together are unbiased."""
-    if mechanism.seeded:
-        return
+def _require_unbiased(mechanism: Mechanism, true_value: Any, distribution: Distribution, retention: Fraction) -> None:
+    """Reject a mechanism whose estimate from reports of one true value is not this value, on average."""
     codes = np.array(
-        list(itertools.product(range(mechanism.alphabet), repeat=mechanism.symbols)),
-        dtype=get_code_dtype(mechanism.alphabet),
+        [[code for (code,) in reports] for _, reports in distribution], dtype=get_code_dtype(mechanism.alphabet)
     )
-    supports, support = mechanism.find_supported_labels(codes), mechanism.compute_support(retention)
-    for true_value, symbols in zip(true_values, distributions, strict=True):
-        found = _compute_transcript_distribution(mechanism, symbols, (retention,))
-        chances = [found.get((None, tuple((code,) for code in row)), Fraction(0)) for row in codes.tolist()]
-        supported = [
-            sum((chance for chance, is_supported in zip(chances, column, strict=True) if is_supported), Fraction(0))
-            for column in supports.T.tolist()
-        ]
-        shares = [support.debias(chance) for chance in supported]
-        mean_weights = mechanism.mean_weights
-        if mean_weights is not None and mean_weights.absent is not None:
-            is_missing = true_value is None or math.isnan(float(true_value))
-            if shares[mean_weights.absent] != is_missing:
-                raise MechanismError(
-                    "Estimates of this mechanism would be biased: `support` is wrong for a missing value.",
-                    hint=_FIX_SUPPORT,
-                )
-            if is_missing:
-                continue
-        if mean_weights is not None:
-            mean = float(sum(Fraction(w) * share for w, share in zip(mean_weights.weights, shares, strict=True)))
-            width = mean_weights.maximum - mean_weights.minimum
-            clipped = min(max(float(true_value), mean_weights.minimum), mean_weights.maximum)
-            if abs(mean - clipped) > _TOLERANCE * width:
-                raise MechanismError(
-                    "The mean that this mechanism estimates is biased: it is not the true value that was checked.",
-                    hint="Correct `measure` or `support` of the mechanism.",
-                )
-        elif mechanism.domain == "values":
-            own = int(mechanism.read_true_values([true_value]).index[0])
-            if shares != [Fraction(place == own) for place in range(len(shares))]:
-                raise MechanismError(
-                    "Estimates of this mechanism would be biased: `support` is wrong for one of the values.",
-                    hint=_FIX_SUPPORT,
-                )
+    support, chances = mechanism.compute_support(retention), list(distribution.values())
+    shares = [
+        support.debias(sum(itertools.compress(chances, is_supported), Fraction(0)))
+        for is_supported in mechanism.find_supported_labels(codes).T.tolist()
+    ]
+    weights = mechanism.mean_weights
+    if weights is None:
+        own = int(mechanism.read_true_values([true_value]).index[0])
+        is_unbiased = mechanism.domain != "values" or shares == [Fraction(place == own) for place in range(len(shares))]
+    elif weights.absent is not None and (true_value is None or isnan(float(true_value))):
+        is_unbiased = shares[weights.absent] == 1
+    else:
+        mean = float(sum(Fraction(weight) * share for weight, share in zip(weights.weights, shares, strict=True)))
+        clipped = min(max(float(true_value), weights.minimum), weights.maximum)
+        is_unbiased = abs(mean - clipped) <= _TOLERANCE * (weights.maximum - weights.minimum)
+        is_unbiased &= weights.absent is None or shares[weights.absent] == 0
+    if not is_unbiased:
+        raise MechanismError(
+            "Estimates of this mechanism would be biased for one of the true values.",
+            hint="Correct `compute_support` or `mean_weights` of the mechanism.",
+        )

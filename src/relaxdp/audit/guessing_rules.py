@@ -6,10 +6,10 @@ a linear score is learned and its bins are the cells. It is written here, so tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,12 +56,6 @@ def approximate_epsilon_lower_bound(right: Any, guesses: Any, error: float) -> F
     return np.asarray(np.log(chance) - np.log1p(-chance))
 
 
-def compute_log_odds(right: int, guesses: int) -> float:
-    """Return the estimate of epsilon: the log odds of the share of right guesses, without a margin for chance."""
-    wrong = guesses - right
-    return float("inf") if wrong == 0 else float(np.log(max(right, 1) / wrong))
-
-
 Counts = NDArray[np.integer] | Floats
 NO_GUESS, FIRST, SECOND = np.uint8(0), np.uint8(1), np.uint8(2)
 
@@ -76,8 +70,8 @@ class GuessingRule:
     """A rule of guessing between two true values, fixed before the trials that it is judged on."""
 
     binning: TranscriptBinning
-    first: int
-    second: int
+    pair: tuple[int, int]
+    """The indices of the two true values."""
     table: NDArray[np.uint8]
     """For each cell: no guess, the first true value, or the second."""
     expected_bound: float
@@ -106,16 +100,8 @@ def learn_rule(
     evidence = np.log(smooth[0] / smooth[1])
     clear = np.abs(evidence) - np.sqrt((1 / smooth).sum(axis=0))  # one standard error on the safe side
     order = np.argsort(-clear, kind="stable")
-    second = (evidence < 0).astype(np.intp)
-    cells = np.arange(len(evidence))
-    right, wrong = checking_counts[second, cells][order].cumsum(), checking_counts[1 - second, cells][order].cumsum()
-    steps = np.unique(np.geomspace(1, len(order), _PREFIXES).astype(np.intp)) - 1
-    expected_bound = approximate_epsilon_lower_bound(right[steps], right[steps] + wrong[steps], error)
-    best = int(expected_bound.argmax())
-    table = np.zeros(len(order), dtype=np.uint8)
-    chosen = order[: steps[best] + 1]
-    table[chosen] = FIRST + second[chosen].astype(np.uint8)
-    return GuessingRule(binning, *pair, table, float(expected_bound[best]))
+    last = np.unique(np.geomspace(1, len(order), _PREFIXES).astype(np.intp)) - 1
+    return _make_best_rule(binning, pair, checking_counts, evidence < 0, order, last, error)
 
 
 def derive_optimal_rule(
@@ -131,20 +117,35 @@ def derive_optimal_rule(
         [ColumnBinning(index, 0, distribution.values) for index in range(n_columns)], "likelihood ratio"
     )
     with np.errstate(invalid="ignore"):
-        logarithms = distribution.compute_log_likelihoods(binning.list_cell_digits().astype(np.intp))[:, list(pair)]
-        evidence = np.nan_to_num(logarithms[:, 0] - logarithms[:, 1], nan=0.0)
-    chances = np.exp(logarithms)
+        logarithms = distribution.compute_log_likelihoods(binning.list_cell_digits().astype(np.intp)).T[list(pair)]
+        evidence = np.nan_to_num(logarithms[0] - logarithms[1], nan=0.0)
     order = np.argsort(-np.abs(evidence), kind="stable")
-    sorted_evidence = np.abs(evidence)[order]
     # Cells of the same ratio stay together, whatever the rounding.
-    steps = np.append(np.flatnonzero(-np.diff(sorted_evidence) > _SAME_RATIO), len(order) - 1)
-    right, wrong = (kind[order].cumsum()[steps] * trials / 2 for kind in (chances.max(axis=1), chances.min(axis=1)))
+    last = np.append(np.flatnonzero(-np.diff(np.abs(evidence)[order]) > _SAME_RATIO), len(order) - 1)
+    return _make_best_rule(binning, pair, np.exp(logarithms) * (trials / 2), evidence < 0, order, last, error)
+
+
+def _make_best_rule(
+    binning: TranscriptBinning,
+    pair: tuple[int, int],
+    counts: Counts,
+    is_second: NDArray[np.bool_],
+    order: NDArray[np.intp],
+    last: NDArray[np.intp],
+    error: float,
+) -> GuessingRule:
+    """Return the rule with the largest expected bound that guesses in the first cells of `order`, up to one of `last`.
+
+    In each cell it guesses the true value that `is_second` names. `counts` has a row for each of the two.
+    """
+    second, cells = is_second.astype(np.intp), np.arange(len(order))
+    right, wrong = (counts[value, cells][order].cumsum()[last] for value in (second, 1 - second))
     expected_bound = approximate_epsilon_lower_bound(right, right + wrong, error)
     best = int(expected_bound.argmax())
     table = np.zeros(len(order), dtype=np.uint8)
-    chosen = order[: steps[best] + 1]
-    table[chosen] = np.where(evidence[chosen] < 0, SECOND, FIRST)
-    return GuessingRule(binning, *pair, table, float(expected_bound[best]))
+    chosen = order[: last[best] + 1]
+    table[chosen] = np.where(is_second[chosen], SECOND, FIRST)
+    return GuessingRule(binning, pair, table, float(expected_bound[best]))
 
 
 _MAX_FITTED_ROWS = 40_000
@@ -154,44 +155,50 @@ _SCORE_BINS = 512
 _NEWTON_STEPS = 12
 
 
-class LinearScoreBinning:
-    """A binning by the score of a logistic regression on the columns' digits (and, if they are few, on their pairs)."""
+class ScoreBinning:
+    """A binning by a score of each transcript, into cells of about the same size."""
 
-    name = "a linear score of all columns"
-
-    def __init__(
-        self, columns: Sequence[ColumnBinning], transcripts: Transcripts, is_second: NDArray[np.bool_]
-    ) -> None:
-        self._columns = tuple(columns)
-        step = max(1, len(transcripts) // _MAX_FITTED_ROWS)
-        features = self._make_features(transcripts[::step])
-        self._weights = _fit_logistic_regression(features, is_second[::step].astype(np.float64))
-        self._edges = np.unique(np.quantile(features @ self._weights, np.linspace(0, 1, _SCORE_BINS + 1)[1:-1]))
+    def __init__(self, name: str, compute_score: Callable[[Transcripts], Any], transcripts: Transcripts) -> None:
+        self.name, self._compute_score = name, compute_score
+        scores = np.asarray(compute_score(transcripts), dtype=np.float64)
+        self._edges = np.unique(np.quantile(scores, np.linspace(0, 1, _SCORE_BINS + 1)[1:-1]))
         self.cells = len(self._edges) + 1
-
-    @staticmethod
-    def is_applicable(columns: Sequence[ColumnBinning]) -> bool:
-        """Return whether there are several columns, and few enough features."""
-        return len(columns) > 1 and sum(column.size - 1 for column in columns) <= _MAX_FEATURES
 
     def __call__(self, transcripts: Transcripts) -> Cells:
         """Return the cell of each transcript."""
-        cells = np.empty(len(transcripts), dtype=np.uint16)
-        for start in range(0, len(transcripts), _MAX_FITTED_ROWS):  # Features are wide, so only a part at a time.
-            score = self._make_features(transcripts[start : start + _MAX_FITTED_ROWS]) @ self._weights
-            cells[start : start + _MAX_FITTED_ROWS] = np.searchsorted(self._edges, score, side="right")
-        return cells
+        scores = np.asarray(self._compute_score(transcripts), dtype=np.float64)
+        return np.searchsorted(self._edges, scores, side="right").astype(np.uint16)
 
-    def _make_features(self, transcripts: Transcripts) -> Floats:
-        # The first digit is the reference of the others.
-        single = [
-            column.compute_digits(transcripts) == digit for column in self._columns for digit in range(1, column.size)
-        ]
-        paired = []
-        if len(single) <= _MAX_PAIRED:
-            paired = [a & b for index, a in enumerate(single) for b in single[:index]]
-        ones = np.ones(len(transcripts), dtype=np.bool_)
-        return np.stack([ones, *single, *paired], axis=1).astype(np.float64)
+
+def has_linear_score(columns: Sequence[ColumnBinning]) -> bool:
+    """Return whether a linear score can be learned: there are several columns, and few enough features."""
+    return len(columns) > 1 and sum(column.size - 1 for column in columns) <= _MAX_FEATURES
+
+
+def learn_linear_score(
+    columns: Sequence[ColumnBinning], transcripts: Transcripts, is_second: NDArray[np.bool_]
+) -> ScoreBinning:
+    """Return a binning by the score of a logistic regression on the columns' digits (if few, also on their pairs)."""
+    step = max(1, len(transcripts) // _MAX_FITTED_ROWS)
+    sample = transcripts[::step]
+    weights = _fit_logistic_regression(_make_features(columns, sample), is_second[::step].astype(np.float64))
+
+    def compute_score(rows: Transcripts) -> Floats:
+        # Features are wide, so only a part at a time.
+        parts = (rows[start : start + _MAX_FITTED_ROWS] for start in range(0, len(rows), _MAX_FITTED_ROWS))
+        return np.concatenate([_make_features(columns, part) @ weights for part in parts])
+
+    return ScoreBinning("a linear score of all columns", compute_score, sample)
+
+
+def _make_features(columns: Sequence[ColumnBinning], transcripts: Transcripts) -> Floats:
+    # The first digit is the reference of the others.
+    single = [column.compute_digits(transcripts) == digit for column in columns for digit in range(1, column.size)]
+    paired = []
+    if len(single) <= _MAX_PAIRED:
+        paired = [a & b for index, a in enumerate(single) for b in single[:index]]
+    ones = np.ones(len(transcripts), dtype=np.bool_)
+    return np.stack([ones, *single, *paired], axis=1).astype(np.float64)
 
 
 def _fit_logistic_regression(features: Floats, is_second: Floats) -> Floats:
@@ -215,21 +222,6 @@ Cells = NDArray[np.unsignedinteger]
 MAX_CELLS = 1 << 20
 _MAX_CODES = 256
 _BINS_PER_COLUMN = 32
-
-
-class TranscriptBinning(Protocol):
-    """A way to sort transcripts into cells."""
-
-    @property
-    def name(self) -> str:
-        """The name of the binning, as it is shown."""
-
-    @property
-    def cells(self) -> int:
-        """The number of cells."""
-
-    def __call__(self, transcripts: Transcripts) -> Cells:
-        """Return the cell of each transcript, from 0 to cells - 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +293,10 @@ def _pack_columns_in_bytes(columns: Sequence[ColumnBinning], transcripts: Transc
         joined = joined * np.uint8(column.size)
         joined += column.compute_digits(transcripts)
     return joined
+
+
+TranscriptBinning = ProductBinning | ScoreBinning
+"""A way to sort transcripts into cells, from 0 to `cells` - 1, with a `name` to show."""
 
 
 def require_output_matrix(output: Any, trials: int) -> Transcripts:

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from relaxdp.audit.audit_cases import AuditCase, list_all_cases
-from relaxdp.audit.auditor import MIN_TRIALS, AuditFinding, run_audits
+from relaxdp.audit.audit_cases import AuditCase, AuditFinding, list_all_cases, run_audits
+from relaxdp.audit.auditor import MIN_TRIALS
 from relaxdp.cli.messages import show_progress
 from relaxdp.cli.options import CsvOption, JsonOption
 from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_result

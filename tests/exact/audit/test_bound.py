@@ -21,7 +21,6 @@ from relaxdp.audit.guessing_rules import (
     ProductBinning,
     compute_chance_lower_bound,
     compute_epsilon_lower_bound,
-    compute_log_odds,
     derive_optimal_rule,
     learn_rule,
 )
@@ -67,8 +66,6 @@ def test_clopper_pearson_as_scipy_has_it() -> None:
         )
     assert compute_chance_lower_bound([0, 0], [0, 10], 0.1).tolist() == [0, 0]
     assert compute_epsilon_lower_bound([0, 50], [0, 100], 0.1).tolist() == [0, 0]
-    assert compute_log_odds(3, 3) == float("inf")
-    assert compute_log_odds(75, 100) == pytest.approx(np.log(3))
 
 
 def best_odds(laws: Sequence[Chances], transcripts: list[tuple[int, ...]]) -> Fraction:

@@ -12,9 +12,16 @@ from typer.testing import CliRunner
 
 from relaxdp.audit import audit_cases
 from relaxdp.audit.attacks import RelaxedDistribution
-from relaxdp.audit.audit_cases import AuditCase, find_words_without_common_bits, list_all_cases, list_mechanisms
-from relaxdp.audit.auditor import AuditFinding, AuditResult, audit, run_audits
-from relaxdp.audit.guessing_rules import ColumnBinning, LinearScoreBinning, ProductBinning, list_candidate_binnings
+from relaxdp.audit.audit_cases import (
+    AuditCase,
+    AuditFinding,
+    find_words_without_common_bits,
+    list_all_cases,
+    list_mechanisms,
+    run_audits,
+)
+from relaxdp.audit.auditor import AuditResult, audit
+from relaxdp.audit.guessing_rules import ColumnBinning, ProductBinning, has_linear_score, list_candidate_binnings
 from relaxdp.cli.main import app
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms import registry
@@ -91,8 +98,7 @@ def test_a_missing_peer_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(epsilon: float) -> Any:
         raise ModuleNotFoundError("no module of that name")
 
-    for name in ("opendp", "pure_ldp", "multi_freq_ldpy", "diffprivlib"):
-        monkeypatch.setattr(audit_cases, f"_make_{name}_mechanism", missing)
+    monkeypatch.setattr(audit_cases, "PEERS", dict.fromkeys(audit_cases.PEERS, (1000, missing)))
     listed = list(audit_cases.list_peer_cases())
     assert len(listed) == 4
     findings = list(run_audits(listed, trials=1000, confidence_level=0.9, seed=1))
@@ -104,7 +110,7 @@ def test_a_missing_peer_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_installed_peer_is_audited_and_not_our_business(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_cases, "_make_opendp_mechanism", lambda epsilon: lambda truths: truths)
+    monkeypatch.setattr(audit_cases, "PEERS", {"opendp": (1000, lambda epsilon: lambda truth: truth)})
     case = next(audit_cases.list_peer_cases())
     (finding,) = run_audits([case], trials=2000, confidence_level=0.99, seed=1)
     assert finding.verdict == "VIOLATED"
@@ -147,7 +153,6 @@ def test_an_audit_speaks() -> None:
     assert isinstance(found, AuditResult)
     assert str(found).startswith("claimed epsilon 1: not refuted. Measured at least 0.9")
     assert "at confidence 0.999" in str(found)
-    assert found.epsilon_lower_bound < found.estimated_epsilon < 1.1
     assert 0.8 < found.share_of_claim < 1
     assert AuditFinding(next(list_all_cases()), found).verdict == "not refuted"
 
@@ -194,6 +199,6 @@ def test_views_are_what_they_say() -> None:
 
 
 def test_a_linear_score_needs_a_few_columns() -> None:
-    assert not LinearScoreBinning.is_applicable([ColumnBinning(0, 0, 2)])
-    assert LinearScoreBinning.is_applicable([ColumnBinning(place, 0, 2) for place in range(40)])
-    assert not LinearScoreBinning.is_applicable([ColumnBinning(place, 0, 200) for place in range(2)])
+    assert not has_linear_score([ColumnBinning(0, 0, 2)])
+    assert has_linear_score([ColumnBinning(place, 0, 2) for place in range(40)])
+    assert not has_linear_score([ColumnBinning(place, 0, 200) for place in range(2)])
