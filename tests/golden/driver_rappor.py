@@ -17,8 +17,8 @@ from relaxdp.mechanisms.report_arrays import format_bits
 from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import decode_words
+from relaxdp.rappor.device import RapporDevice
 from relaxdp.rappor.parameters import plan_parameters, plan_parameters_for_share
-from relaxdp.rappor.reports import RapporDevice
 from relaxdp.sampling.keyed_stream import PathId
 
 Shape = Mapping[str, int]
@@ -129,7 +129,7 @@ def read_device(
 ) -> tuple[int, list[str]]:
     """Return the cohort of one individual, and the reports at these levels."""
     device = RapporDevice(
-        BloomShape(**shape), word, key=rx.Key.from_bytes(key), device_id=id, release=name, attribute=column
+        BloomShape(**shape), word, key=rx.Key.from_bytes(key), id=id, name=name, column=column
     )  # fmt: skip
     return device.cohort, [device.get_report(epsilon).bits for epsilon in epsilons]
 

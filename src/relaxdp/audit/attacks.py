@@ -131,10 +131,13 @@ class NoisySamplesDistribution:
 def require_transcripts(transcripts: Transcripts, values: int, reports: int | None = None) -> NDArray[np.intp]:
     """Return transcripts as codes of shape (individuals, reports), or reject them."""
     codes = np.asarray(transcripts)
-    if codes.ndim != 2 or codes.shape[1] == 0 or codes.dtype.kind not in "iub":
+    is_table = codes.ndim == 2 and codes.shape[1] > 0 and codes.dtype.kind in "iub"
+    if not is_table or (len(codes) and not (int(codes.min()) >= 0 and int(codes.max()) < values)):
         raise ArgumentError(
-            "The transcripts must be a table of whole numbers, with one row per individual and one column per report.",
-            hint="Pass an array of shape (individuals, reports), such as np.array([[0, 1], [1, 1]]).",
+            "The transcripts must be a table of whole numbers from 0 to {last}, with one row per individual and one "
+            "column per report.",
+            hint="Pass the position of each reported value in the list of values, such as np.array([[0, 1], [1, 1]]).",
+            last=values - 1,
         )
     if reports is not None and codes.shape[1] != reports:
         raise ArgumentError(
@@ -143,14 +146,6 @@ def require_transcripts(transcripts: Transcripts, values: int, reports: int | No
             hint="Pass one epsilon per column of the transcripts.",
             reports=codes.shape[1],
             levels=reports,
-        )
-    if len(codes) and not (int(codes.min()) >= 0 and int(codes.max()) < values):
-        raise ArgumentError(
-            "A report in the transcripts is not the code of a value. Expected a whole number from 0 to {last}, because "
-            "there are {values} values.",
-            hint="Pass the position of each reported value in the list of values.",
-            values=values,
-            last=values - 1,
         )
     return codes.astype(np.intp, copy=False)
 

@@ -104,7 +104,7 @@ class AuditFinding:
         found = self.result
         numbers = {} if found is None else {
             "epsilon_low": found.epsilon_lower_bound, "share": found.share_of_claim, "trials": found.trials,
-            "guessed": found.guessed, "right": found.right, "confidence": found.confidence_level,
+            "guessed": found.guesses, "right": found.right_guesses, "confidence": found.confidence_level,
             "violated": found.is_violated, "looked_at": found.evidence,
         }  # fmt: skip
         claimed = format_epsilon(as_epsilon(self.case.claimed_epsilon))

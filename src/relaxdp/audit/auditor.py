@@ -50,8 +50,8 @@ class AuditResult:
     """Epsilon is at least this, with the stated confidence."""
     confidence_level: float
     trials: int
-    guessed: int
-    right: int
+    guesses: int
+    right_guesses: int
     pair: tuple[Any, Any]
     """The two true values that the guesses distinguish."""
     evidence: str
@@ -72,8 +72,8 @@ class AuditResult:
         return (
             f"claimed epsilon {format_epsilon(self.claimed_epsilon)}: {verdict}. Measured at least "
             f"{self.epsilon_lower_bound:.4f} ({self.share_of_claim:.1%} of it) at confidence "
-            f"{self.confidence_level:.6g}: {self.right:,} of {self.guessed:,} guesses between two true values were "
-            f"right, in {self.trials:,} trials, from {self.evidence}."
+            f"{self.confidence_level:.6g}: {self.right_guesses:,} of {self.guesses:,} guesses between two true values "
+            f"were right, in {self.trials:,} trials, from {self.evidence}."
         )
 
 
@@ -143,27 +143,24 @@ def audit(
         )
     seed = randbits(64) if seed is None else seed
     # As many rules are judged, and each may be wrong.
-    error = (1 - confidence_level) / (1 if distribution is None else 2)
-    run = _AuditRun(mechanism, np.asarray(true_values), seed, trials, error, progress)
+    error_rate = (1 - confidence_level) / (1 if distribution is None else 2)
+    run = _AuditRun(mechanism, np.asarray(true_values), seed, trials, error_rate, progress)
     right, guessed, bound, pair, evidence = run.run(distribution, score)
     return AuditResult(as_epsilon(claimed_epsilon), bound, confidence_level, trials, guessed, right, pair, evidence)
 
 
+@dataclass
 class _AuditRun:
     """The batches of trials of one audit, and the rules that are learned from them and judged on them."""
 
-    def __init__(
-        self,
-        mechanism: MechanismFunction | TranscriptSource,
-        true_values: NDArray[Any],
-        seed: int,
-        trials: int,
-        error: float,
-        progress: Progress | None,
-    ) -> None:
-        self._mechanism, self._true_values, self._seed, self._trials = mechanism, true_values, seed, trials
-        self._error, self._progress = error, progress
-        self._batch_size, self._batches = _PROBE_TRIALS, 0
+    mechanism: MechanismFunction | TranscriptSource
+    true_values: NDArray[Any]
+    seed: int
+    trials: int
+    error_rate: float
+    progress: Progress | None
+    batch_size: int = _PROBE_TRIALS
+    n_batches: int = 0
 
     def run(
         self, distribution: TranscriptDistribution | None, score: Callable[..., Any] | None
@@ -174,29 +171,28 @@ class _AuditRun:
         pair = rules[0].pair
         optimal = None
         if distribution is not None:
-            optimal = derive_optimal_rule(distribution, transcripts.shape[1], pair, self._trials, self._error)
+            optimal = derive_optimal_rule(distribution, transcripts.shape[1], pair, self.trials, self.error_rate)
         rules += [optimal] if optimal else []
         counts = np.zeros((len(rules), 2), dtype=np.int64)
-        if optimal and len(self._true_values) == 2:  # It learned nothing from these trials: they judge it as well.
+        if optimal and len(self.true_values) == 2:  # It learned nothing from these trials: they judge it as well.
             counts[1] = optimal.count_guesses(transcripts, index)
         del transcripts
-        rest = self._trials - len(index)
-        for part in self._run_batches(rest, lambda batch, size: self._judge_rules(rules, pair, batch, size)):
-            counts += part
-        bounds = compute_epsilon_lower_bound(counts[:, 0], counts[:, 1], self._error)
+        for is_second, judged in self._draw_batches(self.true_values[list(pair)], self.trials - len(index)):
+            counts += [rule.count_guesses(judged, is_second) for rule in rules]
+        bounds = compute_epsilon_lower_bound(counts[:, 0], counts[:, 1], self.error_rate)
         best = int(bounds.argmax())
         right, guessed = counts[best].tolist()
-        first, second = self._true_values[list(pair)].tolist()
+        first, second = self.true_values[list(pair)].tolist()
         return right, guessed, float(bounds[best]), (first, second), rules[best].binning.name
 
     def _draw_training_trials(self) -> tuple[NDArray[np.uint8], Transcripts]:
         """Return the trials from which rules are learned, with the index of the true value of each."""
-        n_probe = min(_PROBE_TRIALS, self._trials // 2)
-        parts = list(self._run_batches(n_probe, self._draw_random_trials))
+        n_probe = min(_PROBE_TRIALS, self.trials // 2)
+        parts = list(self._draw_batches(self.true_values, n_probe))
         row_bytes = parts[0][1].shape[1] * parts[0][1].itemsize
-        self._batch_size = max(_PROBE_TRIALS, min(BATCH_TRIALS, _BATCH_BYTES // row_bytes))
-        total = min(self._trials // 2, _MAX_TRAINING_TRIALS, max(n_probe, _MAX_TRAINING_BYTES // row_bytes))
-        parts += list(self._run_batches(total - n_probe, self._draw_random_trials))
+        self.batch_size = max(_PROBE_TRIALS, min(BATCH_TRIALS, _BATCH_BYTES // row_bytes))
+        total = min(self.trials // 2, _MAX_TRAINING_TRIALS, max(n_probe, _MAX_TRAINING_BYTES // row_bytes))
+        parts += self._draw_batches(self.true_values, total - n_probe)
         # Columns stay contiguous.
         transcripts = np.concatenate([transcripts.T for _, transcripts in parts], axis=1).T
         return np.concatenate([index for index, _ in parts]), transcripts
@@ -208,63 +204,42 @@ class _AuditRun:
         half = len(index) // 2
         columns = [ColumnBinning.from_data(place, transcripts[:half, place]) for place in range(transcripts.shape[1])]
         binnings: list[TranscriptBinning] = list(list_candidate_binnings(columns))
-        pairs = list(combinations(range(len(self._true_values)), 2))
+        pairs = list(combinations(range(len(self.true_values)), 2))
         if score is not None:
             binnings.append(ScoreBinning("the given score", score, transcripts[:half]))
         rules = []
         for binning in binnings:
-            learned, checked = _count_cells(binning, transcripts, index, len(self._true_values), half)
+            learned, checked = _count_cells(binning, transcripts, index, len(self.true_values), half)
             for pair in pairs:
-                rules.append(learn_rule(binning, pair, learned[list(pair)], checked[list(pair)], self._error))
+                rules.append(learn_rule(binning, pair, learned[list(pair)], checked[list(pair)], self.error_rate))
         has_all_columns = len(columns) == 1 or any(binning.name == "all columns" for binning in binnings)
         n_cells = max((binning.cells for binning in binnings), default=0)
         if has_linear_score(columns) and (n_cells * 50 > half or not has_all_columns):
             for pair in pairs[:_MAX_SCORED_PAIRS]:
-                rules.append(self._learn_linear_rule(columns, pair, index, transcripts))
+                rows = np.flatnonzero((index == pair[0]) | (index == pair[1]))
+                chosen, is_second, middle = transcripts[rows], index[rows] == pair[1], len(rows) // 2
+                score_binning = learn_linear_score(columns, chosen[:middle], is_second[:middle])
+                learned, checked = _count_cells(score_binning, chosen, is_second, 2, middle)
+                rules.append(learn_rule(score_binning, pair, learned, checked, self.error_rate))
         return max(rules, key=lambda rule: rule.expected_bound)
 
-    def _learn_linear_rule(
-        self,
-        columns: Sequence[ColumnBinning],
-        pair: tuple[int, int],
-        index: NDArray[np.uint8],
-        transcripts: Transcripts,
-    ) -> GuessingRule:
-        rows = np.flatnonzero((index == pair[0]) | (index == pair[1]))
-        chosen, is_second = transcripts[rows], index[rows] == pair[1]
-        half = len(rows) // 2
-        binning = learn_linear_score(columns, chosen[:half], is_second[:half])
-        learned, checked = _count_cells(binning, chosen, is_second, 2, half)
-        return learn_rule(binning, pair, learned, checked, self._error)
-
-    def _judge_rules(
-        self, rules: list[GuessingRule], pair: tuple[int, int], batch: int, size: int
-    ) -> NDArray[np.int64]:
-        is_second = np.random.default_rng([self._seed, batch]).integers(0, 2, size, dtype=np.uint8)
-        transcripts = self._draw_transcripts(self._true_values[list(pair)].take(is_second), batch)
-        return np.array([rule.count_guesses(transcripts, is_second) for rule in rules], dtype=np.int64)
-
-    def _draw_random_trials(self, batch: int, size: int) -> tuple[NDArray[np.uint8], Transcripts]:
-        code = np.min_scalar_type(len(self._true_values) - 1)
-        index = np.random.default_rng([self._seed, batch]).integers(0, len(self._true_values), size, dtype=code)
-        return index, self._draw_transcripts(self._true_values.take(index), batch)
-
-    def _draw_transcripts(self, true_values: NDArray[Any], batch: int) -> Transcripts:
-        if isinstance(self._mechanism, TranscriptSource):
-            output = self._mechanism.draw(true_values, self._seed, batch)
-        else:
-            output = self._mechanism(true_values)
-        return require_output_matrix(output, len(true_values))
-
-    def _run_batches(self, trials: int, run_batch: Callable[[int, int], Any]) -> Iterator[Any]:
-        """Yield the results of batches in order; every batch has another number."""
-        sizes = [min(self._batch_size, trials - start) for start in range(0, trials, self._batch_size)]
-        batches = range(self._batches, self._batches + len(sizes))
-        self._batches += len(sizes)
-        for batch, size in zip(batches, sizes, strict=True):
-            yield run_batch(batch, size)
-            if self._progress:
-                self._progress(size)
+    def _draw_batches(
+        self, true_values: NDArray[Any], trials: int
+    ) -> Iterator[tuple[NDArray[np.unsignedinteger], Transcripts]]:
+        """Yield the indices of random true values and their transcripts. Every batch has another number."""
+        dtype = np.min_scalar_type(len(true_values) - 1)
+        for start in range(0, trials, self.batch_size):
+            size = min(self.batch_size, trials - start)
+            index = np.random.default_rng([self.seed, self.n_batches]).integers(0, len(true_values), size, dtype=dtype)
+            drawn = true_values.take(index)
+            if isinstance(self.mechanism, TranscriptSource):
+                output = self.mechanism.draw(drawn, self.seed, self.n_batches)
+            else:
+                output = self.mechanism(drawn)
+            self.n_batches += 1
+            yield index, require_output_matrix(output, size)
+            if self.progress:
+                self.progress(size)
 
 
 def _count_cells(

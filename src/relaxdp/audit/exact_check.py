@@ -45,7 +45,7 @@ class ExactCheckResult:
 
     epsilon: Decimal
     """The last level that was checked."""
-    realised: Decimal
+    privacy_loss: Decimal
     """The exact privacy loss at the last level, rounded up: never above epsilon."""
     transcripts: int
     """The number of enumerated transcripts."""
@@ -74,7 +74,7 @@ def check_exactly(
     Example:
         >>> from relaxdp.mechanisms.categorical import Categorical
         >>> result = check_exactly(Categorical(["a", "b", "c"]), ["a", "b", "c"])
-        >>> result.transcripts, round(result.realised, 6)
+        >>> result.transcripts, round(result.privacy_loss, 6)
         (27, Decimal('3.000000'))
     """
     exact = [as_epsilon(each) for each in epsilons]
@@ -95,25 +95,25 @@ def check_exactly(
         )
     retentions = [level.retention for level in levels]
     symbol_distributions = [_compute_symbol_distribution(mechanism, true_value) for true_value in values]
-    realised = Decimal(0)
+    privacy_loss = Decimal(0)
     for last, epsilon in enumerate(exact):
         chains = _compute_chains(mechanism, retentions[: last + 1])
         ratio = _compute_largest_ratio([_add_noise(symbols, chains) for symbols in symbol_distributions])
-        realised = Decimal("Infinity") if ratio is None else compute_log_rounded_up(ratio, digits=60)
-        if realised > epsilon:
+        privacy_loss = Decimal("Infinity") if ratio is None else compute_log_rounded_up(ratio, digits=60)
+        if privacy_loss > epsilon:
             raise MechanismError(
                 "The mechanism {mechanism!r} reveals more than it claims. At epsilon {epsilon}, the "
-                "privacy loss of its reports is {realised}.",
+                "privacy loss of its reports is {privacy_loss}.",
                 hint=_FIX_THRESHOLD,
                 mechanism=mechanism.name,
                 epsilon=format_epsilon(epsilon),
-                realised="everything" if ratio is None else f"{realised:.6f}",
+                privacy_loss="everything" if ratio is None else f"{privacy_loss:.6f}",
             )
         if not mechanism.seeded:  # With seeds, only all seeds together are unbiased.
             chains = _compute_chains(mechanism, retentions[last : last + 1])
             for true_value, symbols in zip(values, symbol_distributions, strict=True):
                 _require_unbiased(mechanism, true_value, _add_noise(symbols, chains), retentions[last])
-    return ExactCheckResult(exact[-1], realised, size)
+    return ExactCheckResult(exact[-1], privacy_loss, size)
 
 
 def compute_chain_distribution(

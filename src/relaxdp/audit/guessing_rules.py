@@ -21,7 +21,7 @@ from relaxdp.lazy_imports import scipy
 Floats = NDArray[np.float64]
 
 
-def compute_chance_lower_bound(right: Any, guesses: Any, error: float) -> Floats:
+def compute_chance_lower_bound(right: Any, guesses: Any, error_rate: float) -> Floats:
     """Return Clopper and Pearson's lower bound of the chance of a right guess; too high with at most `error`.
 
     >>> round(float(compute_chance_lower_bound(90, 100, 0.05)), 4)
@@ -29,11 +29,11 @@ def compute_chance_lower_bound(right: Any, guesses: Any, error: float) -> Floats
     """
     right, guesses = np.asarray(right, dtype=np.float64), np.asarray(guesses, dtype=np.float64)
     # Both parameters are kept positive: without a right guess the bound is 0 by definition.
-    bound = scipy.special.betaincinv(np.maximum(right, 0.5), guesses - right + 1, error)
+    bound = scipy.special.betaincinv(np.maximum(right, 0.5), guesses - right + 1, error_rate)
     return np.asarray(np.where(right > 0, bound, 0.0))
 
 
-def compute_epsilon_lower_bound(right: Any, guesses: Any, error: float) -> Floats:
+def compute_epsilon_lower_bound(right: Any, guesses: Any, error_rate: float) -> Floats:
     """Return the lower bound of epsilon: the log odds of a right guess, and 0 if guesses are not better than a coin.
 
     Claim: it exceeds the epsilon of a mechanism with at most `error`, for every rule of guessing; summed exactly over
@@ -42,14 +42,14 @@ def compute_epsilon_lower_bound(right: Any, guesses: Any, error: float) -> Float
     >>> round(float(compute_epsilon_lower_bound(73_106, 100_000, 0.001)), 3)
     0.978
     """
-    chance = np.maximum(compute_chance_lower_bound(right, guesses, error), 0.5)
+    chance = np.maximum(compute_chance_lower_bound(right, guesses, error_rate), 0.5)
     return np.asarray(np.log(chance) - np.log1p(-chance))
 
 
-def approximate_epsilon_lower_bound(right: Any, guesses: Any, error: float) -> Floats:
+def approximate_epsilon_lower_bound(right: Any, guesses: Any, error_rate: float) -> Floats:
     """Return nearly the same bound (Wilson's), a hundred times faster: to choose among rules, never to judge one."""
     right, guesses = np.asarray(right, dtype=np.float64), np.maximum(np.asarray(guesses, dtype=np.float64), 1)
-    share, square = right / guesses, float(scipy.special.ndtri(error)) ** 2
+    share, square = right / guesses, float(scipy.special.ndtri(error_rate)) ** 2
     center = share + square / (2 * guesses)
     margin = np.sqrt(square * (share * (1 - share) + square / (4 * guesses)) / guesses)
     chance = np.clip((center - margin) / (1 + square / guesses), 0.5, 1 - 1e-15)
@@ -89,7 +89,11 @@ class GuessingRule:
 
 
 def learn_rule(
-    binning: TranscriptBinning, pair: tuple[int, int], learning_counts: Counts, checking_counts: Counts, error: float
+    binning: TranscriptBinning,
+    pair: tuple[int, int],
+    learning_counts: Counts,
+    checking_counts: Counts,
+    error_rate: float,
 ) -> GuessingRule:
     """Return the best rule for two tables of counts, each of shape (2, cells): one row per true value.
 
@@ -101,11 +105,11 @@ def learn_rule(
     clear = np.abs(evidence) - np.sqrt((1 / smooth).sum(axis=0))  # one standard error on the safe side
     order = np.argsort(-clear, kind="stable")
     last = np.unique(np.geomspace(1, len(order), _PREFIXES).astype(np.intp)) - 1
-    return _make_best_rule(binning, pair, checking_counts, evidence < 0, order, last, error)
+    return _make_best_rule(binning, pair, checking_counts, evidence < 0, order, last, error_rate)
 
 
 def derive_optimal_rule(
-    distribution: TranscriptDistribution, n_columns: int, pair: tuple[int, int], trials: int, error: float
+    distribution: TranscriptDistribution, n_columns: int, pair: tuple[int, int], trials: int, error_rate: float
 ) -> GuessingRule | None:
     """Return the best rule for a known distribution, or None where there are too many transcripts to enumerate.
 
@@ -122,7 +126,7 @@ def derive_optimal_rule(
     order = np.argsort(-np.abs(evidence), kind="stable")
     # Cells of the same ratio stay together, whatever the rounding.
     last = np.append(np.flatnonzero(-np.diff(np.abs(evidence)[order]) > _SAME_RATIO), len(order) - 1)
-    return _make_best_rule(binning, pair, np.exp(logarithms) * (trials / 2), evidence < 0, order, last, error)
+    return _make_best_rule(binning, pair, np.exp(logarithms) * (trials / 2), evidence < 0, order, last, error_rate)
 
 
 def _make_best_rule(
@@ -132,7 +136,7 @@ def _make_best_rule(
     is_second: NDArray[np.bool_],
     order: NDArray[np.intp],
     last: NDArray[np.intp],
-    error: float,
+    error_rate: float,
 ) -> GuessingRule:
     """Return the rule with the largest expected bound that guesses in the first cells of `order`, up to one of `last`.
 
@@ -140,7 +144,7 @@ def _make_best_rule(
     """
     second, cells = is_second.astype(np.intp), np.arange(len(order))
     right, wrong = (counts[value, cells][order].cumsum()[last] for value in (second, 1 - second))
-    expected_bound = approximate_epsilon_lower_bound(right, right + wrong, error)
+    expected_bound = approximate_epsilon_lower_bound(right, right + wrong, error_rate)
     best = int(expected_bound.argmax())
     table = np.zeros(len(order), dtype=np.uint8)
     chosen = order[: last[best] + 1]

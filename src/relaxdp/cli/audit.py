@@ -19,10 +19,10 @@ from relaxdp.theory.epsilon import as_epsilon
 
 _TITLES = {
     "relaxation": "relaxation",
-    "encoding": "encodings",
-    "other": "other ways out",
-    "planted": "mistakes on purpose",
-    "peer": "peers, one report",
+    "encoding": "mechanisms",
+    "other": "other releases",
+    "planted": "deliberate mistakes",
+    "peer": "other libraries, one report",
 }
 
 

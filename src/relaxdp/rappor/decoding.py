@@ -283,21 +283,17 @@ class DecodedWords(Result):
 
     @property
     def levels(self) -> dict[str, int]:
-        """The number of devices, at unknown levels."""
         return {UNKNOWN: self.n_devices}
 
     @property
     def labels(self) -> Sequence[str]:  # type: ignore[override]
-        """The candidates."""
         return self.estimate.labels
 
     @property
     def value(self) -> Floats:
-        """The unbiased estimates."""
         return self.estimate.value
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard errors."""
         return self.estimate.compute_std_error(about)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:

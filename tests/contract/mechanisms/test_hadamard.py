@@ -50,7 +50,7 @@ def test_algorithm_1(hadamard: dict[str, Any], tmp_path: Path) -> None:
 
 def test_it_keeps_its_promise(hadamard: dict[str, Any]) -> None:
     found = check_exactly(hadamard["Hadamard"](suite.LETTERS), suite.LETTERS)
-    assert Decimal("2.9999999") < found.realised <= found.epsilon == 3
+    assert Decimal("2.9999999") < found.privacy_loss <= found.epsilon == 3
 
 
 def test_without_it_the_name_is_unknown() -> None:

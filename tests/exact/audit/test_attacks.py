@@ -202,8 +202,8 @@ def test_refusals() -> None:
         (np.zeros(3, int), shapeless),
         (np.zeros((1, 3)), shapeless),
         (np.zeros((1, 2), int), {"reports": 2, "levels": 3}),
-        (np.full((1, 3), 2), {"values": 2}),
-        (np.full((1, 3), -1), {"values": 2}),
+        (np.full((1, 3), 2), {"last": 1}),
+        (np.full((1, 3), -1), {"last": 1}),
     ):
         with refused(ArgumentError, **fields):
             guess_by_maximum_likelihood(rows, law)

@@ -49,7 +49,7 @@ def test_what_keeps_its_promise_passes(encoding: Any, truths: list[Any]) -> None
     """And uses the whole of it: the largest ratio is e^epsilon, up to what the threshold is rounded by."""
     epsilons = ("0.5", "3") if encoding.symbols > 3 else ("0.5", "1", "3")
     found = check_exactly(encoding, truths, epsilons=epsilons)
-    assert Decimal("2.9999999") < found.realised <= found.epsilon == 3
+    assert Decimal("2.9999999") < found.privacy_loss <= found.epsilon == 3
 
 
 class WholeAlphabet(SquareWave):
@@ -61,7 +61,7 @@ class WholeAlphabet(SquareWave):
 
 def test_what_wastes_epsilon_is_seen() -> None:
     found = check_exactly(WholeAlphabet(0, 8, bins=3, window=4), NUMBERS)
-    assert found.realised < Decimal("2.2")
+    assert found.privacy_loss < Decimal("2.2")
 
 
 class Greedy(Categorical):

@@ -170,7 +170,7 @@ def test_a_number_is_rounded_to_its_neighbours() -> None:
 def test_it_passes_as_any_encoding_does(window: int) -> None:
     found = check_exactly(wave(window), TRUTHS)
     assert found.transcripts == (BINS + window - 1) ** 3
-    assert Decimal("2.9999999") < found.realised <= 3
+    assert Decimal("2.9999999") < found.privacy_loss <= 3
     check_exactly(
         SquareWave(wave(window).low, wave(window).high, bins=BINS, window=window, clip=True), [-7.0, *TRUTHS, 1e9]
     )

@@ -109,18 +109,18 @@ def test_bounds_are_as_often_too_high_as_they_say(monkeypatch: pytest.MonkeyPatc
     """More violations than this have a chance of 1e-6. An auditor that is judged on what it learned from has more."""
     limit = binom.isf(1e-6, 150, 0.1)
     assert violations(150) <= limit
-    learn, kept = _AuditRun._draw_training_trials, {}
+    draw, count, kept = _AuditRun._draw_training_trials, GuessingRule.count_guesses, {}
 
-    def learning(self: _AuditRun) -> Any:
-        kept[0] = learn(self)
+    def draw_and_keep(self: _AuditRun) -> Any:
+        kept[0] = draw(self)
         return kept[0]
 
-    def play(self: _AuditRun, rules: list[GuessingRule], pair: tuple[int, int], number: int, size: int) -> Any:
-        index, transcripts = kept[0]
-        return np.array([rule.count_guesses(transcripts[:size], index[:size]) for rule in rules])
+    def count_on_kept(self: GuessingRule, transcripts: Any, is_second: Any) -> tuple[int, int]:
+        index, learned = kept[0]
+        return count(self, learned[: len(is_second)], index[: len(is_second)])
 
-    monkeypatch.setattr(_AuditRun, "_draw_training_trials", learning)
-    monkeypatch.setattr(_AuditRun, "_judge_rules", play)
+    monkeypatch.setattr(_AuditRun, "_draw_training_trials", draw_and_keep)
+    monkeypatch.setattr(GuessingRule, "count_guesses", count_on_kept)
     assert violations(150) > limit
 
 

@@ -52,7 +52,7 @@ def test_words_apart_share_no_bit() -> None:
 
 
 def test_a_group_is_named_like_a_mechanism() -> None:
-    arguments = ["audit", "--only", "mistakes on purpose", "--trials", "1000", "--seed", "7", "--json"]
+    arguments = ["audit", "--only", "deliberate mistakes", "--trials", "1000", "--seed", "7", "--json"]
     rows = json.loads(RUNNER.invoke(app, arguments).stdout)["findings"]
     assert [row["mechanism"] for row in rows] == [
         case.name for case in audit_cases.list_all_cases() if case.group == "planted"
@@ -78,7 +78,7 @@ def test_json() -> None:
 def test_table() -> None:
     result = RUNNER.invoke(app, ["audit", "--only", "second key", "--trials", "50000", "--seed", "7"])
     assert result.exit_code == 0
-    for part in ("mistakes on purpose", "released again under a second key", "flagged, as it must be", "seed 7"):
+    for part in ("deliberate mistakes", "released again under a second key", "flagged, as it must be", "seed 7"):
         assert part in result.stdout
 
 

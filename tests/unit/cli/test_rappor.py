@@ -20,7 +20,7 @@ from relaxdp import Key, Vault
 from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError, RowsChangedError
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
-from relaxdp.rappor.reports import RapporDevice
+from relaxdp.rappor.device import RapporDevice
 from relaxdp.sampling.keyed_stream import PathId
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})
@@ -141,7 +141,7 @@ def test_reports_are_the_devices_own_and_say_their_level(place: Path) -> None:
     words = dict(read("clients.csv")[1:])
     row = table.slice(17, 1).to_pylist()[0]
     device = RapporDevice(
-        SHAPE, words[row["client"]], key=Key.load("key"), device_id=row["client"], release="words", attribute="value"
+        SHAPE, words[row["client"]], key=Key.load("key"), id=row["client"], name="words", column="value"
     )
     bits = "".join(str(bit) for bit in np.unpackbits(np.frombuffer(row["report"], np.uint8), bitorder="little")[::-1])
     assert (device.cohort, device.get_report(2).bits) == (row["cohort"], bits)

@@ -44,7 +44,7 @@ from relaxdp.mechanisms.report_arrays import (
     read_report_column,
     unpack_bits,
 )
-from relaxdp.rappor.reports import RapporDevice
+from relaxdp.rappor.device import RapporDevice
 from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical
 from relaxdp.sampling.keyed_path import find_report, iterate_draws
 from relaxdp.sampling.keyed_stream import (
@@ -61,7 +61,7 @@ KEY = Key.from_bytes(bytes(range(32)))
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=64)
 WORDS = ["cheese", "a word of many letters, more than a block", "Käse", "", "x", "eight888", "nine99999"] * 3
 IDS = [f"device-{number}" for number in range(len(WORDS))]
-WHERE: Any = {"release": "words-2026", "attribute": "word"}
+WHERE: Any = {"name": "words-2026", "column": "word"}
 PATH = PathId("words-2026", "word")
 
 
@@ -128,7 +128,7 @@ def test_params_and_stream_byte_by_byte() -> None:
     for symbol in range(16):
         drawn = iterate_draws(generate_words(derive_path_key(KEY, mine), prefix, symbol=symbol), 2)
         bits.append(find_report(drawn, compute_bit_threshold(SHAPE, 4), truth=int(symbol in truth)))
-    report = RapporDevice(SHAPE, "cheese", key=KEY, device_id="device-1", **WHERE).get_report(4)
+    report = RapporDevice(SHAPE, "cheese", key=KEY, id="device-1", **WHERE).get_report(4)
     assert (report.cohort, report.bits) == (cohort, "".join(map(str, reversed(bits))))
 
 
@@ -147,7 +147,7 @@ def test_arrays_are_like_single_devices() -> None:
         reports = release_bloom(SHAPE, WORDS, IDS, key=KEY, level=level_of(epsilon), path=PATH)
         texts = format_bits(reports.packed, SHAPE.bits)
         for word, device_id, cohort, bits in zip(WORDS, IDS, reports.cohorts.tolist(), texts, strict=True):
-            report = RapporDevice(SHAPE, word, key=KEY, device_id=device_id, **WHERE).get_report(epsilon)
+            report = RapporDevice(SHAPE, word, key=KEY, id=device_id, **WHERE).get_report(epsilon)
             assert (report.cohort, report.bits, report.epsilon) == (cohort, bits, epsilon)
 
 
@@ -156,9 +156,7 @@ def test_ids_of_any_length_beside_words_of_any_length() -> None:
     ids = ["x" * (number % 40) + str(number) for number in range(len(WORDS) * 4)]
     some = BloomShape(bits=19, hashes=3, cohorts=2)
     found = release_bloom(some, WORDS * 4, ids, key=KEY, level=level_of(2, some), path=PATH)
-    devices = [
-        RapporDevice(some, word, key=KEY, device_id=one, **WHERE) for word, one in zip(WORDS * 4, ids, strict=True)
-    ]
+    devices = [RapporDevice(some, word, key=KEY, id=one, **WHERE) for word, one in zip(WORDS * 4, ids, strict=True)]
     assert found.cohorts.tolist() == [device.cohort for device in devices]
     assert format_bits(found.packed, 19) == [device.get_report(2).bits for device in devices]
 
@@ -233,7 +231,7 @@ def test_levels_convert_both_ways_to_the_private_side() -> None:
 
 
 def test_a_device_keeps_its_own_pace_and_limit() -> None:
-    device = RapporDevice(SHAPE, "cheese", key=KEY, device_id=7, limit=3, **WHERE)
+    device = RapporDevice(SHAPE, "cheese", key=KEY, id=7, limit=3, **WHERE)
     steady = list(device.iterate_reports(Linear(1, 5, steps=5)))
     assert [str(report.epsilon) for report in steady] == ["1", "2", "3"]
     assert device.get_report(2) == steady[1]

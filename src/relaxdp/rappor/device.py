@@ -1,4 +1,4 @@
-"""The reports of one device."""
+"""A device that reports a word by RAPPOR, at growing levels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from relaxdp.errors import LevelError
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
-from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
@@ -31,15 +30,15 @@ class RapporDevice:
         shape: Bits, hashes and cohorts of the Bloom filter.
         word: The true value; true or false if the shape has one bit.
         key: The secret key of the device.
-        device_id: The id from which the device's cohort is drawn.
-        release: The name of the release; another name is another path, whose cost adds up.
-        attribute: The name of the attribute that the word belongs to.
+        id: The id of the device, from which its cohort is drawn.
+        name: The name of the release. Another name is another path, whose cost adds up.
+        column: The name of the column, or of the question, that the word belongs to.
         limit: The largest epsilon that the device will ever report at. Set it before the word is known.
 
     >>> shape = BloomShape(bits=16, hashes=2, cohorts=64)
     >>> device = RapporDevice(
-    ...     shape, "cheese", key=Key.from_bytes(bytes(range(32))), device_id="d-1",
-    ...     release="words-2026", attribute="word", limit=6,
+    ...     shape, "cheese", key=Key.from_bytes(bytes(range(32))), id="d-1", name="words-2026",
+    ...     column="word", limit=6,
     ... )
     >>> [report.bits for report in device.iterate_reports([2, 4, 6])]
     ['1111101001000101', '0111100000011111', '0000001000001110']
@@ -54,17 +53,16 @@ class RapporDevice:
         word: str | bool,
         *,
         key: Key,
-        device_id: object,
-        release: str,
-        attribute: str,
+        id: object,
+        name: str,
+        column: str,
         limit: Epsilon | None = None,
     ) -> None:
-        path = PathId(release, attribute)
         self.limit = None if limit is None else as_epsilon(limit)
-        self._bloom = Bloom(shape).for_cohort(device_id, key=key, path=path)
+        self._bloom = Bloom(shape).for_cohort(id, key=key, path=PathId(name, column))
         self.cohort = self._bloom.cohort
         """Public, and drawn from the id alone."""
-        self._path = ReportPath(self._bloom, word, key=key, object_id=device_id, path=path)
+        self._path = self._bloom.path(word, key=key, id=id, name=name, column=column)
 
     def get_report(self, epsilon: Epsilon) -> RapporReport:
         """Return the report at the epsilon of a whole report. The same epsilon gives the same report again.
