@@ -173,25 +173,22 @@ def guess_by_maximum_likelihood(transcripts: Transcripts, distribution: Transcri
     return _mark_best(distribution.compute_log_likelihoods(transcripts))
 
 
-def guess_by_highest_frequency(transcripts: Transcripts, *, values: int) -> Candidates:
-    """Guess the value that was reported most often."""
-    codes = require_transcripts(transcripts, values)
-    return _mark_best(_sum_weights_by_value(codes, values, np.ones(codes.shape[1])))
-
-
-def guess_by_weighted_frequency(transcripts: Transcripts, *, values: int, weights: Sequence[Epsilon]) -> Candidates:
-    """Guess the value with the largest sum of weights; the weight of a report is its epsilon."""
-    codes = require_transcripts(transcripts, values, len(weights))
-    return _mark_best(_sum_weights_by_value(codes, values, np.array([float(as_epsilon(weight)) for weight in weights])))
+def guess_by_frequency(
+    transcripts: Transcripts, *, values: int, weights: Sequence[Epsilon] | None = None
+) -> Candidates:
+    """Guess the value that was reported most often, or the one with the largest sum of weights of its reports."""
+    codes = require_transcripts(transcripts, values, None if weights is None else len(weights))
+    each = np.array([1.0 if weights is None else float(as_epsilon(weights[place])) for place in range(codes.shape[1])])
+    cells = codes + np.arange(len(codes))[:, None] * values
+    summed = np.bincount(cells.ravel(), np.broadcast_to(each, codes.shape).ravel(), len(codes) * values)
+    return _mark_best(np.asarray(summed, dtype=np.float64).reshape(len(codes), values))
 
 
 ATTACKS: dict[str, Attack] = {
     "last output": lambda reports, distribution, _: guess_last_output(reports, values=distribution.values),
     "maximum likelihood": lambda reports, distribution, _: guess_by_maximum_likelihood(reports, distribution),
-    "highest frequency": lambda reports, distribution, _: guess_by_highest_frequency(
-        reports, values=distribution.values
-    ),
-    "weighted highest frequency": lambda reports, distribution, epsilons: guess_by_weighted_frequency(
+    "highest frequency": lambda reports, distribution, _: guess_by_frequency(reports, values=distribution.values),
+    "weighted highest frequency": lambda reports, distribution, epsilons: guess_by_frequency(
         reports, values=distribution.values, weights=epsilons
     ),
 }
@@ -237,12 +234,6 @@ def compute_minimum_error_rate(values: int, epsilon: Epsilon) -> float:
     check_value_count(values)
     noise = (values - 1) * np.exp(-float(as_epsilon(epsilon, zero=True)))
     return float(noise / (1 + noise))
-
-
-def _sum_weights_by_value(codes: NDArray[np.intp], values: int, weights: Floats) -> Floats:
-    cells = codes + np.arange(len(codes))[:, None] * values
-    summed = np.bincount(cells.ravel(), np.broadcast_to(weights, codes.shape).ravel(), len(codes) * values)
-    return np.asarray(summed.reshape(len(codes), values))
 
 
 def _mark_best(scores: Floats) -> Candidates:

@@ -21,28 +21,21 @@ from relaxdp.lazy_imports import scipy
 Floats = NDArray[np.float64]
 
 
-def compute_chance_lower_bound(right: Any, guesses: Any, error_rate: float) -> Floats:
-    """Return Clopper and Pearson's lower bound of the chance of a right guess; too high with at most `error`.
-
-    >>> round(float(compute_chance_lower_bound(90, 100, 0.05)), 4)
-    0.8363
-    """
-    right, guesses = np.asarray(right, dtype=np.float64), np.asarray(guesses, dtype=np.float64)
-    # Both parameters are kept positive: without a right guess the bound is 0 by definition.
-    bound = scipy.special.betaincinv(np.maximum(right, 0.5), guesses - right + 1, error_rate)
-    return np.asarray(np.where(right > 0, bound, 0.0))
-
-
 def compute_epsilon_lower_bound(right: Any, guesses: Any, error_rate: float) -> Floats:
     """Return the lower bound of epsilon: the log odds of a right guess, and 0 if guesses are not better than a coin.
 
-    Claim: it exceeds the epsilon of a mechanism with at most `error`, for every rule of guessing; summed exactly over
-    the binomial in tests/exact/audit/test_bound.py.
+    The chance of a right guess has the lower bound of Clopper and Pearson.
+
+    Claim: it exceeds the epsilon of a mechanism with at most `error_rate`, for every rule of guessing; summed exactly
+    over the binomial in tests/exact/audit/test_bound.py.
 
     >>> round(float(compute_epsilon_lower_bound(73_106, 100_000, 0.001)), 3)
     0.978
     """
-    chance = np.maximum(compute_chance_lower_bound(right, guesses, error_rate), 0.5)
+    right, guesses = np.asarray(right, dtype=np.float64), np.asarray(guesses, dtype=np.float64)
+    # Both parameters are kept positive: without a right guess the bound is 0 by definition.
+    chance = scipy.special.betaincinv(np.maximum(right, 0.5), guesses - right + 1, error_rate)
+    chance = np.where(right > 0, np.maximum(chance, 0.5), 0.5)
     return np.asarray(np.log(chance) - np.log1p(-chance))
 
 
@@ -265,38 +258,20 @@ class ProductBinning:
     def __init__(self, columns: Sequence[ColumnBinning], name: str) -> None:
         self.columns, self.name = tuple(columns), name
         self.cells = prod(column.size for column in columns)
-        self._type = np.min_scalar_type(max(self.cells - 1, 1))
-        # Columns whose digits fit into one byte together are joined as bytes, which is several times faster.
-        self._groups: list[list[ColumnBinning]] = []
-        for column in columns:
-            columns = self._groups[-1] if self._groups else []
-            if columns and column.size * prod(each.size for each in columns) <= _MAX_CODES:
-                columns.append(column)
-            else:
-                self._groups.append([column])
+        self._type = np.min_scalar_type(self.cells)
 
     def __call__(self, transcripts: Transcripts) -> Cells:
         """Return the cell of each transcript."""
-        first, *rest = (_pack_columns_in_bytes(columns, transcripts) for columns in self._groups)
-        cells = first.astype(self._type, copy=False)
-        for digits, columns in zip(rest, self._groups[1:], strict=True):
-            cells *= self._type.type(prod(column.size for column in columns))
-            cells += digits.astype(self._type, copy=False)
+        cells = np.zeros(len(transcripts), dtype=self._type)
+        for column in self.columns:
+            cells *= self._type.type(column.size)
+            cells += column.compute_digits(transcripts)
         return cells
 
     def list_cell_digits(self) -> NDArray[np.intp]:
         """Return the digits of every cell, of shape (cells, columns)."""
         sizes = [column.size for column in self.columns]
         return np.stack(np.unravel_index(np.arange(self.cells), sizes), axis=1)
-
-
-def _pack_columns_in_bytes(columns: Sequence[ColumnBinning], transcripts: Transcripts) -> NDArray[np.uint8]:
-    """Return the digits of some columns as one byte."""
-    joined = columns[0].compute_digits(transcripts)
-    for column in columns[1:]:
-        joined = joined * np.uint8(column.size)
-        joined += column.compute_digits(transcripts)
-    return joined
 
 
 TranscriptBinning = ProductBinning | ScoreBinning

@@ -27,9 +27,8 @@ from relaxdp.audit.attacks import (
     compute_error_rates,
     compute_minimum_error_rate,
     compute_retentions,
-    guess_by_highest_frequency,
+    guess_by_frequency,
     guess_by_maximum_likelihood,
-    guess_by_weighted_frequency,
     guess_last_output,
 )
 from relaxdp.errors import ArgumentError
@@ -103,7 +102,7 @@ def test_independent_reports_are_beaten(values: int) -> None:
     laws = independent_law(values, law.retentions)
     last = exact_error(laws, 3, lambda rows: guess_last_output(rows, values=values))
     likeliest = exact_error(laws, 3, lambda rows: guess_by_maximum_likelihood(rows, law))
-    weighted = exact_error(laws, 3, lambda rows: guess_by_weighted_frequency(rows, values=values, weights=epsilons))
+    weighted = exact_error(laws, 3, lambda rows: guess_by_frequency(rows, values=values, weights=epsilons))
     # The log odds of independent reports add up, so the sum of epsilons is the likelihood.
     assert weighted == likeliest == bayes_error(laws)
     assert likeliest < last
@@ -112,7 +111,7 @@ def test_independent_reports_are_beaten(values: int) -> None:
     least = Fraction(values - 1) / (compute_odds(again.retentions[-1], values) + values - 1)
     for attack in (
         lambda rows: guess_by_maximum_likelihood(rows, again),
-        lambda rows: guess_by_highest_frequency(rows, values=values),
+        lambda rows: guess_by_frequency(rows, values=values),
     ):
         assert exact_error(laws, 3, attack) < least
 
@@ -161,7 +160,7 @@ def test_noisy_samples(values: int, samples: int) -> None:
     assert law.compute_log_likelihoods(rows) == pytest.approx(np.log(exact), abs=1e-12)
     best = bayes_error(laws)
     assert exact_error(laws, samples, lambda rows: guess_by_maximum_likelihood(rows, law)) == best
-    assert exact_error(laws, samples, lambda rows: guess_by_highest_frequency(rows, values=values)) == best
+    assert exact_error(laws, samples, lambda rows: guess_by_frequency(rows, values=values)) == best
     assert exact_error(laws, samples, lambda rows: guess_last_output(rows, values=values)) > best
     if values == 2:
         guarantee = compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=samples)
@@ -177,12 +176,12 @@ def test_the_papers_minimum() -> None:
 
 def test_ties_are_broken_uniformly() -> None:
     rows = np.array([[0, 1], [1, 1]])
-    mask = guess_by_highest_frequency(rows, values=3)
+    mask = guess_by_frequency(rows, values=3)
     assert mask.tolist() == [[True, True, False], [False, True, False]]
     assert compute_error_probabilities(mask, np.array([0, 0])).tolist() == [0.5, 1.0]
     assert compute_error_rate(mask, np.array([2, 1])) == 0.5
     # Weights that are equal on paper, though not as floats: 0.1 + 0.2 against 0.3.
-    tied = guess_by_weighted_frequency(np.array([[0, 0, 1]]), values=2, weights=["0.1", "0.2", "0.3"])
+    tied = guess_by_frequency(np.array([[0, 0, 1]]), values=2, weights=["0.1", "0.2", "0.3"])
     assert tied.tolist() == [[True, True]]
 
 

@@ -19,7 +19,6 @@ from relaxdp.audit.guessing_rules import (
     SECOND,
     ColumnBinning,
     ProductBinning,
-    compute_chance_lower_bound,
     compute_epsilon_lower_bound,
     derive_optimal_rule,
     learn_rule,
@@ -60,12 +59,11 @@ def test_wrong_bounds_do_not() -> None:
 
 
 def test_clopper_pearson_as_scipy_has_it() -> None:
-    for right, guessed in ((1, 1), (5, 9), (730_000, 1_000_000), (9_820_000, 10_000_000)):
-        assert float(compute_chance_lower_bound(right, guessed, 1e-4)) == pytest.approx(
-            float(beta.ppf(1e-4, right, guessed - right + 1)), rel=1e-9
-        )
-    assert compute_chance_lower_bound([0, 0], [0, 10], 0.1).tolist() == [0, 0]
-    assert compute_epsilon_lower_bound([0, 50], [0, 100], 0.1).tolist() == [0, 0]
+    for right, guessed in ((9, 9), (730_000, 1_000_000), (9_820_000, 10_000_000)):
+        low = beta.ppf(0.01, right, guessed - right + 1)
+        expected = float(np.log(low / (1 - low)))
+        assert float(compute_epsilon_lower_bound(right, guessed, 0.01)) == pytest.approx(expected, rel=1e-9)
+    assert compute_epsilon_lower_bound([0, 0, 5, 50], [0, 10, 9, 100], 0.1).tolist() == [0, 0, 0, 0]
 
 
 def best_odds(laws: Sequence[Chances], transcripts: list[tuple[int, ...]]) -> Fraction:

@@ -188,6 +188,9 @@ def test_views_are_what_they_say() -> None:
     view = ProductBinning([ColumnBinning.from_data(place, signed[:, place]) for place in range(2)], "two")
     assert view(signed).tolist() == (3 * rows[:, 0] + rows[:, 1]).tolist()
     assert view(np.array([[-99, 99]])).tolist() == [2]  # codes never seen count as the nearest
+    constant = np.stack([np.full(256, 3), np.arange(256)], axis=1)
+    view = ProductBinning([ColumnBinning.from_data(place, constant[:, place]) for place in range(2)], "constant")
+    assert view(constant).tolist() == list(range(256))
     flags = rows[:, :1] == 1
     assert ProductBinning([ColumnBinning.from_data(0, flags[:, 0])], "flag")(flags).tolist() == flags[:, 0].tolist()
     numbers = generator.normal(size=(500, 1))
