@@ -36,7 +36,7 @@ HEAD = """# The library
 
 This page is for Python programmers. It lists every public name of `import relaxdp as rx`. For more about a name, call
 `help(rx.Vault)`. Names that are not listed here are not public and may change. The
-[error classes](#error-classes) are public too.
+[error classes](#error-classes) are public too. Servers and their clients also raise those of `relaxdp.server_errors`.
 """
 
 
