@@ -109,7 +109,7 @@ def _is_said(module: Module, node: ast.AST) -> bool:
     ours = {
         alias.asname or alias.name
         for each in ast.walk(module.tree)
-        if isinstance(each, ast.ImportFrom) and (each.module or "").endswith(".errors")
+        if isinstance(each, ast.ImportFrom) and (each.module or "").endswith("errors")
         for alias in each.names
     }
     caught = [each for each in module.around(node) if isinstance(each, ast.ExceptHandler)]
