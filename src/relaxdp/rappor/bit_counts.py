@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import LevelError, MetadataError, RapporError
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, compute_bit_support
 from relaxdp.mechanisms.report_arrays import read_report_column
-from relaxdp.tables.files import TableFile, get_sidecar_path
+from relaxdp.tables.files import TableFile, get_sidecar_path, read_description
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -143,8 +143,7 @@ def count_report_files(paths: Sequence[Path], shape: BloomShape) -> tuple[Rappor
 
 def _read_report_description(path: Path, shape: BloomShape) -> tuple[str, ColumnDescription]:
     """Return the id column and the metadata of a file of reports, or reject other files and other parameters."""
-    table = TableFile(path)
-    description = table.read_description()
+    table, description = TableFile(path), read_description(path)
     column = None if description is None else description.columns.get(REPORT)
     if (
         description is None

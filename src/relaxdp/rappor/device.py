@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
+import numpy as np
+
 from relaxdp.errors import LevelError
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
+from relaxdp.mechanisms.report_arrays import format_bits
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
@@ -78,8 +81,8 @@ class RapporDevice:
                 limit=format_epsilon(self.limit),
                 epsilon=format_epsilon(level.epsilon),
             )
-        bits = "".join(map(str, reversed(self._path.draw_codes(level))))
-        return RapporReport(self.cohort, bits, level.epsilon)
+        packed = np.frombuffer(self._path.at(level.epsilon), dtype=np.uint8)
+        return RapporReport(self.cohort, format_bits(packed[None], self._bloom.symbols)[0], level.epsilon)
 
     def iterate_reports(self, schedule: Iterable[Epsilon]) -> Iterator[RapporReport]:
         """Yield a report for every level of a schedule, up to the limit."""
