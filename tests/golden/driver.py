@@ -30,7 +30,6 @@ import pytest
 import relaxdp as rx
 from relaxdp import errors
 from relaxdp.estimation import mechanism_choice
-from relaxdp.estimation.counts import keep_highest_level
 from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.ledger.account import Account
@@ -476,11 +475,6 @@ def estimate_counts(
     for epsilon, numbers, individuals in counted:
         counts.add_counts(numbers, epsilon=epsilon, n=individuals)
     return Estimate(counts.estimate(method))  # type: ignore[arg-type]
-
-
-def take_highest(ids: Sequence[Any], epsilons: Sequence[str], reports: Sequence[Any]) -> tuple[list[str], list[Any]]:
-    """Return the level and the report of each id at its highest level."""
-    return keep_highest_level(ids, epsilons, reports)
 
 
 def _tables(source: Any) -> Any:

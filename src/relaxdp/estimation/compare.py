@@ -30,35 +30,28 @@ class Change(DerivedResult):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The two results."""
         return (self.old, self.new)
 
     @property
     def minimum(self) -> float:  # type: ignore[override]
-        """The largest decrease that is possible."""
         return self.new.minimum - self.old.maximum
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        """The largest increase that is possible."""
         return self.new.maximum - self.old.minimum
 
     @property
     def value(self) -> Floats:
-        """The unbiased estimate of every change."""
         return np.asarray(self.new.value - self.old.value)
 
     @property
     def ranking_values(self) -> Floats:
-        """A change is large whether it goes up or down."""
         return np.abs(np.atleast_1d(self.value))
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard errors of the changes."""
         return np.sqrt(self.old.compute_std_error(about) ** 2 + self.new.compute_std_error(about) ** 2)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut, from the distances of both results to their own ends."""
         old_low, old_high = self.old.compute_unclipped_interval(tail, about)
         new_low, new_high = self.new.compute_unclipped_interval(tail, about)
         below = np.sqrt((self.new.value - new_low) ** 2 + (old_high - self.old.value) ** 2)
@@ -89,28 +82,17 @@ class Change(DerivedResult):
         return self.old, self.new
 
     def consistent(self) -> Floats:
-        """Raise an error: a change has no consistent shares."""
         raise EstimationError("A change may be negative, so it has no consistent shares.", hint="Use change.value.")
 
     def largest(self, number: int) -> Change:
         """Return the rows that changed most, up or down, with intervals that hold although they were chosen."""
         return cast(Change, super().largest(number))
 
-    def select_rows_by_estimate(self, indexes: Any) -> Change:
-        """Return some rows that were chosen by their estimates, with those of both results."""
-        return replace(
-            self,
-            old=self.old.select_rows_by_estimate(indexes),
-            new=self.new.select_rows_by_estimate(indexes),
-            is_chosen=True,
-        )
-
-    def select_rows(self, indexes: Any) -> Change:
-        """Return some rows that were chosen without a look at their estimates."""
-        return replace(self, old=self.old.select_rows(indexes), new=self.new.select_rows(indexes))
+    def select_rows(self, indexes: Any, *, is_chosen: bool = False) -> Change:
+        old, new = (each.select_rows(indexes, is_chosen=is_chosen) for each in self.sources)
+        return replace(self, old=old, new=new, is_chosen=self.is_chosen or is_chosen)
 
     def is_implausible(self) -> bool:
-        """Tell whether one of the two results is implausible."""
         return self.old.is_implausible() or self.new.is_implausible()
 
     def to_arrow(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:

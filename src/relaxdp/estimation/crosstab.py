@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError
-from relaxdp.estimation.consistency import compute_expected_shares
 from relaxdp.estimation.counts import check_mechanism
-from relaxdp.estimation.frequency import WeightedSum
+from relaxdp.estimation.frequency import WeightedSum, compute_precision
 from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, format_label, get_frame_library
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
@@ -183,26 +183,23 @@ class Crosstab(Result):
     epsilons: tuple[Decimal, Decimal] | None = None
     """The epsilon of each side."""
     max_shown_rows = 200
+    sums_to_one = True
 
     @property
     def keys(self) -> dict[str, list[Any]]:
-        """Both values of every pair."""
         rows = [row for row in self.rows for _ in self.columns]
         return {self.names[0]: rows, self.names[1]: list(self.columns) * len(self.rows)}
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """The pairs, row by row."""
         return [f"{format_label(row)} & {format_label(column)}" for row in self.rows for column in self.columns]
 
     @property
     def n(self) -> int:
-        """How many objects were counted."""
         return int(self.counts.sum()) if self.total is None else self.total
 
     @property
     def levels(self) -> dict[str, int]:
-        """The levels of the two sides, with all individuals."""
         return {UNKNOWN if self.epsilons is None else " and ".join(map(format_epsilon, self.epsilons)): self.n}
 
     @property
@@ -222,21 +219,18 @@ class Crosstab(Result):
 
     @property
     def value(self) -> Floats:
-        """The estimated shares, row by row."""
         return self.table.reshape(-1)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard errors."""
         check_about(about)
         return self.compute_pair_distribution(about).compute_moments(np.clip(self.value, 0, 1))[0]
 
-    def consistent(self) -> Floats:
-        """Return shares that are not negative and sum to 1, row by row: less error, at the price of some bias."""
-        return compute_expected_shares(self.value, self.std_error**2)
-
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends of the intervals, before they are cut at 0 and 1."""
         return self.compute_pair_distribution(about).compute_unclipped_interval(self.value, tail)
+
+    def compute_precision(self) -> Fraction:
+        """Return the inverse variance of the noise in the product of two debiased reports."""
+        return compute_precision(self.row_support) * compute_precision(self.column_support)
 
     def compute_pair_distribution(self, about: About) -> PairDistribution:
         """Return the distribution of the estimates, for any true shares."""
@@ -370,15 +364,8 @@ def combine_tables(tables: Sequence[Crosstab], method: Literal["average", "preci
     """Return one estimate from the tables of all pairs of levels; the methods are those of `Counts.estimate`."""
     if len(tables) == 1:
         return tables[0]
-    weights = [table.n / (_compute_noise_variance(table) if method == "precision" else 1.0) for table in tables]
+    weights = [float(table.n * (table.compute_precision() if method == "precision" else 1)) for table in tables]
     return WeightedSum(tables, [weight / sum(weights) for weight in weights])
-
-
-def _compute_noise_variance(table: Crosstab) -> float:
-    """Return the variance of one object's product where it has neither value: what the noise alone makes of it."""
-    supports = (table.row_support, table.column_support)
-    rows, columns = (support.noise * (1 - support.noise) / support.gain**2 for support in supports)
-    return float(rows * columns)
 
 
 def _make_support(mechanism: Any, epsilon: Epsilon) -> SupportProbabilities:

@@ -39,12 +39,10 @@ class SquareWaveMean(BoundedMean):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The shares of the places."""
         return (self.shares,)
 
     @property
     def value(self) -> Floats:
-        """The unbiased estimate, a single number."""
         return self._scale_to_range(self._centered_mean)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
@@ -53,7 +51,6 @@ class SquareWaveMean(BoundedMean):
         return np.asarray(self._compute_error(self._centered_mean, about) * self._bin_width)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut at the range."""
         quantile = -float(
             scipy.special.stdtrit(
                 _compute_degrees_of_freedom(self.shares.n, self.shares.n * (1 - self._retention)), tail
@@ -133,7 +130,6 @@ class Distribution(BoundedMean):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The shares of the places at each level."""
         return self.parts
 
     @cached_property
@@ -148,15 +144,12 @@ class Distribution(BoundedMean):
 
     @property
     def value(self) -> Floats:
-        """The unbiased estimate of the mean."""
         return self.mean.value
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard error of the mean, rounding included."""
         return self.mean.compute_std_error(about)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends of the mean's interval before they are cut at the range."""
         return self.mean.compute_unclipped_interval(tail, about)
 
     def quantile(self, probabilities: float | Sequence[float]) -> Quantiles:
@@ -250,7 +243,6 @@ class _DistributionStatistic(Result):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The distribution."""
         return (self.whole,)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
@@ -276,7 +268,6 @@ class DistributionVariance(Result):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The distribution."""
         return (self.whole,)
 
     @property
@@ -297,7 +288,6 @@ class DistributionVariance(Result):
         return np.array([max(self._moments[2], expected[2]) * self._squared_bin_width])
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut."""
         reach = -float(
             scipy.special.stdtrit(_compute_degrees_of_freedom(*self._report_counts), tail)
         ) * self.compute_std_error(about)
@@ -336,27 +326,22 @@ class Quantiles(_DistributionStatistic):
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row for each."""
         return ["median" if each == 0.5 else f"quantile {each:g}" for each in self.probabilities]
 
     @property
     def minimum(self) -> float:  # type: ignore[override]
-        """The lower end of the range."""
         return self.whole.minimum
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        """The upper end of the range."""
         return self.whole.maximum
 
     @property
     def value(self) -> Floats:
-        """The likeliest quantiles."""
         numbers, sums = self.whole.cumulative_shares
         return np.asarray(np.interp(self.probabilities, sums, numbers))
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends, which are bins."""
         check_about(about)
         found = [self._compute_quantile_interval(each, tail) for each in self.probabilities]
         return np.array([low for low, _ in found]), np.array([high for _, high in found])
@@ -395,19 +380,16 @@ class RangeShare(_DistributionStatistic):
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row."""
         return (f"{self.low:g} to {self.high:g}",)
 
     @property
     def value(self) -> Floats:
-        """The likeliest share."""
         numbers, sums = self.whole.cumulative_shares
         start, stop = np.interp([self.low, self.high], numbers, sums)
         whole = (0.0 if self.low <= self.whole.minimum else start, 1.0 if self.high >= self.whole.maximum else stop)
         return np.array([whole[1] - whole[0]])
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends."""
         check_about(about)
         points = self.whole.points
         before, after = np.append(points[0], points[:-1]), np.append(points[1:], points[-1])

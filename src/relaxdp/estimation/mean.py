@@ -33,12 +33,10 @@ class Mean(Result):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The shares of both ends."""
         return (self.shares,)
 
     @property
     def value(self) -> Floats:
-        """The unbiased estimate, a single number."""
         return self._scale_to_range(self.shares.value)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
@@ -47,7 +45,6 @@ class Mean(Result):
         return np.asarray((self.maximum - self.minimum) * self.shares.compute_std_error("population")[1])
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut at the range."""
         low, high = self.shares.compute_unclipped_interval(tail, "population")
         return self._scale_to_range(low), self._scale_to_range(high)
 
@@ -73,7 +70,6 @@ class NonMissingMean(BoundedMean):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The shares at each level."""
         return self.parts
 
     @property
@@ -103,7 +99,6 @@ class NonMissingMean(BoundedMean):
         )
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut at the range."""
         _, low, high = self.shares.value
         quantile = -float(scipy.special.ndtri(tail))
         step = sum(0.5 * each / (part.n * float(part.support.gain)) for each, part in self._weighted_parts)
@@ -178,7 +173,6 @@ class Variance(Result):
         return np.asarray(self.mean_of_square.value - self.mean.value**2 + self.mean.compute_std_error() ** 2)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard error, to first order."""
         slope = 2 * self.mean.value * self.mean.compute_std_error(about)
         return np.asarray(np.hypot(self.mean_of_square.compute_std_error(about), slope))
 

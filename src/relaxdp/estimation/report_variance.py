@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaxdp.estimation.crosstab import PairDistribution
-from relaxdp.estimation.frequency import compute_report_variance
+from relaxdp.estimation.frequency import compute_precision, compute_report_variance
 from relaxdp.estimation.mean import compute_weight_variance
 from relaxdp.estimation.result import About
 from relaxdp.mechanisms.base import MeanWeights
@@ -37,7 +37,7 @@ def compute_variance_per_report(
     interval always holds for the population.
     """
     noise, gain = float(support.noise), float(support.gain)
-    precision = gain**2 / (noise * (1 - noise))
+    precision = float(compute_precision(support))
     if mean_weights is not None and mean_weights.absent is not None:
         present = 1.0 if share is None else 1.0 - share
         variances = compute_weight_variance(np.linspace(0, 1, 201), present, noise, gain) / max(present, 1e-9) ** 2
@@ -107,6 +107,5 @@ def compute_pair_noise(
     pair = np.maximum(pair, row + column - 1)
     with np.errstate(divide="ignore", invalid="ignore"):  # the skewness where nothing varies
         deviation, _ = PairDistribution(row, column, rows, columns, 1, about).compute_moments(pair)
-    noise = [float(each.noise * (1 - each.noise) / each.gain**2) for each in (rows, columns)]
-    gain = float(rows.gain * columns.gain)
-    return VariancePerReport(float(deviation.max()) ** 2, 0.5 / gain, 1 / max(noise[0] * noise[1], 1e-300))
+    precision = float(compute_precision(rows) * compute_precision(columns))
+    return VariancePerReport(float(deviation.max()) ** 2, 0.5 / float(rows.gain * columns.gain), precision)
