@@ -470,7 +470,7 @@ def _describe_reports(values: PlannedValues | None, name: str | None, last: Deci
         if name is not None:
             raise PlanError("`mechanism` needs the number of values.", hint="Pass values=, such as values=3.")
         return "whatever the reports are", ReportBounds(float(last))
-    mechanism = PlannedMechanism(values, name).create(last)
+    mechanism = PlannedMechanism(values, name).plan_reports(last).mechanism
     prefix = f"{values:,} values, " if isinstance(values, int) else ""
     if mechanism is not None:
         retained = mechanism.level(last).retention
