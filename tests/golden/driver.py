@@ -669,7 +669,7 @@ def find_fabrication(
     `levels` are all that are planned, where the test is made again and again while reports arrive.
     """
     counted = rx.poisoning.ReportPairs(mechanism.build())
-    counted.add_individuals(list(reports.values()), epsilons=list(reports))
+    counted.add(list(reports.values()), epsilons=list(reports))
     found = rx.poisoning.check_pairs(counted, levels=levels)
     assert found.shares is not None
     return {

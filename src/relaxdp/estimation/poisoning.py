@@ -27,7 +27,6 @@ from relaxdp.estimation.report_pairs import (
     ReportPairCounts,
     ReportPairs,
     compute_betting_evidence,
-    compute_blur_probabilities,
     compute_p_value,
 )
 from relaxdp.estimation.result import (
@@ -138,11 +137,8 @@ class PoisoningTest:
     @cached_property
     def fabricated_count(self) -> FabricatedCount:
         """The number of individuals that fabricate reports: exact if each of them repeats its report, else at least."""
-        bounds = [
-            self._fabricated_count_by_symbols,
-            *([] if self._fabricated_count_by_values is None else [self._fabricated_count_by_values]),
-        ]
-        return max(bounds, key=lambda each: each.low)
+        bounds = (self._fabricated_count_by_symbols, self._fabricated_count_by_values)
+        return max(filter(None, bounds), key=lambda each: each.low)
 
     @cached_property
     def shares(self) -> Result | None:
@@ -150,7 +146,7 @@ class PoisoningTest:
         counts = Counts(self.mechanism)
         for table in self.newest_tables:
             if table.n and table.n_labels:
-                counts.add_counts(table.newer_counts, epsilon=table.newer.epsilon, n=table.n)
+                counts.add_counts(table.label_counts[0], epsilon=table.newer.epsilon, n=table.n)
         return counts.estimate() if counts.n else None
 
     @cached_property
@@ -169,7 +165,7 @@ class PoisoningTest:
             and self._fabricated_count_by_symbols.low <= self._fabricated_count_by_values.high
         )
         if self.mechanism.symbols == 1 and not (is_covered and repeated | changed):
-            use_unchanged = self._compute_excess_of_equal_symbols() < 0
+            use_unchanged = self._excess_of_equal_symbols < 0
             return estimate_from_subset(self.newest_tables, self.mechanism, use_unchanged=use_unchanged)
         if not repeated | changed:
             return None
@@ -223,12 +219,9 @@ class PoisoningTest:
         """Return whether repeated reports support a value more often than all reports, or changed ones less often."""
         if kind == OLDER:
             return True
-        newer, both, equal, n = (
-            float(sum(each))
-            for each in zip(
-                *((t.newer_counts[label], t.both_counts[label], t.equal_symbols, t.n) for t in self.newest_tables),
-                strict=True,
-            )
+        newer, _, both = np.sum([table.label_counts[:, label] for table in self.newest_tables], axis=0)
+        equal, n = (
+            float(sum(each)) for each in zip(*((t.equal_symbols, t.n) for t in self.newest_tables), strict=True)
         )
         share = newer / n
         excess = (both - equal * share) * (1 if kind == REPEATED else -1)
@@ -239,12 +232,11 @@ class PoisoningTest:
     def _count_fabricated_of_value(self, kind: str, label: int) -> FabricatedCount:
         cells = []
         for table in self.newest_tables:
-            stay, leave = compute_blur_probabilities(table, self.mechanism)
-            newer, both = int(table.newer_counts[label]), int(table.both_counts[label])
+            newer, older, both = map(int, table.label_counts[:, label])
             if kind == OLDER:
-                cells.append((table.n - newer, int(table.older_counts[label]) - both, leave))
+                cells.append((table.n - newer, older - both, table.leave))
             else:
-                cells.append((newer, both, stay) if kind == REPEATED else (newer, newer - both, 1 - stay))
+                cells.append((newer, both, table.stay) if kind == REPEATED else (newer, newer - both, 1 - table.stay))
         return _add_independent_bounds([_count_fabricated(*cell, self._tail_probability) for cell in cells if cell[0]])
 
     @cached_property
@@ -268,27 +260,23 @@ class PoisoningTest:
     @cached_property
     def _fabricated_count_by_symbols(self) -> FabricatedCount:
         """A bound from all equal symbols: too many if reports are repeated, too few if they are changed."""
-        too_many = self._compute_excess_of_equal_symbols() >= 0 or not self.is_alarm
-        symbols, tail = (
-            self.mechanism.symbols,
-            self._tail_probability if self._fabricated_count_by_values else compute_tail_probability(0.95, 1),
-        )
+        too_many = self._excess_of_equal_symbols >= 0 or not self.is_alarm
+        symbols = self.mechanism.symbols
+        tail = self._tail_probability if self._fabricated_count_by_values else compute_tail_probability(0.95, 1)
         bounds = []
         for table in self.newest_tables:
-            stay, _ = compute_blur_probabilities(table, self.mechanism)
             trials = table.n * symbols
-            if trials:
-                hits = table.equal_symbols if too_many else trials - table.equal_symbols
-                bounds.append(_count_fabricated(trials, hits, stay if too_many else 1 - stay, tail))
+            if trials and too_many:
+                bounds.append(_count_fabricated(trials, table.equal_symbols, table.stay, tail))
+            elif trials:
+                bounds.append(_count_fabricated(trials, trials - table.equal_symbols, 1 - table.stay, tail))
         total = _add_independent_bounds(bounds)
         return FabricatedCount(total.estimate / symbols, total.low / symbols, total.high / symbols)
 
-    def _compute_excess_of_equal_symbols(self) -> float:
-        return sum(
-            table.equal_symbols
-            - table.n * self.mechanism.symbols * compute_blur_probabilities(table, self.mechanism)[0]
-            for table in self.newest_tables
-        )
+    @property
+    def _excess_of_equal_symbols(self) -> float:
+        symbols = self.mechanism.symbols
+        return sum(table.equal_symbols - table.n * symbols * table.stay for table in self.newest_tables)
 
 
 def check_pairs(
@@ -315,7 +303,7 @@ def check_pairs(
     Example:
         >>> from relaxdp import Categorical
         >>> pairs = ReportPairs(Categorical(["no", "yes"]))
-        >>> pairs.add(["yes"] * 900, ["yes"] * 900, older_epsilon="0.5", newer_epsilon=2)
+        >>> pairs.add([["yes"] * 900, ["yes"] * 900], epsilons=["0.5", 2])
         >>> check_pairs(pairs, levels=["0.5", 2]).is_alarm
         True
     """
@@ -324,12 +312,11 @@ def check_pairs(
             "`false_alarm_rate` must be a number between 0 and 1.", hint="Pass a rate such as false_alarm_rate=0.01."
         )
     mechanism = pairs.mechanism
-    schedule: list[Level] = [mechanism.level(each) for each in levels]
     return PoisoningTest(
         mechanism,
         pairs.newest_tables,
-        compute_betting_evidence(pairs.tables, mechanism, schedule),
-        compute_p_value(pairs.tables, mechanism),
+        compute_betting_evidence(pairs.tables, [mechanism.level(each) for each in levels]),
+        compute_p_value(pairs.tables),
         false_alarm_rate,
         None if n is None else n - pairs.n,
     )
@@ -366,7 +353,7 @@ def check_reports(
         (True, 'yes', 'repeated')
     """
     pairs = ReportPairs(mechanism)
-    pairs.add(older, newer, older_epsilon=older_epsilon, newer_epsilon=newer_epsilon)
+    pairs.add([older, newer], epsilons=[older_epsilon, newer_epsilon])
     return check_pairs(pairs)
 
 
@@ -425,22 +412,21 @@ class HonestCounts:
     individuals_variance: float
 
     @classmethod
-    def from_pairs(
-        cls, table: ReportPairCounts, mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
-    ) -> HonestCounts:
+    def from_pairs(cls, table: ReportPairCounts, repeated: Collection[int], changed: Collection[int]) -> HonestCounts:
         """Leave out the reports that repeat or change these values too often."""
-        stay, _ = compute_blur_probabilities(table, mechanism)
-        counts, variances = table.newer_counts.astype(float), np.zeros(table.n_labels)
+        newer, _, both = table.label_counts
+        stay = table.stay
+        counts, variances = newer.astype(float), np.zeros(table.n_labels)
         for label in repeated:
-            counts[label] = (table.newer_counts[label] - table.both_counts[label]) / (1 - stay)
+            counts[label] = (newer[label] - both[label]) / (1 - stay)
             variances[label] = counts[label] * stay / (1 - stay)
         for label in changed:
-            counts[label] = table.both_counts[label] / stay
+            counts[label] = both[label] / stay
             variances[label] = counts[label] * (1 - stay) / stay
-        support = mechanism.compute_support(table.newer.retention)
-        if mechanism.joint == "exclusive":
+        support = table.mechanism.compute_support(table.newer.retention)
+        if table.mechanism.joint == "exclusive":
             return cls(support, counts, float(counts.sum()), variances, 0.0)
-        removed = table.newer_counts - counts  # one fabricated report may push many bits
+        removed = newer - counts  # one fabricated report may push many bits
         largest = int(np.argmax(removed))
         return cls(support, counts, table.n - max(0.0, float(removed[largest])), variances, float(variances[largest]))
 
@@ -551,7 +537,7 @@ def estimate_without_fabricated(
     parts: dict[Level, HonestCounts] = {}
     for table in tables:
         if table.n and table.n_labels:
-            honest = HonestCounts.from_pairs(table, mechanism, repeated, changed)
+            honest = HonestCounts.from_pairs(table, repeated, changed)
             parts[table.newer] = parts[table.newer] + honest if table.newer in parts else honest
     left = [part for _, part in sorted(parts.items()) if part.individuals >= 1]
     return CleanedEstimate(mechanism.labels, left, mechanism.joint, mechanism.mean_weights) if left else None
@@ -566,9 +552,10 @@ def estimate_from_subset(
     """
     parts = []
     for table in (each for each in tables if each.n_labels):
-        counts, individuals = table.both_counts, table.equal_symbols
-        if not use_unchanged:
-            counts, individuals = table.newer_counts - table.both_counts, table.n - table.equal_symbols
+        newer, _, both = table.label_counts
+        counts, individuals = (
+            (both, table.equal_symbols) if use_unchanged else (newer - both, table.n - table.equal_symbols)
+        )
         if individuals:
             support = mechanism.compute_support(table.newer.retention)
             parts.append(
