@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -112,16 +113,12 @@ class Frequency(Result):
             for chance in (self._noise, self._hit)
         ]
         if about == "population":
-            low, high = (
-                self.support.debias(end) for end in compute_binomial_interval(distinct, self.individuals, tail)
-            )
+            low, high = map(self.support.debias, compute_binomial_interval(distinct, self.individuals, tail))
             low = np.where(value > 1, np.minimum(low, value - reach[1]), low)
             high = np.where(value < 0, np.maximum(high, value + reach[0]), high)
             return low[where], high[where]
-        low, high = (
-            end / self.individuals
-            for end in compute_true_count_interval(distinct, self.individuals, self._hit, self._noise, tail)
-        )
+        ends = compute_true_count_interval(distinct, self.individuals, self._hit, self._noise, tail)
+        low, high = (end / self.individuals for end in ends)
         none, every = high <= _ROUNDING, low >= 1 - _ROUNDING
         low = np.where(low <= 0, np.minimum(low, value - reach[0]), np.minimum(low, value))
         high = np.where(high >= 1, np.maximum(high, value + reach[1]), np.maximum(high, value))
@@ -146,13 +143,42 @@ class Frequency(Result):
         return np.clip(self.value, 0, 1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class WeightedSum(DerivedResult):
-    """A weighted sum of independent estimates, row by row.
+class LinearCombination(DerivedResult):
+    """A linear combination of independent estimates, row by row.
 
-    Its interval adds the squared distances from each part's estimate to the end of its interval (the method of
+    Its interval adds the squared distances from each part's estimate to the ends of its interval (the method of
     variance estimates recovery). It keeps the asymmetry of the parts, and one part keeps its own interval.
     """
+
+    @property
+    @abstractmethod
+    def weighted_parts(self) -> Sequence[tuple[float, Result]]:
+        """The estimates and their weights."""
+
+    @property
+    def sources(self) -> Sequence[Result]:
+        return [part for _, part in self.weighted_parts]
+
+    @property
+    def value(self) -> Floats:
+        return np.asarray(sum(weight * part.value for weight, part in self.weighted_parts))
+
+    def compute_std_error(self, about: About = "sample") -> Floats:
+        check_about(about)
+        return np.sqrt(sum((weight * part.compute_std_error(about)) ** 2 for weight, part in self.weighted_parts))
+
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        below, above = np.zeros(()), np.zeros(())
+        for weight, part in self.weighted_parts:
+            low, high = part.compute_unclipped_interval(tail, about)[:: 1 if weight > 0 else -1]
+            below = below + (weight * (part.value - low)) ** 2
+            above = above + (weight * (high - part.value)) ** 2
+        return self.value - np.sqrt(below), self.value + np.sqrt(above)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedSum(LinearCombination):
+    """A weighted sum of the estimates of several levels, or of parts of the individuals."""
 
     parts: Sequence[Result]
     weights: Sequence[float]
@@ -161,30 +187,7 @@ class WeightedSum(DerivedResult):
     sums_to_one = inherit("sums_to_one")
 
     @property
-    def sources(self) -> Sequence[Result]:
-        return self.parts
-
-    @property
-    def value(self) -> Floats:
-        return np.asarray(sum(weight * part.value for weight, part in self._weighted_parts))
-
-    def compute_std_error(self, about: About = "sample") -> Floats:
-        check_about(about)
-        return np.asarray(
-            np.sqrt(sum((weight * part.compute_std_error(about)) ** 2 for weight, part in self._weighted_parts))
-        )
-
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        below: Any = 0.0
-        above: Any = 0.0
-        for weight, part in self._weighted_parts:
-            low, high = part.compute_unclipped_interval(tail, about)
-            below = below + (weight * (part.value - low)) ** 2
-            above = above + (weight * (high - part.value)) ** 2
-        return self.value - np.sqrt(below), self.value + np.sqrt(above)
-
-    @property
-    def _weighted_parts(self) -> list[tuple[float, Result]]:
+    def weighted_parts(self) -> Sequence[tuple[float, Result]]:
         return list(zip(self.weights, self.parts, strict=True))
 
 

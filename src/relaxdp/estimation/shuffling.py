@@ -443,6 +443,7 @@ def _describe_reports(values: PlannedValues | None, name: str | None, last: Deci
         return "whatever the reports are", ReportBounds(float(last))
     reports = PlannedMechanism(values, name).plan_reports(last)
     mechanism = reports.mechanism
+    cover: CloneProbabilities | None
     if mechanism is None:
         retention = compute_retention(compute_nonzero_threshold(last, reports.n_values))
         distance, cover = retention, CloneProbabilities.from_one_symbol(retention, reports.n_values)
