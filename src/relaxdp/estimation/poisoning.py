@@ -6,17 +6,17 @@ cannot detect.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation.counts import Counts, combine_levels
-from relaxdp.estimation.frequency import Frequency, compute_report_variance
+from relaxdp.estimation.counts import Counts, Integers
+from relaxdp.estimation.frequency import compute_report_variance
 from relaxdp.estimation.intervals import compute_true_count_interval
 from relaxdp.estimation.report_pairs import (
     CHANGED,
@@ -39,7 +39,7 @@ from relaxdp.estimation.result import (
     count_comparisons,
 )
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism
+from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -58,8 +58,7 @@ FALSE_ALARM_RATE = 0.01
 """The largest share of honest campaigns that ever raise an alarm, however often you look."""
 
 
-@dataclass(frozen=True, slots=True)
-class FabricatedCount:
+class FabricatedCount(NamedTuple):
     """A lower bound on the number of individuals that fabricate reports: an estimate with a confidence interval."""
 
     estimate: float
@@ -124,10 +123,10 @@ class PoisoningTest:
     @cached_property
     def suspicious_values(self) -> list[SuspiciousValue]:
         """The values that fabricated reports push, the most certain first. A wrong one is as rare as a false alarm."""
-        values = self.evidence.label_log_capitals
-        order = np.argsort(-values, axis=None, kind="stable")
-        certain = [index for index in order.tolist() if values.reshape(-1)[index] >= -np.log(self.false_alarm_rate)]
-        named = [(KINDS[index // values.shape[1]], index % values.shape[1]) for index in certain]
+        capitals = self.evidence.label_log_capitals
+        order = np.argsort(-capitals, axis=None, kind="stable")
+        certain = order[capitals.reshape(-1)[order] >= -np.log(self.false_alarm_rate)].tolist()
+        named = [(KINDS[index // capitals.shape[1]], index % capitals.shape[1]) for index in certain]
         return [
             SuspiciousValue(self.mechanism.labels[label], kind, self._count_fabricated_of_value(kind, label))
             for kind, label in named
@@ -143,11 +142,7 @@ class PoisoningTest:
     @cached_property
     def shares(self) -> Result | None:
         """The estimate from all tested individuals; None if pairs are not counted for each value."""
-        counts = Counts(self.mechanism)
-        for table in self.newest_tables:
-            if table.n and table.n_labels:
-                counts.add_counts(table.label_counts[0], epsilon=table.newer.epsilon, n=table.n)
-        return counts.estimate() if counts.n else None
+        return self._estimate_newer_reports(lambda table: (table.label_counts[0], table.n))
 
     @cached_property
     def cleaned_shares(self) -> Result | None:
@@ -160,16 +155,26 @@ class PoisoningTest:
         }
         repeated, changed = suspicious[REPEATED], suspicious[CHANGED] - suspicious[REPEATED]
         # If many fabricated reports push no suspicious value, leaving out these values is not enough.
-        is_covered = (
-            self._fabricated_count_by_values is not None
-            and self._fabricated_count_by_symbols.low <= self._fabricated_count_by_values.high
+        by_values = self._fabricated_count_by_values
+        is_covered = by_values is not None and self._fabricated_count_by_symbols.low <= by_values.high
+        if self.mechanism.symbols > 1 or (is_covered and repeated | changed):
+            return estimate_without_fabricated(self.newest_tables, repeated, changed) if repeated | changed else None
+        # Whether a report stayed does not depend on an honest true value. So those that stayed, or that changed, are
+        # enough: for fabricated hashes, which support many values, and for attacks without a suspicious value.
+        if self._excess_of_equal_symbols < 0:
+            return self._estimate_newer_reports(lambda table: (table.label_counts[2], table.equal_symbols))
+        return self._estimate_newer_reports(
+            lambda table: (table.label_counts[0] - table.label_counts[2], table.n - table.equal_symbols)
         )
-        if self.mechanism.symbols == 1 and not (is_covered and repeated | changed):
-            use_unchanged = self._excess_of_equal_symbols < 0
-            return estimate_from_subset(self.newest_tables, self.mechanism, use_unchanged=use_unchanged)
-        if not repeated | changed:
-            return None
-        return estimate_without_fabricated(self.newest_tables, self.mechanism, repeated, changed)
+
+    def _estimate_newer_reports(self, select: Callable[[ReportPairCounts], tuple[Integers, int]]) -> Result | None:
+        """Return the estimate from some newer reports of each table, by their counts and their number."""
+        counts = Counts(self.mechanism)
+        for table in self.newest_tables:
+            selected, n = select(table)
+            if n and table.n_labels:
+                counts.add_counts(selected, epsilon=table.newer.epsilon, n=n)
+        return counts.estimate() if counts.n else None
 
     @property
     def max_influence(self) -> MaxInfluence | None:
@@ -220,9 +225,7 @@ class PoisoningTest:
         if kind == OLDER:
             return True
         newer, _, both = np.sum([table.label_counts[:, label] for table in self.newest_tables], axis=0)
-        equal, n = (
-            float(sum(each)) for each in zip(*((t.equal_symbols, t.n) for t in self.newest_tables), strict=True)
-        )
+        equal, n = sum(table.equal_symbols for table in self.newest_tables), self.n_tested_individuals
         share = newer / n
         excess = (both - equal * share) * (1 if kind == REPEATED else -1)
         variance = equal * share * (1 - share) * (1 - equal / n)
@@ -393,7 +396,7 @@ def _add_independent_bounds(bounds: Sequence[FabricatedCount]) -> FabricatedCoun
 
 
 def _add_bounds(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
-    return FabricatedCount(*(sum(getattr(each, name) for each in bounds) for name in ("estimate", "low", "high")))
+    return FabricatedCount(*np.sum([(0.0, 0.0, 0.0), *bounds], axis=0).tolist())
 
 
 # Estimates without fabricated reports. Of the honest newer reports that are a value, a known share changes on the way
@@ -401,8 +404,7 @@ def _add_bounds(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
 # value. If the value is repeated too seldom, the unchanged reports do.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HonestCounts:
+class HonestCounts(NamedTuple):
     """The estimated counts of honest reports of one level, with the variances that leaving out others adds."""
 
     support: SupportProbabilities
@@ -430,7 +432,8 @@ class HonestCounts:
         largest = int(np.argmax(removed))
         return cls(support, counts, table.n - max(0.0, float(removed[largest])), variances, float(variances[largest]))
 
-    def __add__(self, other: HonestCounts) -> HonestCounts:
+    def merge(self, other: HonestCounts) -> HonestCounts:
+        """Return the counts of both."""
         return HonestCounts(
             self.support,
             self.counts + other.counts,
@@ -439,20 +442,27 @@ class HonestCounts:
             self.individuals_variance + other.individuals_variance,
         )
 
+    @property
+    def debiased(self) -> Floats:
+        """The shares of the values."""
+        return np.asarray(self.support.debias(self.counts / self.individuals))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CleanedEstimate(Result):
     """Shares, or a mean, without fabricated reports. All intervals hold at once, because chance chose the values."""
 
-    names: Sequence[Any]
+    mechanism: Mechanism
     parts: Sequence[HonestCounts]
-    joint: Joint
-    mean_weights: MeanWeights | None = None
     is_chosen: bool = True
 
     @property
+    def mean_weights(self) -> MeanWeights | None:
+        return self.mechanism.mean_weights
+
+    @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        return self.names if self.mean_weights is None else ("mean",)
+        return self.mechanism.labels if self.mean_weights is None else ("mean",)
 
     @property
     def minimum(self) -> float:  # type: ignore[override]
@@ -464,7 +474,7 @@ class CleanedEstimate(Result):
 
     @property
     def comparison_count(self) -> int:
-        return 1 if self.mean_weights else count_comparisons(len(self.names), exclusive=self.joint == "exclusive")
+        return count_comparisons(len(self.labels), exclusive=self.mechanism.joint == "exclusive")
 
     @property
     def individuals(self) -> float:
@@ -478,7 +488,7 @@ class CleanedEstimate(Result):
     @cached_property
     def shares(self) -> Floats:
         """The shares of the values."""
-        return np.asarray(sum(part.individuals / self.individuals * _debias_counts(part) for part in self.parts))
+        return np.asarray(sum(part.individuals / self.individuals * part.debiased for part in self.parts))
 
     @property
     def value(self) -> Floats:
@@ -507,9 +517,9 @@ class CleanedEstimate(Result):
             middle = float(shares @ weights)
             return part.individuals * (shares @ weights**2 - middle**2) + part.variances @ (weights - middle) ** 2
         support = part.support
-        clipped = np.clip(_debias_counts(part), 0, 1)
+        clipped = np.clip(part.debiased, 0, 1)
         own = part.individuals * compute_report_variance(clipped, float(support.hit), float(support.noise), about)
-        if self.joint == "exclusive":
+        if self.mechanism.joint == "exclusive":
             return own + part.variances * (1 - 2 * shares) + shares**2 * part.variances.sum()
         return own + part.variances + shares**2 * part.individuals_variance
 
@@ -531,41 +541,13 @@ class CleanedEstimate(Result):
 
 
 def estimate_without_fabricated(
-    tables: Sequence[ReportPairCounts], mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
+    tables: Sequence[ReportPairCounts], repeated: Collection[int], changed: Collection[int]
 ) -> Result | None:
     """Estimate without the fabricated reports of these values; None if no individual would be left."""
     parts: dict[Level, HonestCounts] = {}
     for table in tables:
         if table.n and table.n_labels:
             honest = HonestCounts.from_pairs(table, repeated, changed)
-            parts[table.newer] = parts[table.newer] + honest if table.newer in parts else honest
+            parts[table.newer] = parts[table.newer].merge(honest) if table.newer in parts else honest
     left = [part for _, part in sorted(parts.items()) if part.individuals >= 1]
-    return CleanedEstimate(mechanism.labels, left, mechanism.joint, mechanism.mean_weights) if left else None
-
-
-def estimate_from_subset(
-    tables: Sequence[ReportPairCounts], mechanism: Mechanism, *, use_unchanged: bool
-) -> Result | None:
-    """Estimate from the individuals whose report stayed, or changed, which does not depend on an honest true value.
-
-    This is for fabricated hashes, which support many values, and for attacks without a suspicious value.
-    """
-    parts = []
-    for table in (each for each in tables if each.n_labels):
-        newer, _, both = table.label_counts
-        counts, individuals = (
-            (both, table.equal_symbols) if use_unchanged else (newer - both, table.n - table.equal_symbols)
-        )
-        if individuals:
-            support = mechanism.compute_support(table.newer.retention)
-            parts.append(
-                Frequency(mechanism.labels, counts, individuals, support, table.newer.epsilon, mechanism.joint)
-            )
-    individuals = sum(part.individuals for part in parts)
-    if not parts:
-        return None
-    return combine_levels(mechanism.mean_weights, parts, [part.individuals / individuals for part in parts])
-
-
-def _debias_counts(part: HonestCounts) -> Floats:
-    return np.asarray(part.support.debias(part.counts / part.individuals))
+    return CleanedEstimate(tables[0].mechanism, left) if left else None
