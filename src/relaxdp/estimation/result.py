@@ -28,8 +28,6 @@ About = Literal["sample", "population"]
 
 # What noise does once in a billion times: six standard errors of a normal law.
 _NEVER = 1e-9
-_SHOWN = 20
-"""How many rows a result prints."""
 BEYOND = {-1: "below", 1: "above"}
 TOGETHER = ", all values at once"
 """What is said of intervals that are simultaneous."""
@@ -136,7 +134,7 @@ class Result(_Tabular):
     minimum: float = 0.0
     """The least and the most that an estimated number can be in truth."""
     maximum: float = 1.0
-    max_shown_rows: int = _SHOWN
+    max_shown_rows: int = 20
     """How many rows are printed: the largest of more."""
     is_share: bool = True
     """Whether a row is a share of the objects; else it is a number, like a mean."""
@@ -200,11 +198,10 @@ class Result(_Tabular):
         Raises:
             EstimationError: If the result has no such row.
         """
-        names = list(zip(*self.keys.values(), strict=True))
-        wanted = label if len(self.keys) > 1 and isinstance(label, tuple) else (label,)
-        if wanted in names:
-            return self.select_rows(names.index(wanted))
-        keys = [repr(name[0] if len(name) == 1 else name) for name in names]
+        rows = list(self)
+        if label in rows:
+            return self.select_rows(rows.index(label))
+        keys = list(map(repr, rows))
         near = get_close_matches(repr(label), keys, n=1) or keys[:1]
         raise EstimationError(
             "The result has no row {label}. It has {listed}.",
@@ -287,10 +284,8 @@ class Result(_Tabular):
 
     def _compute_interval(self, confidence_level: float, simultaneous: bool, about: About) -> tuple[Floats, Floats]:
         check_about(about)
-        together = simultaneous or self.is_chosen
-        return self.compute_unclipped_interval(
-            compute_tail_probability(confidence_level, self.comparison_count if together else 1), about
-        )
+        comparisons = self.comparison_count if simultaneous or self.is_chosen else 1
+        return self.compute_unclipped_interval(compute_tail_probability(confidence_level, comparisons), about)
 
     @abstractmethod
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
