@@ -235,7 +235,7 @@ def combine_levels(mean_weights: MeanWeights | None, parts: Sequence[Frequency],
     if mean_weights is not None and mean_weights.window is not None:
         return Distribution(parts, weights, mean_weights)
     shares = parts[0] if len(parts) == 1 else WeightedSum(parts, weights)
-    return shares if mean_weights is None else Mean(shares, *mean_weights.weights)
+    return shares if mean_weights is None else Mean(shares, mean_weights)
 
 
 def _read_counts(counts: Any, labels: Sequence[Any]) -> Integers:

@@ -88,9 +88,8 @@ class Frequency(Result):
         """
         chosen = slice(None) if indexes is None else np.asarray(indexes)
         if self.joint == "exclusive":
-            return compute_categorical_covariance(
-                self.individuals * self._clipped_shares[chosen], self.individuals, self.support
-            )
+            truths = self.individuals * self._clipped_shares[chosen]
+            return compute_categorical_covariance(truths, self.individuals, self.support)
         if self.joint == "independent":
             return np.diag(self.compute_std_error()[chosen] ** 2)
         raise EstimationError(
@@ -107,11 +106,9 @@ class Frequency(Result):
         distinct, where = np.unique(self.counts, return_inverse=True)
         value = self.support.debias(distinct / self.individuals)
         # No share lies below 0 or above 1: there the noise alone says how far the estimate may have fallen.
-        reach = [
-            (0.5 + scipy.special.ndtri(1 - tail) * np.sqrt(self.individuals * chance * (1 - chance)))
-            / (self.individuals * self._gain)
-            for chance in (self._noise, self._hit)
-        ]
+        chances = np.array([self._noise, self._hit])
+        reach = 0.5 + scipy.special.ndtri(1 - tail) * np.sqrt(self.individuals * chances * (1 - chances))
+        reach /= self.individuals * self._gain
         if about == "population":
             low, high = map(self.support.debias, compute_binomial_interval(distinct, self.individuals, tail))
             low = np.where(value > 1, np.minimum(low, value - reach[1]), low)

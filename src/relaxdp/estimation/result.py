@@ -470,6 +470,10 @@ class BoundedMean(Result):
     def maximum(self) -> float:  # type: ignore[override]
         return self.mean_weights.maximum
 
+    def scale_to_range(self, position: Any) -> Floats:
+        """Return the number at a position from 0 to 1."""
+        return np.asarray(self.minimum + (self.maximum - self.minimum) * position)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SelectedRows(DerivedResult):
