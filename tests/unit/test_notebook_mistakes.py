@@ -113,7 +113,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
         "got list", "rx.Categorical",
     ),
     "a schedule of one number": (lambda s: rx.schedules.Explicit(1), "got int", "[0.5, 1, 2]"),  # type: ignore[arg-type]
-    "a list instead of its length": (lambda s: rank_mechanisms(VALUES, 1), "got list", "len(values)"),  # type: ignore[arg-type]
+    "a list instead of its length": (lambda s: rank_mechanisms(VALUES, 1), "not list", "len(values)"),  # type: ignore[arg-type]
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from relaxdp.estimation.report_variance import (
     compute_categorical_support,
     compute_variance_per_report,
 )
-from relaxdp.estimation.result import About
+from relaxdp.estimation.result import About, check_whole_number
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import require_list
@@ -91,12 +91,7 @@ def rank_mechanisms(values: int, epsilon: Epsilon) -> MechanismRanking:
     unary-symmetric            1.979      125
     categorical               18.410        2
     """
-    if not isinstance(values, int) or not 2 <= values <= MAX_VALUES:
-        raise PlanError(
-            "The number of values must be a whole number from 2 to 2**32, got {type}.",
-            hint="Pass the number of values, such as len(values).",
-            type=type(values).__name__,
-        )
+    check_whole_number(PlanError, "values", values, 2, MAX_VALUES, "the number of values, such as len(values)")
     exact = as_epsilon(epsilon)
     return _rank(values, exact, {name: plan_reports(name, values, exact) for name in VALUE_MECHANISMS}, 0.0)
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
-from math import exp, isfinite, log, prod, sqrt
-from numbers import Integral, Real
+from math import exp, log, prod, sqrt
+from numbers import Integral
 from typing import Any, Literal, TypedDict, Unpack
 
 from relaxdp.errors import PlanError
@@ -25,7 +25,14 @@ from relaxdp.estimation.mechanism_choice import (
     rank_number_mechanisms,
 )
 from relaxdp.estimation.report_variance import VariancePerReport, compute_pair_noise
-from relaxdp.estimation.result import About, check_about, compute_tail_probability, count_comparisons
+from relaxdp.estimation.result import (
+    About,
+    check_about,
+    check_between,
+    check_whole_number,
+    compute_tail_probability,
+    count_comparisons,
+)
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_title
@@ -171,10 +178,9 @@ def plan(
     """
     planned, answers = _parse_values(values, range, bins)
     size = None if n is None else _parse_n(n)
-    target = None if margin is None else _require_number(margin, "margin", "0.01")
     level = None if epsilon is None else as_epsilon(epsilon)
     options: PlanOptions = {
-        "share": None if share is None else _require_number(share, "share", "0.2"),
+        "share": share,
         "confidence_level": confidence_level,
         "about": about,
         "simultaneous": simultaneous,
@@ -182,7 +188,7 @@ def plan(
         "crosstab": None if crosstab is None else _parse_values(crosstab, None, bins)[0],
     }
     found: Literal["n", "epsilon", "margin"] = "margin"
-    given = [level is not None or schedule is not None, size is not None, target is not None]
+    given = [level is not None or schedule is not None, size is not None, margin is not None]
     if level is not None and schedule is not None:
         raise PlanError(
             "`epsilon` and `schedule` cannot be combined.", hint="Pass epsilon= for one level, schedule= for several."
@@ -195,15 +201,15 @@ def plan(
             hint="Pass two of margin= (--margin), n= (--n) and epsilon= (--epsilon), such as n=10_000 and epsilon=1.",
             given=("none", "one", "two", "all three")[given.count(True)],
         )
-    if size is None and target is not None and level is not None:
-        found, size = "n", find_n(target, epsilon=level, values=planned, **options)
-    elif level is None and schedule is None and target is not None and size is not None:
-        found, level = "epsilon", find_epsilon(target, n=size, values=planned, **options)
+    if size is None and margin is not None and level is not None:
+        found, size = "n", find_n(margin, epsilon=level, values=planned, **options)
+    elif level is None and schedule is None and margin is not None and size is not None:
+        found, level = "epsilon", find_epsilon(margin, n=size, values=planned, **options)
     assert size is not None  # noqa: S101
     if level is not None:
         levels = plan_levels([level], n=size, values=planned, **options)
     elif schedule is not None:
-        levels = plan_levels(_parse_schedule(schedule), n=size, values=planned, margin=target, **options)
+        levels = plan_levels(_parse_schedule(schedule), n=size, values=planned, margin=margin, **options)
     else:  # each level with its own best mechanism
         levels = [row for each in USUAL_LEVELS for row in plan_levels([each], n=size, values=planned, **options)]
     return Plan(size, tuple(levels), found, answers, confidence_level, 1 if crosstab is None else 2)
@@ -237,26 +243,9 @@ def _parse_values(values: Any, range: Any, bins: int) -> tuple[PlannedValues, in
 
 
 def _parse_n(n: Any) -> int:
-    number = float(n) if isinstance(n, Real) else 0.0
-    if not 1 <= number <= MAX_N or not number.is_integer():
-        raise PlanError(
-            "`n` must be a whole number from 1 to 10^15, not {n!r}.",
-            hint="Pass a number such as n=10_000 (--n 10000).",
-            n=n,
-        )
-    return int(number)
-
-
-def _require_number(number: Any, name: str, example: str) -> float:
-    if not isinstance(number, Real) or isinstance(number, bool):
-        raise PlanError(
-            "`{name}` must be a number, not {number!r}.",
-            hint="Pass {name}={example}.",
-            name=name,
-            number=number,
-            example=example,
-        )
-    return float(number)
+    n = int(n) if isinstance(n, float) and n.is_integer() else n
+    check_whole_number(PlanError, "n", n, 1, MAX_N, "a number such as n=10_000 (--n 10000)")
+    return int(n)
 
 
 def _parse_schedule(schedule: Any) -> list[Any]:
@@ -417,12 +406,7 @@ class PlannedMechanism:
         self.n_values = (
             values if isinstance(values, int) else 2 if isinstance(values, PlannedRange) else len(values.labels)
         )
-        if not 2 <= self.n_values <= MAX_VALUES:
-            raise PlanError(
-                "The number of values must be from 2 to 2**32, not {values}.",
-                hint="Pass the number of possible answers, such as values=3.",
-                values=self.n_values,
-            )
+        check_whole_number(PlanError, "values", self.n_values, 2, MAX_VALUES, "the number of answers, such as values=3")
         if isinstance(values, Mechanism) and name not in (None, "auto"):
             raise PlanError(
                 "`values` is a mechanism and `mechanism` names another one, {name!r}.",
@@ -488,12 +472,8 @@ class _IntervalPlan:
         has_share = mean_weights is None or mean_weights.absent is not None  # the share of missing numbers
         if share is not None and not has_share:
             raise PlanError("`share` cannot be combined with a mean of numbers.", hint="Leave out share= (--share).")
-        if share is not None and not 0 <= share <= 1:
-            raise PlanError(
-                "`share` must be between 0 and 1, not {share}.",
-                hint="Pass a share such as 0.2, or leave it out to plan for the worst case.",
-                share=share,
-            )
+        if share is not None and share not in (0, 1):
+            check_between(PlanError, "share", share, 0, 1, "share=0.2, or leave it out to plan for the worst case")
         check_about(about)
         self.max_margin = 0.5 if mean_weights is None else (mean_weights.maximum - mean_weights.minimum) / 2
         """The margin of error without any information."""
@@ -504,14 +484,8 @@ class _IntervalPlan:
         self._share, self._about = share, about
 
     def check_margin(self, margin: float) -> None:
-        if not (isfinite(margin) and 0 < margin < self.max_margin):
-            raise PlanError(
-                "The margin of error must be between 0 and {max_margin:g}, not {margin}.",
-                hint="Pass a margin such as {example:g}.",
-                max_margin=self.max_margin,
-                example=self.max_margin / 50,
-                margin=margin,
-            )
+        example = f"a margin such as margin={self.max_margin / 50:g}"
+        check_between(PlanError, "margin", margin, 0, self.max_margin, example)
 
     def compute_margin(self, n: int, epsilon: Decimal) -> float:
         return self.compute_noise_margin(self.compute_noise(epsilon), n)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ from relaxdp.estimation.result import (
     Floats,
     Result,
     check_about,
+    check_between,
     compute_tail_probability,
     count_comparisons,
 )
@@ -310,10 +310,7 @@ def check_pairs(
         >>> check_pairs(pairs, levels=["0.5", 2]).is_alarm
         True
     """
-    if not isinstance(false_alarm_rate, Real) or not 0 < false_alarm_rate < 1:
-        raise EstimationError(
-            "`false_alarm_rate` must be a number between 0 and 1.", hint="Pass a rate such as false_alarm_rate=0.01."
-        )
+    check_between(EstimationError, "false_alarm_rate", false_alarm_rate, 0, 1, "a rate such as false_alarm_rate=0.01")
     mechanism = pairs.mechanism
     return PoisoningTest(
         mechanism,

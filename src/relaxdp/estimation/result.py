@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.errors import EstimationError
+from relaxdp.errors import EstimationError, RelaxdpError
 from relaxdp.estimation.consistency import compute_expected_shares
 from relaxdp.estimation.display import draw_estimate_bar, format_html, format_table
 from relaxdp.lazy_imports import polars
@@ -71,14 +71,36 @@ def check_about(about: str) -> None:
         )
 
 
+def check_between(kind: type[RelaxdpError], name: str, number: Any, low: float, high: float, example: str) -> None:
+    """Reject anything but a number between two others, both of which it must not reach."""
+    if not isinstance(number, Real) or isinstance(number, bool) or not low < float(number) < high:
+        raise kind(
+            "`{name}` must be a number between {low:g} and {high:g}, not {given}.",
+            hint="Pass {example}.",
+            **{"name": name, "low": low, "high": high, "example": example},
+            given=_describe_number(number),
+        )
+
+
+def check_whole_number(kind: type[RelaxdpError], name: str, number: Any, least: int, most: int, example: str) -> None:
+    """Reject anything but a whole number in a range."""
+    if not isinstance(number, Integral) or isinstance(number, bool) or not least <= int(number) <= most:
+        raise kind(
+            "`{name}` must be a whole number from {least:,} to {most:,}, not {given}.",
+            hint="Pass {example}.",
+            **{"name": name, "least": least, "most": most, "example": example},
+            given=_describe_number(number),
+        )
+
+
+def _describe_number(number: Any) -> str:
+    """Return a number, or a text instead of one. Of anything else, which may hold data, return the type."""
+    return repr(number) if isinstance(number, Real | str) else type(number).__name__
+
+
 def compute_tail_probability(confidence_level: float, comparisons: int) -> float:
     """Return the error on each side of each interval so that the intervals of this many questions hold at once."""
-    if not isinstance(confidence_level, Real) or not 0 < confidence_level < 1:
-        raise EstimationError(
-            "The confidence level must be a number between 0 and 1, not {confidence_level!r}.",
-            hint="Pass a number such as 0.95.",
-            confidence_level=confidence_level,
-        )
+    check_between(EstimationError, "confidence_level", confidence_level, 0, 1, "a number such as 0.95")
     return (1 - confidence_level) / 2 / comparisons
 
 
@@ -330,12 +352,7 @@ class Result(_Tabular):
 
         Claim: the share of intervals of chosen rows that hold; tests/statistical/estimation/test_coverage.py.
         """
-        if not isinstance(number, Integral) or number < 1:
-            raise EstimationError(
-                "`number` must be a whole number of rows, at least 1, not {number!r}.",
-                hint="Pass a number such as 20.",
-                number=number,
-            )
+        check_whole_number(EstimationError, "number", number, 1, 10**9, "a number such as 20")
         if len(self.labels) <= number:
             return self
         return self.select_rows_by_estimate(np.argsort(-self.ranking_values, kind="stable")[:number])

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from relaxdp.errors import PlanError
 from relaxdp.estimation.planning import PlannedLevel, plan_levels
-from relaxdp.estimation.result import About
+from relaxdp.estimation.result import About, check_whole_number
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, format_epsilon
 
 __all__ = [
@@ -85,7 +85,7 @@ class _Steps(Schedule):
     steps: int
 
     def __iter__(self) -> Iterator[Decimal]:
-        _check_steps(self.steps, minimum=2)
+        check_whole_number(PlanError, "steps", self.steps, 2, _MAX_STEPS, "a number of levels such as 4")
         first, last = _parse_ascending([self.first, self.last])
         yield first
         for step in range(1, self.steps - 1):
@@ -164,7 +164,7 @@ class NoisySampling(Schedule):
     samples: int
 
     def __iter__(self) -> Iterator[Decimal]:
-        _check_steps(self.samples, minimum=1)
+        check_whole_number(PlanError, "samples", self.samples, 1, _MAX_STEPS, "a number of samples such as 4")
         for samples in range(1, self.samples + 1):
             guarantee = compute_noisy_sampling_epsilon(
                 epsilon_alpha=self.epsilon_alpha, epsilon_beta=self.epsilon_beta, samples=samples
@@ -300,17 +300,6 @@ def _parse_ascending(levels: Iterable[Epsilon]) -> list[Decimal]:
                 new_epsilon=format_epsilon(new),
             )
     return exact
-
-
-def _check_steps(steps: int, *, minimum: int) -> None:
-    if not isinstance(steps, int) or not minimum <= steps <= _MAX_STEPS:
-        raise PlanError(
-            "The number of levels of a schedule must be a whole number from {least} to {most:,}, not {steps!r}.",
-            hint="Pass a number such as 4.",
-            least=minimum,
-            most=_MAX_STEPS,
-            steps=steps,
-        )
 
 
 def _check_date(day: date) -> None:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import PlanError
 from relaxdp.estimation.planning import DIGITS, MAX_N, PlannedMechanism, PlannedValues
+from relaxdp.estimation.result import check_between, check_whole_number
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
@@ -393,18 +394,8 @@ def compute_bound(
     last = _parse_last_level(epsilon)
     smallest = _parse_smallest_group(n)
     delta = compute_default_delta(smallest) if delta is None else float(delta)
-    if not 0 < delta < 1:
-        raise PlanError(
-            "`delta` must be greater than 0 and smaller than 1, not {delta}.",
-            hint="Pass a small number such as delta=1e-6.",
-            delta=delta,
-        )
-    if type(publications) is not int or publications < 1:
-        raise PlanError(
-            "`publications` must be a whole number, at least 1, not {publications!r}.",
-            hint="Pass publications=1 for a single publication.",
-            publications=publications,
-        )
+    check_between(PlanError, "delta", delta, 0, 1, "a small number such as delta=1e-6")
+    check_whole_number(PlanError, "publications", publications, 1, MAX_N, "publications=1 for a single publication")
     basis, report = _describe_reports(values, mechanism, last)
     found = _compose(partial(compute_smallest_epsilon, report, smallest), delta, publications)
     sequential = Context(prec=MAX_DIGITS, rounding=ROUND_CEILING).multiply(last, Decimal(publications))

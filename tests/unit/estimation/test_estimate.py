@@ -98,7 +98,7 @@ def test_chosen_values_have_intervals_that_hold_for_all() -> None:
     assert printed.splitlines()[1] == repr(largest).splitlines()[1]
     assert printed.splitlines()[-2] == "... and 280 more, none of them larger"
     assert many.largest(300) is many
-    with refused(EstimationError, number=0):
+    with refused(EstimationError, name="number", given="0"):
         many.largest(0)
     pair = many.select_rows_by_estimate([5, 3])
     assert pair.labels == [5, 3]

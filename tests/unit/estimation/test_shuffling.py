@@ -176,7 +176,7 @@ def test_refusals() -> None:
             rx.shuffling.compute_bound(1, n=10, delta=delta)
     with refused(PlanError):
         rx.shuffling.compute_bound(1, n=10, publications=0)
-    with refused(PlanError, values=1):
+    with refused(PlanError, name="values", given="1"):
         rx.shuffling.compute_bound(1, n=10, values=1)
     with refused(PlanError):
         rx.shuffling.compute_bound(1, n=10, mechanism="unary-optimised")
