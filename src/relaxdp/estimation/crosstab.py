@@ -227,7 +227,6 @@ class Crosstab(Result):
         return compute_precision(self.row_support) * compute_precision(self.column_support)
 
     def compute_pair_distribution(self, about: About) -> PairDistribution:
-        """Return the distribution of the estimates, for any true shares."""
         rows, columns = self._margin_supports
         row_shares = np.clip(self.row_support.debias(rows / self.n), 0, 1)
         column_shares = np.clip(self.column_support.debias(columns / self.n), 0, 1)
@@ -323,7 +322,6 @@ class PairCounts:
         self.add_numbers(np.concatenate([[len(rows)], *margins, cells.astype(np.int64).reshape(-1)]))
 
     def add_numbers(self, numbers: NDArray[np.int64]) -> None:
-        """Add what was counted of other objects."""
         self.numbers = self.numbers + numbers
 
     def make_crosstab(
@@ -333,7 +331,6 @@ class PairCounts:
         names: tuple[str, str] = ("row", "column"),
         epsilons: tuple[Decimal, Decimal] | None = None,
     ) -> Crosstab:
-        """Return the table of what was counted."""
         rows, columns = (side.labels for side in self._sides)
         n, in_rows, in_columns, cells = np.split(self.numbers, np.cumsum([1, len(rows), len(columns)]))
         counted = (cells.reshape(len(rows), -1), row_support, column_support, in_rows, in_columns, int(n[0]))

@@ -46,7 +46,6 @@ class SquareWaveMean(BoundedMean):
         return self._scale_to_range(self._centered_mean)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard error, rounding included."""
         check_about(about)
         return np.asarray(self._compute_error(self._centered_mean, about) * self._bin_width)
 
@@ -183,7 +182,6 @@ class Distribution(BoundedMean):
 
     @property
     def variance(self) -> DistributionVariance:
-        """The variance of the numbers."""
         return DistributionVariance(self)
 
     def plot(self, axes: Any = None, *, confidence_level: float = 0.95, about: About = "sample", **_: Any) -> Any:
@@ -196,7 +194,6 @@ class Distribution(BoundedMean):
 
     @cached_property
     def wave_counts(self) -> SquareWaveCounts:
-        """The counts of all levels."""
         counts = np.array([part.counts for part in self.parts], dtype=np.float64)
         return SquareWaveCounts(counts, np.array([float(part.support.gain) for part in self.parts]), self._window_width)
 
@@ -215,7 +212,6 @@ class Distribution(BoundedMean):
 
     @cached_property
     def share_bounds(self) -> ShareBounds:
-        """What shares of bins there are at least and at most."""
         return ShareBounds(self.wave_counts)
 
     @property

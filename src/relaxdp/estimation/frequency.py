@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,8 +71,9 @@ class Frequency(Result):
         The unknown shares in the formulas are the estimated ones, pulled into 0 .. 1.
         """
         check_about(about)
-        variance = compute_report_variance(self._clipped_shares, self._hit, self._noise, about)
-        return np.asarray(np.sqrt(variance / self.individuals) / self._gain)
+        hit, noise = float(self.support.hit), float(self.support.noise)
+        variance = compute_report_variance(self._clipped_shares, hit, noise, about)
+        return np.asarray(np.sqrt(variance / self.individuals) / float(self.support.gain))
 
     def covariance(self, indexes: Sequence[int] | None = None) -> Floats:
         """Return the covariance of the estimates about these objects (the paper's last appendix), in closed form.
@@ -105,16 +105,17 @@ class Frequency(Result):
         """
         distinct, where = np.unique(self.counts, return_inverse=True)
         value = self.support.debias(distinct / self.individuals)
+        hit, noise = float(self.support.hit), float(self.support.noise)
         # No share lies below 0 or above 1: there the noise alone says how far the estimate may have fallen.
-        chances = np.array([self._noise, self._hit])
+        chances = np.array([noise, hit])
         reach = 0.5 + scipy.special.ndtri(1 - tail) * np.sqrt(self.individuals * chances * (1 - chances))
-        reach /= self.individuals * self._gain
+        reach /= self.individuals * float(self.support.gain)
         if about == "population":
             low, high = map(self.support.debias, compute_binomial_interval(distinct, self.individuals, tail))
             low = np.where(value > 1, np.minimum(low, value - reach[1]), low)
             high = np.where(value < 0, np.maximum(high, value + reach[0]), high)
             return low[where], high[where]
-        ends = compute_true_count_interval(distinct, self.individuals, self._hit, self._noise, tail)
+        ends = compute_true_count_interval(distinct, self.individuals, hit, noise, tail)
         low, high = (end / self.individuals for end in ends)
         none, every = high <= _ROUNDING, low >= 1 - _ROUNDING
         low = np.where(low <= 0, np.minimum(low, value - reach[0]), np.minimum(low, value))
@@ -123,19 +124,7 @@ class Frequency(Result):
         high = np.where(none, np.minimum(0, value + reach[0]), high)
         return low[where], high[where]
 
-    @cached_property
-    def _gain(self) -> float:
-        return float(self.support.gain)
-
-    @cached_property
-    def _noise(self) -> float:
-        return float(self.support.noise)
-
-    @cached_property
-    def _hit(self) -> float:
-        return float(self.support.hit)
-
-    @cached_property
+    @property
     def _clipped_shares(self) -> Floats:
         return np.clip(self.value, 0, 1)
 

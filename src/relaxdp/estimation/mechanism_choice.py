@@ -61,7 +61,6 @@ class MechanismRanking:
 
     @property
     def best(self) -> str:
-        """The name of the best mechanism."""
         return self.mechanisms[0].name
 
     def __str__(self) -> str:
@@ -136,18 +135,15 @@ class PlannedReports:
 
     @property
     def mean_weights(self) -> MeanWeights | None:
-        """The weights of a mean; None for shares."""
         return None if self.mechanism is None else self.mechanism.mean_weights
 
     @property
     def report_bytes(self) -> int:
-        """The number of bytes of a stored report."""
         if self.mechanism is None:
             return count_code_bytes(self.n_values)
         return -(-self.n_values // 8) if isinstance(self.mechanism, Unary) else get_packed_width(self.mechanism)
 
     def compute_support(self, level: Decimal) -> SupportProbabilities:
-        """Return the probabilities that a report supports a value."""
         if self.mechanism is None:
             return compute_categorical_support(level, self.n_values)
         return self.mechanism.compute_support(self.mechanism.level(level).retention)
@@ -197,7 +193,6 @@ class NumberRange:
     missing: bool = False
 
     def matches(self, mechanism: Any) -> bool:
-        """Return whether a mechanism has this range."""
         return mechanism.domain == "range" and (mechanism.low, mechanism.high, mechanism.clip) == (
             self.low, self.high, self.clip,
         ) and (mechanism.name == "numeric-missing") == self.missing  # fmt: skip

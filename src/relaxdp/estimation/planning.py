@@ -384,7 +384,6 @@ class PlannedRange:
             self.create_mechanism(name, Decimal(1))
 
     def create_mechanism(self, name: str, last_epsilon: Decimal) -> Mechanism:
-        """Return the mechanism with this name for a last planned epsilon."""
         return _create_range_mechanism(name, self, last_epsilon)
 
 
@@ -424,7 +423,6 @@ class PlannedMechanism:
         return rank_mechanisms(self.values, last_epsilon).best
 
     def plan_reports(self, last_epsilon: Decimal) -> PlannedReports:
-        """Return the reports of the mechanism for a last epsilon."""
         if isinstance(self.values, Mechanism):
             return PlannedReports(self.values)
         name = self.choose_name(last_epsilon) or self._name
@@ -494,7 +492,6 @@ class _IntervalPlan:
         return self._quantile * sqrt(noise.variance) / sqrt(n) + noise.half_step / n
 
     def compute_noise(self, epsilon: Decimal) -> VariancePerReport:
-        """Return what one report adds at a level."""
         reports = [each.plan_reports(self._last_epsilon or epsilon) for each in self._columns]
         if len(reports) == 1:
             return reports[0].compute_variance(epsilon, self._about, self._share)

@@ -430,7 +430,6 @@ class HonestCounts(NamedTuple):
         return cls(support, counts, table.n - max(0.0, float(removed[largest])), variances, float(variances[largest]))
 
     def merge(self, other: HonestCounts) -> HonestCounts:
-        """Return the counts of both."""
         return HonestCounts(
             self.support,
             self.counts + other.counts,
@@ -441,7 +440,6 @@ class HonestCounts(NamedTuple):
 
     @property
     def debiased(self) -> Floats:
-        """The shares of the values."""
         return np.asarray(self.support.debias(self.counts / self.individuals))
 
 
@@ -484,7 +482,6 @@ class CleanedEstimate(Result):
 
     @cached_property
     def shares(self) -> Floats:
-        """The shares of the values."""
         return np.asarray(sum(part.individuals / self.individuals * part.debiased for part in self.parts))
 
     @property
@@ -522,7 +519,6 @@ class CleanedEstimate(Result):
 
     @property
     def _present_share(self) -> float:
-        """The share of individuals that have a number."""
         absent = None if self.mean_weights is None else self.mean_weights.absent
         return 1.0 if absent is None else max(1 - float(self.shares[absent]), np.finfo(float).tiny)
 

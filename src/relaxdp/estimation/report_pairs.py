@@ -111,12 +111,10 @@ class ReportPairCounts:
 
     @property
     def n(self) -> int:
-        """The number of individuals with both reports."""
         return int(self.counts[0])
 
     @property
     def equal_symbols(self) -> int:
-        """The number of symbols that are the same in both reports."""
         return int(self.counts[1])
 
     @property

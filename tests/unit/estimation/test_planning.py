@@ -165,9 +165,9 @@ def test_mistakes() -> None:
         with refused(PlanError, name="margin"):
             plan_levels([1], n=100, values=2, margin=wanted)
     for objects in (0, -5, 10.5, 10**15 + 1):
-        with refused(PlanError, says="`n` must be a whole number from 1 to"):
+        with refused(PlanError, name="n"):
             find_margin(n=objects, values=2, epsilon=1)  # type: ignore[arg-type]
-    with refused(PlanError, values=1):
+    with refused(PlanError, name="values", given="1"):
         find_margin(n=10, values=1, epsilon=1)
     with refused(PlanError, share=1.5, says="`share` must be between 0 and 1"):
         find_margin(n=10, values=2, epsilon=1, share=1.5)
