@@ -169,9 +169,9 @@ def test_mistakes() -> None:
             find_margin(n=objects, values=2, epsilon=1)  # type: ignore[arg-type]
     with refused(PlanError, name="values", given="1"):
         find_margin(n=10, values=1, epsilon=1)
-    with refused(PlanError, share=1.5, says="`share` must be between 0 and 1"):
+    with refused(PlanError, name="share", given="1.5"):
         find_margin(n=10, values=2, epsilon=1, share=1.5)
-    with refused(EstimationError, confidence_level=95):
+    with refused(EstimationError, name="confidence_level", given="95"):
         find_margin(n=10, values=2, epsilon=1, confidence_level=95)
     with refused(EstimationError, about="everything"):
         find_margin(n=10, values=2, epsilon=1, about="everything")  # type: ignore[arg-type]
