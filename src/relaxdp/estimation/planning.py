@@ -381,10 +381,7 @@ class PlannedRange:
 
     def __post_init__(self) -> None:
         for name in NUMBER_MECHANISMS:  # reject an invalid range or number of bins
-            self.create_mechanism(name, Decimal(1))
-
-    def create_mechanism(self, name: str, last_epsilon: Decimal) -> Mechanism:
-        return _create_range_mechanism(name, self, last_epsilon)
+            _create_range_mechanism(name, self, Decimal(1))
 
 
 @cache
@@ -427,7 +424,7 @@ class PlannedMechanism:
             return PlannedReports(self.values)
         name = self.choose_name(last_epsilon) or self._name
         if isinstance(self.values, PlannedRange):
-            return PlannedReports(self.values.create_mechanism(name, last_epsilon))
+            return PlannedReports(_create_range_mechanism(name, self.values, last_epsilon))
         return plan_reports(name, self.values, last_epsilon)
 
     @property

@@ -555,7 +555,7 @@ class GroupedResults(dict[str | None, Result], _Tabular):
 
     @property
     def titles(self) -> list[str]:
-        """What is printed above each group."""
+        """The headings of the groups."""
         return [f"{self.by}: {format_label(group)}" for group in self]
 
     def to_arrow(
