@@ -304,8 +304,7 @@ def find_epsilon(margin: float, *, n: int, values: PlannedValues, **options: Unp
     plan, size = _IntervalPlan(values, **options), _parse_n(n)
     plan.check_margin(margin)
     low, high = plan.column.epsilon_bounds
-    least_margin = plan.compute_margin(size, Decimal(high))
-    if least_margin > margin:
+    if (least_margin := plan.compute_margin(size, Decimal(high))) > margin:
         raise PlanError(
             "No epsilon gives a margin of error of {margin:g} with {n:,} individuals: even without noise it is "
             "{least_margin:.3g}.",

@@ -77,11 +77,8 @@ def count_packed_report_pairs(
     n_labels = count_tracked_labels(mechanism) if n_labels is None else n_labels
     parts = [np.array([len(newer), count_equal_symbols(mechanism, older, newer)], dtype=np.int64)]
     if n_labels:
-        parts += [
-            count_packed(mechanism, newer),
-            count_packed(mechanism, older),
-            count_labels_in_both(mechanism, older, newer),
-        ]
+        parts += [count_packed(mechanism, each) for each in (newer, older)]
+        parts.append(count_labels_in_both(mechanism, older, newer))
     return np.concatenate(parts)
 
 
