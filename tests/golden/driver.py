@@ -30,7 +30,6 @@ import pytest
 import relaxdp as rx
 from relaxdp import errors
 from relaxdp.estimation import mechanism_choice
-from relaxdp.estimation.counts import keep_highest_level
 from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.ledger.account import Account
@@ -478,11 +477,6 @@ def estimate_counts(
     return Estimate(counts.estimate(method))  # type: ignore[arg-type]
 
 
-def take_highest(ids: Sequence[Any], epsilons: Sequence[str], reports: Sequence[Any]) -> tuple[list[str], list[Any]]:
-    """Return the level and the report of each id at its highest level."""
-    return keep_highest_level(ids, epsilons, reports)
-
-
 def _tables(source: Any) -> Any:
     if isinstance(source, list):
         return [_tables(each) for each in source]
@@ -675,7 +669,7 @@ def find_fabrication(
     `levels` are all that are planned, where the test is made again and again while reports arrive.
     """
     counted = rx.poisoning.ReportPairs(mechanism.build())
-    counted.add_individuals(list(reports.values()), epsilons=list(reports))
+    counted.add(list(reports.values()), epsilons=list(reports))
     found = rx.poisoning.check_pairs(counted, levels=levels)
     assert found.shares is not None
     return {

@@ -73,13 +73,6 @@ def test_a_subset_at_a_higher_level(holder: driver.DataHolder, tmp_path: Path) -
     by_hand = weigh_by_hand({"1": others, "2.5": list(highest.values())})
     for weights, shares in by_hand.items():
         assert found[weights]["estimate"] == pytest.approx(shares)
-    epsilons, reports = driver.take_highest(
-        [*every.ids, *some.ids], ["1"] * len(every.ids) + ["2.5"] * len(some.ids),
-        [*every.reports["diagnosis"], *some.reports["diagnosis"]],
-    )  # fmt: skip
-    assert sorted(zip(epsilons, reports, strict=True)) == sorted(
-        [("1", report) for report in others] + [("2.5", report) for report in highest.values()]
-    )
     counted = [
         (epsilon, [column.count(value) for value in data.DIAGNOSES], len(column))
         for epsilon, column in (("1", others), ("2.5", list(highest.values())))

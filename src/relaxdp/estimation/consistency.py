@@ -1,22 +1,17 @@
-"""Shares that are not negative and sum to 1: expected, nearest and likeliest ones.
+"""Shares that are not negative and sum to 1.
 
 By hand: SciPy has no projection onto a simplex.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.lazy_imports import scipy
-from relaxdp.theory.randomized_response import SupportProbabilities
 
 Floats = NDArray[np.float64]
 
-_MIN_CHANCE = 2.0**-66
-"""Less than any chance that a report does not support a value: floats may round that chance to 0."""
 _STEPS = 60
 """Of the search for the law of shares; each makes the estimates likelier, and the last ones hardly move a share."""
 _TINY = 1e-12
@@ -29,78 +24,6 @@ def compute_nearest_shares(shares: Floats) -> Floats:
     excess = (np.cumsum(falling) - 1) / np.arange(1, len(shares) + 1)
     cut: float = excess[np.flatnonzero(falling > excess)[-1]]
     return np.maximum(shares - cut, 0)
-
-
-def compute_likeliest_shares(
-    counts: Sequence[NDArray[np.int64]],
-    supports: Sequence[SupportProbabilities],
-    unsupported: Sequence[NDArray[np.int64]] | None = None,
-) -> Floats:
-    """Return the shares that make the counts of all levels likeliest.
-
-    Where a report may support several values, `unsupported` has the number of reports that do not support each value.
-    The counts of the values are then treated as independent binomials.
-
-    At the maximum the slope of the likelihood is one multiplier for every value with a share, and at most that for the
-    others. For a given multiplier each share is the root of a falling function, and the sum of the shares falls as the
-    multiplier grows: two nested searches, for any number of values.
-    """
-    gains = np.array([float(support.gain) for support in supports])[:, None]
-    noises = np.array([float(support.noise) for support in supports])[:, None]
-    table = np.array([*counts, *(unsupported or [])], dtype=float)
-    # Values with equal counts have equal shares.
-    distinct, where = np.unique(table, axis=1, return_inverse=True)
-    weights = np.bincount(where.reshape(-1), minlength=distinct.shape[1])
-    low, high = 0.0, float(_compute_gradient(0.0, distinct, gains, noises).max())
-    shares_at = _find_shares
-    if unsupported is not None:
-        low, shares_at = float(_compute_gradient(1.0, distinct, gains, noises).min()), _find_binomial_shares
-    for _ in range(100):
-        multiplier = (low + high) / 2
-        if (weights * shares_at(multiplier, distinct, gains, noises)).sum() > 1:
-            low = multiplier
-        else:
-            high = multiplier
-    shares = shares_at(high, distinct, gains, noises)
-    shares /= (weights * shares).sum()
-    return np.asarray(shares[where.reshape(-1)])
-
-
-def _compute_gradient(shares: Floats | float, counts: Floats, gains: Floats, noises: Floats) -> Floats:
-    """Return how much likelier the counts become with each share; rows after the levels' are unsupported counts."""
-    chances = noises + gains * shares
-    slope = counts[: len(gains)] * gains / chances
-    if len(counts) > len(gains):
-        slope = slope - counts[len(gains) :] * gains / np.maximum(1 - chances, _MIN_CHANCE)
-    return np.asarray(slope.sum(axis=0))
-
-
-def _find_binomial_shares(multiplier: float, counts: Floats, gains: Floats, noises: Floats) -> Floats:
-    """Return the share of each value at a multiplier, where unsupported reports count as well: by halving."""
-    low, high = np.zeros(counts.shape[1]), np.ones(counts.shape[1])
-    for _ in range(60):
-        middle = (low + high) / 2
-        above = _compute_gradient(middle, counts, gains, noises) > multiplier
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return low
-
-
-def _find_shares(multiplier: float, counts: Floats, gains: Floats, noises: Floats) -> Floats:
-    """Return the share of each value at a multiplier: Newton's method from the left, where it cannot overshoot.
-
-    sum of count * gain / (noise + gain * share) is convex and falling in the share, so the steps only grow it.
-    """
-    shares = np.zeros(counts.shape[1])
-    for _ in range(100):
-        bottoms = noises + gains * shares
-        surplus = (counts * gains / bottoms).sum(axis=0) - multiplier
-        slope = (counts * gains**2 / bottoms**2).sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = np.where((surplus > 0) & (slope > 0), surplus / slope, 0.0)
-        shares = np.minimum(shares + step, 2.0)
-        if step.max() < 1e-15:
-            break
-    return shares
 
 
 def compute_expected_shares(value: Floats, variance: Floats) -> Floats:

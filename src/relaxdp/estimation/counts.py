@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import ColumnError, EstimationError, on_error
-from relaxdp.estimation.consistency import compute_likeliest_shares
+from relaxdp.errors import EstimationError, on_error
 from relaxdp.estimation.distribution import Distribution
-from relaxdp.estimation.frequency import Frequency, WeightedSum, check_counts, order_counts
+from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_precision
 from relaxdp.estimation.mean import Mean, NonMissingMean
 from relaxdp.estimation.result import Result, get_frame_library
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.report_arrays import count_report_column
-from relaxdp.theory.epsilon import Epsilon, as_epsilon
+from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 
 _FORMAT = "relaxdp counts 1"
 Method = Literal["average", "precision"]
-
-
-@dataclass(slots=True)
-class _LevelCounts:
-    level: Level
-    counts: NDArray[np.int64]
-    n: int
+Integers = NDArray[np.int64]
 
 
 def check_mechanism(mechanism: Any) -> None:
@@ -73,18 +65,19 @@ class Counts:
     def __init__(self, mechanism: Any) -> None:
         check_mechanism(mechanism)
         self._mechanism: Mechanism = mechanism
-        self._levels: dict[Level, _LevelCounts] = {}
+        self._tallies: dict[Level, Integers] = {}
+        """For each level the number of individuals, then that of each value."""
         self._library = "pyarrow"
 
     @property
     def n(self) -> int:
         """How many individuals were counted."""
-        return sum(tally.n for tally in self._levels.values())
+        return sum(self.levels.values())
 
     @property
     def levels(self) -> dict[str, int]:
         """How many individuals were counted at each epsilon, ascending."""
-        return {str(tally.level): tally.n for tally in self._sort_levels()}
+        return {str(level): int(self._tallies[level][0]) for level in sorted(self._tallies)}
 
     def add(self, reports: Any, *, epsilon: Epsilon) -> None:
         """Count a column of reports that were released at one level.
@@ -99,7 +92,7 @@ class Counts:
         """
         counts, n = count_report_column(self._mechanism, reports)
         self._library = get_frame_library(reports)
-        self._add(counts, n, self._mechanism.level(epsilon))
+        self._add(np.append(n, counts), self._mechanism.level(epsilon))
 
     def add_counts(self, counts: Any, *, epsilon: Epsilon, n: int | None = None) -> None:
         """Add counts that were made elsewhere.
@@ -118,8 +111,13 @@ class Counts:
                 "The number of individuals is missing. A report of this mechanism may support several values.",
                 hint="Pass n=, the number of reports.",
             )
-        checked = check_counts(order_counts(counts, self._mechanism.labels), len(self._mechanism.labels), n)
+        checked = _read_counts(counts, self._mechanism.labels)
         total = int(checked.sum())
+        if n is not None and (not isinstance(n, Integral) or n < 1 or np.any(checked > n)):
+            raise EstimationError(
+                "A count is larger than `n`, or `n` is not a whole number.",
+                hint="Pass the number of all reports as n=.",
+            )
         if n is not None and self._mechanism.joint == "exclusive" and total != n:
             raise EstimationError(
                 "The counts sum to {total:,}, but `n` is {n:,}. Each report is one value.",
@@ -127,7 +125,7 @@ class Counts:
                 n=n,
                 total=total,
             )
-        self._add(checked, total if n is None else int(n), self._mechanism.level(epsilon))
+        self._add(np.append(total if n is None else n, checked), self._mechanism.level(epsilon))
 
     def merge(self, other: Counts) -> None:
         """Add the counts of other individuals.
@@ -143,13 +141,11 @@ class Counts:
                 "Only counts of the same mechanism and values can be merged.",
                 hint="Create both with the same mechanism: rx.Counts(mechanism).",
             )
-        for tally in other._levels.values():
-            self._add(tally.counts, tally.n, tally.level)
+        for level, tally in other._tallies.items():
+            self._add(tally, level)
 
-    def _add(self, counts: NDArray[np.int64], n: int, level: Level) -> None:
-        kept = self._levels.setdefault(level, _LevelCounts(level, np.zeros(len(self._mechanism.labels), np.int64), 0))
-        kept.counts = kept.counts + counts
-        kept.n += n
+    def _add(self, tally: Integers, level: Level) -> None:
+        self._tallies[level] = self._tallies.get(level, np.int64(0)) + tally
 
     def estimate(self, method: Method = "average") -> Result:
         """Return one estimate from all levels.
@@ -165,62 +161,29 @@ class Counts:
         Raises:
             EstimationError: Nothing was counted, or there is no such method.
         """
-        found = combine_levels(self._mechanism.mean_weights, *self.estimate_levels(method))
-        found.set_library(self._library)
-        return found
-
-    def estimate_levels(self, method: Method = "average") -> tuple[list[Frequency], list[float]]:
-        """Return the shares at each level, and what each level counts for in the estimate."""
-        parts = self._estimate_frequencies()
-        if method == "average":
-            weights = [float(part.n) for part in parts]
-        elif method == "precision":
-            # From the noise alone: weights that looked at the estimates would bias them.
-            weights = [
-                float(part.n * part.support.gain**2 / (part.support.noise * (1 - part.support.noise))) for part in parts
-            ]
-        else:
-            raise EstimationError(
-                "Unknown method {method!r}: expected 'average' or 'precision'.",
-                hint="Pass method='average'.",
-                method=method,
-            )
-        return parts, [weight / sum(weights) for weight in weights]
-
-    @property
-    def mean_weights(self) -> MeanWeights | None:
-        """What the labels count for where the answer is a mean; None where it is their shares."""
-        return self._mechanism.mean_weights
-
-    def find_likeliest_shares(self) -> NDArray[np.float64]:
-        """Return the likeliest shares: not negative, summing to 1, at all levels together.
-
-        The least error, some bias, no interval; like "precision" it assumes levels that do not depend on the truth.
-        """
-        parts = self._estimate_frequencies()
-        silent = None if self._mechanism.joint == "exclusive" else [part.n - part.counts for part in parts]
-        return compute_likeliest_shares([part.counts for part in parts], [part.support for part in parts], silent)
-
-    def _estimate_frequencies(self) -> list[Frequency]:
-        parts = [self._make_frequency(tally) for tally in self._sort_levels() if tally.n]
+        parts = [self._estimate_level(level) for level in sorted(self._tallies) if self._tallies[level][0]]
         if not parts:
             raise EstimationError(
                 "There are no reports to estimate from.",
                 hint="Check that the column has rows, or add reports with counts.add(reports, epsilon=1).",
             )
-        return parts
+        if method not in ("average", "precision"):
+            raise EstimationError(
+                "Unknown method {method!r}: expected 'average' or 'precision'.",
+                hint="Pass method='average'.",
+                method=method,
+            )
+        # Precision from the noise alone: weights that looked at the estimates would bias them.
+        weights = [float(part.n * (compute_precision(part.support) if method == "precision" else 1)) for part in parts]
+        found = combine_levels(self._mechanism.mean_weights, parts, [weight / sum(weights) for weight in weights])
+        found.set_library(self._library)
+        return found
 
-    def _sort_levels(self) -> list[_LevelCounts]:
-        return [tally for _, tally in sorted(self._levels.items(), key=lambda item: item[0])]
-
-    def _make_frequency(self, tally: _LevelCounts) -> Frequency:
+    def _estimate_level(self, level: Level) -> Frequency:
+        n, *counts = self._tallies[level]
+        support = self._mechanism.compute_support(level.retention)
         return Frequency(
-            labels=self._mechanism.labels,
-            counts=tally.counts,
-            individuals=tally.n,
-            support=self._mechanism.compute_support(tally.level.retention),
-            epsilon=tally.level.epsilon,
-            joint=self._mechanism.joint,
+            self._mechanism.labels, np.array(counts), int(n), support, level.epsilon, self._mechanism.joint
         )
 
     def _describe_mechanism(self) -> dict[str, str]:
@@ -229,10 +192,8 @@ class Counts:
     @on_error("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts as JSON. They are as public as the reports."""
-        levels = [
-            {"epsilon": str(tally.level), "n": tally.n, "counts": tally.counts.tolist()}
-            for tally in self._sort_levels()
-        ]
+        tallies = ((level, self._tallies[level].tolist()) for level in sorted(self._tallies))
+        levels = [{"epsilon": str(level), "n": n, "counts": counts} for level, (n, *counts) in tallies]
         Path(path).write_text(json.dumps({"format": _FORMAT, **self._describe_mechanism(), "levels": levels}), "utf-8")
 
     @classmethod
@@ -274,38 +235,31 @@ def combine_levels(mean_weights: MeanWeights | None, parts: Sequence[Frequency],
     if mean_weights is not None and mean_weights.window is not None:
         return Distribution(parts, weights, mean_weights)
     shares = parts[0] if len(parts) == 1 else WeightedSum(parts, weights)
-    return shares if mean_weights is None else Mean(shares, *mean_weights.weights)
+    return shares if mean_weights is None else Mean(shares, mean_weights)
 
 
-def keep_highest_level(object_ids: Any, epsilons: Any, reports: Any) -> tuple[list[Any], list[Any]]:
-    """Keep the report of each individual at its highest level: the others add nothing to it.
-
-    Args:
-        object_ids: The ids, row by row.
-        epsilons: The level of each row. The level counts, not the date: a lower level may have been made later.
-        reports: The report of each row.
-
-    Returns:
-        The epsilons and the reports, with each individual once.
-
-    Raises:
-        ColumnError: The three columns have different lengths.
-
-    Example:
-        >>> keep_highest_level(["a", "b", "a"], ["0.5", "0.5", 2], ["no", "no", "yes"])
-        ([2, '0.5'], ['yes', 'no'])
-    """
-    if not len(object_ids) == len(epsilons) == len(reports):
-        raise ColumnError(
-            "There are {ids:,} ids, {epsilons:,} epsilons and {reports:,} reports. They belong together row by row.",
-            hint="Pass three columns of the same rows.",
-            ids=len(object_ids),
-            epsilons=len(epsilons),
-            reports=len(reports),
+def _read_counts(counts: Any, labels: Sequence[Any]) -> Integers:
+    """Return counts in the order of the labels; a mapping, or a pandas series with an index, may have any order."""
+    index = getattr(counts, "index", None) if type(counts).__module__.startswith("pandas") else None
+    if index is not None and (type(index).__name__ != "RangeIndex" or set(index) <= set(labels)):
+        counts = counts.to_dict()
+    if isinstance(counts, Mapping):
+        if set(counts) - set(labels):
+            raise EstimationError(
+                "The counts have {unknown:,} values that are not declared.",
+                hint="Count only declared values: {listed}.",
+                unknown=len(set(counts) - set(labels)),
+                listed=", ".join(map(repr, list(labels)[:12])),
+            )
+        counts = [counts.get(label, 0) for label in labels]
+    array = np.asarray(counts)
+    if array.shape != (len(labels),):
+        raise EstimationError(
+            "Expected {values:,} counts, one for each declared value, got {counts:,}.",
+            hint="Pass a list in the order of the declared values, or a mapping such as {{'flu': 10, 'none': 20}}.",
+            values=len(labels),
+            counts=array.size,
         )
-    best: dict[Any, tuple[Decimal, Any, Any]] = {}
-    for object_id, epsilon, report in zip(object_ids, epsilons, reports, strict=True):
-        exact = as_epsilon(epsilon)
-        if object_id not in best or exact > best[object_id][0]:
-            best[object_id] = (exact, epsilon, report)
-    return [epsilon for _, epsilon, _ in best.values()], [report for _, _, report in best.values()]
+    if array.dtype.kind not in "iuf" or not np.all((array >= 0) & (array == np.rint(array)) & np.isfinite(array)):
+        raise EstimationError("Counts must be whole numbers, at least 0.", hint="Pass a list such as [10, 20].")
+    return array.astype(np.int64)

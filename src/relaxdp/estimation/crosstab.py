@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError
-from relaxdp.estimation.consistency import compute_expected_shares
 from relaxdp.estimation.counts import check_mechanism
-from relaxdp.estimation.frequency import WeightedSum
+from relaxdp.estimation.frequency import WeightedSum, compute_precision
 from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, format_label, get_frame_library
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
@@ -64,12 +65,12 @@ class PairDistribution:
         inside = (below >= 0) & (above <= 1)
         some = replace(self, rows=self.rows[inside], columns=self.columns[inside])
         sign = 1.0 if upper else -1.0  # a larger share makes a large estimate likelier, and a small one rarer
-        ends[inside] = _find_root(
-            lambda share: (
-                sign * (some._compute_tail_steps(observed[inside], share, upper=upper) - scipy.special.ndtri(tail))
-            ),
-            inside.sum(),
-        )
+        wanted = scipy.special.ndtri(tail)
+
+        def compute_excess(share: Floats) -> Floats:
+            return np.asarray(sign * (some._compute_tail_steps(observed[inside], share, upper=upper) - wanted))
+
+        ends[inside] = _find_root(compute_excess, inside.sum())
         return ends
 
     def _compute_tail_steps(self, observed: Floats, share: Floats, *, upper: bool) -> Floats:
@@ -91,12 +92,8 @@ class PairDistribution:
         shape = 4 / np.maximum(np.abs(skewness), _MIN_SKEWNESS) ** 2
         of_upper = (skewness >= 0) == upper
         point = np.where(of_upper, scipy.special.gammainccinv(shape, tail), scipy.special.gammaincinv(shape, tail))
-        steps = (point - shape) / np.sqrt(shape)
-        steps = np.where(
-            np.abs(skewness) < _MIN_SKEWNESS,
-            np.where(of_upper, -scipy.special.ndtri(tail), scipy.special.ndtri(tail)),
-            steps,
-        )
+        normal = np.where(of_upper, -1, 1) * scipy.special.ndtri(tail)
+        steps = np.where(np.abs(skewness) < _MIN_SKEWNESS, normal, (point - shape) / np.sqrt(shape))
         return np.asarray(deviation * np.where(skewness < 0, -steps, steps))
 
     def compute_moments(self, share: Floats) -> tuple[Floats, Floats]:
@@ -106,12 +103,9 @@ class PairDistribution:
         that has the value and 0 for another.
         """
         overlap_shares = self._compute_overlap_shares(share)
+        supports = self.row_support, self.column_support
         second, third = (
-            [
-                row * column
-                for row in _compute_raw_moments(self.row_support, order)
-                for column in _compute_raw_moments(self.column_support, order)
-            ]
+            [row * column for row, column in product(*(_compute_raw_moments(each, order) for each in supports))]
             for order in (2, 3)
         )
         if self.about == "sample":  # every kind of object around its own mean
@@ -152,9 +146,9 @@ def _find_root(function: Callable[[Floats], Floats], size: int) -> Floats:
 def _compute_raw_moments(support: SupportProbabilities, order: int) -> tuple[float, float]:
     """Return the mean of a power of a debiased indicator, for objects that have the value and for others."""
     noise, gain = float(support.noise), float(support.gain)
-    hit, miss = ((1 - noise) / gain) ** order, (-noise / gain) ** order
-    chances = float(support.hit), noise
-    return chances[0] * hit + (1 - chances[0]) * miss, chances[1] * hit + (1 - chances[1]) * miss
+    supported, other = ((1 - noise) / gain) ** order, (-noise / gain) ** order
+    own, foreign = (chance * supported + (1 - chance) * other for chance in (float(support.hit), noise))
+    return own, foreign
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,26 +177,23 @@ class Crosstab(Result):
     epsilons: tuple[Decimal, Decimal] | None = None
     """The epsilon of each side."""
     max_shown_rows = 200
+    sums_to_one = True
 
     @property
     def keys(self) -> dict[str, list[Any]]:
-        """Both values of every pair."""
         rows = [row for row in self.rows for _ in self.columns]
         return {self.names[0]: rows, self.names[1]: list(self.columns) * len(self.rows)}
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """The pairs, row by row."""
         return [f"{format_label(row)} & {format_label(column)}" for row in self.rows for column in self.columns]
 
     @property
     def n(self) -> int:
-        """How many objects were counted."""
         return int(self.counts.sum()) if self.total is None else self.total
 
     @property
     def levels(self) -> dict[str, int]:
-        """The levels of the two sides, with all individuals."""
         return {UNKNOWN if self.epsilons is None else " and ".join(map(format_epsilon, self.epsilons)): self.n}
 
     @property
@@ -222,24 +213,20 @@ class Crosstab(Result):
 
     @property
     def value(self) -> Floats:
-        """The estimated shares, row by row."""
         return self.table.reshape(-1)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard errors."""
         check_about(about)
         return self.compute_pair_distribution(about).compute_moments(np.clip(self.value, 0, 1))[0]
 
-    def consistent(self) -> Floats:
-        """Return shares that are not negative and sum to 1, row by row: less error, at the price of some bias."""
-        return compute_expected_shares(self.value, self.std_error**2)
-
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends of the intervals, before they are cut at 0 and 1."""
         return self.compute_pair_distribution(about).compute_unclipped_interval(self.value, tail)
 
+    def compute_precision(self) -> Fraction:
+        """Return the inverse variance of the noise in the product of two debiased reports."""
+        return compute_precision(self.row_support) * compute_precision(self.column_support)
+
     def compute_pair_distribution(self, about: About) -> PairDistribution:
-        """Return the distribution of the estimates, for any true shares."""
         rows, columns = self._margin_supports
         row_shares = np.clip(self.row_support.debias(rows / self.n), 0, 1)
         column_shares = np.clip(self.column_support.debias(columns / self.n), 0, 1)
@@ -295,24 +282,23 @@ def crosstab(
         raise EstimationError(
             "There are no reports, because both columns are empty.", hint="Pass columns with at least one report."
         )
-    supports = (_make_support(rows, row_epsilon), _make_support(columns, column_epsilon))
+    row_support = rows.compute_support(rows.level(row_epsilon).retention)
+    column_support = columns.compute_support(columns.level(column_epsilon).retention)
     epsilons = (as_epsilon(row_epsilon), as_epsilon(column_epsilon))
-    labels = (rows.labels, columns.labels)
     if rows.joint == columns.joint == "exclusive":
-        pairs = rows.read_label_column(row_reports)[:, 0].astype(np.int64) * len(labels[1])
+        shape = len(rows.labels), len(columns.labels)
+        pairs = rows.read_label_column(row_reports)[:, 0].astype(np.int64) * shape[1]
         pairs += columns.read_label_column(column_reports)[:, 0]
-        shape = len(labels[0]), len(labels[1])
         counts = count_codes(pairs, shape[0] * shape[1]).reshape(shape)
-        found = Crosstab(*labels, counts, *supports, epsilons=epsilons)
-        found.set_library(get_frame_library(row_reports))
-        return found
-    counted, library = PairCounts(rows, columns), get_frame_library(row_reports)
-    row_reports, column_reports = slice_reports(rows, row_reports), slice_reports(columns, column_reports)
-    for start in range(0, len(row_reports), counted.step):
-        part = slice(start, start + counted.step)
-        counted.add(read_report_column(rows, row_reports[part]), read_report_column(columns, column_reports[part]))
-    found = counted.make_crosstab(*supports, epsilons=epsilons)
-    found.set_library(library)
+        found = Crosstab(rows.labels, columns.labels, counts, row_support, column_support, epsilons=epsilons)
+    else:
+        counted = PairCounts(rows, columns)
+        sides = slice_reports(rows, row_reports), slice_reports(columns, column_reports)
+        for start in range(0, len(sides[0]), counted.step):
+            parts = [side[start : start + counted.step] for side in sides]
+            counted.add(read_report_column(rows, parts[0]), read_report_column(columns, parts[1]))
+        found = counted.make_crosstab(row_support, column_support, epsilons=epsilons)
+    found.set_library(get_frame_library(row_reports))
     return found
 
 
@@ -324,33 +310,19 @@ class PairCounts:
         sizes = len(rows.labels), len(columns.labels)
         self.step = max(1, BATCH // max(sizes))
         """How many objects are added at a time, so that what they support stays in the processor's cache."""
-        self._cells, self._n = np.zeros(sizes), 0
-        self._margin_supports = [np.zeros(size, dtype=np.int64) for size in sizes]
+        self.numbers = np.zeros(1 + sum(sizes) + sizes[0] * sizes[1], dtype=np.int64)
+        """The number of objects, those that support each row and each column, and the cells row by row."""
 
     def add(self, *reports: tuple[Codes, Words | None]) -> None:
         """Count the reports of some objects: codes and seeds of the one column, and of the other."""
-        supported = [side.find_supported_labels(*each) for side, each in zip(self._sides, reports, strict=True)]
+        rows, columns = (side.find_supported_labels(*each) for side, each in zip(self._sides, reports, strict=True))
         # Whole numbers far below 2^24, so a product of 32-bit floats is exact.
-        self._cells += supported[0].T.astype(np.float32) @ supported[1].astype(np.float32)
-        self._margin_supports = [
-            margin + np.count_nonzero(each, axis=0)
-            for margin, each in zip(self._margin_supports, supported, strict=True)
-        ]
-        self._n += len(supported[0])
-
-    @property
-    def numbers(self) -> NDArray[np.int64]:
-        """What is kept of all this: the number of objects, both margins, and the cells row by row."""
-        cells = self._cells.astype(np.int64).reshape(-1)
-        return np.concatenate([np.array([self._n], dtype=np.int64), *self._margin_supports, cells])
+        cells = rows.T.astype(np.float32) @ columns.astype(np.float32)
+        margins = [np.count_nonzero(each, axis=0) for each in (rows, columns)]
+        self.add_numbers(np.concatenate([[len(rows)], *margins, cells.astype(np.int64).reshape(-1)]))
 
     def add_numbers(self, numbers: NDArray[np.int64]) -> None:
-        """Add what was kept of other objects."""
-        rows, columns = self._cells.shape
-        kept = np.split(numbers, np.cumsum([1, rows, columns]))
-        self._n += int(kept[0][0])
-        self._margin_supports = [margin + each for margin, each in zip(self._margin_supports, kept[1:3], strict=True)]
-        self._cells += kept[3].reshape(rows, columns)
+        self.numbers = self.numbers + numbers
 
     def make_crosstab(
         self,
@@ -359,28 +331,15 @@ class PairCounts:
         names: tuple[str, str] = ("row", "column"),
         epsilons: tuple[Decimal, Decimal] | None = None,
     ) -> Crosstab:
-        """Return the table of what was counted."""
-        rows, columns = self._sides
-        cells, (in_rows, in_columns) = self._cells.astype(np.int64), self._margin_supports
-        counted = (cells, row_support, column_support, in_rows, in_columns, self._n)
-        return Crosstab(rows.labels, columns.labels, *counted, names, epsilons)
+        rows, columns = (side.labels for side in self._sides)
+        n, in_rows, in_columns, cells = np.split(self.numbers, np.cumsum([1, len(rows), len(columns)]))
+        counted = (cells.reshape(len(rows), -1), row_support, column_support, in_rows, in_columns, int(n[0]))
+        return Crosstab(rows, columns, *counted, names, epsilons)
 
 
 def combine_tables(tables: Sequence[Crosstab], method: Literal["average", "precision"] = "average") -> Result:
     """Return one estimate from the tables of all pairs of levels; the methods are those of `Counts.estimate`."""
     if len(tables) == 1:
         return tables[0]
-    weights = [table.n / (_compute_noise_variance(table) if method == "precision" else 1.0) for table in tables]
+    weights = [float(table.n * (table.compute_precision() if method == "precision" else 1)) for table in tables]
     return WeightedSum(tables, [weight / sum(weights) for weight in weights])
-
-
-def _compute_noise_variance(table: Crosstab) -> float:
-    """Return the variance of one object's product where it has neither value: what the noise alone makes of it."""
-    supports = (table.row_support, table.column_support)
-    rows, columns = (support.noise * (1 - support.noise) / support.gain**2 for support in supports)
-    return float(rows * columns)
-
-
-def _make_support(mechanism: Any, epsilon: Epsilon) -> SupportProbabilities:
-    support: SupportProbabilities = mechanism.compute_support(mechanism.level(epsilon).retention)
-    return support

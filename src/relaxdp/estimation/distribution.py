@@ -39,34 +39,22 @@ class SquareWaveMean(BoundedMean):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The shares of the places."""
         return (self.shares,)
 
     @property
     def value(self) -> Floats:
-        """The unbiased estimate, a single number."""
         return self._scale_to_range(self._centered_mean)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard error, rounding included."""
         check_about(about)
         return np.asarray(self._compute_error(self._centered_mean, about) * self._bin_width)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut at the range."""
-        quantile = -float(
-            scipy.special.stdtrit(
-                _compute_degrees_of_freedom(self.shares.n, self.shares.n * (1 - self._retention)), tail
-            )
-        )
-        jump = 0.5 / (self.shares.n * self._retention)
+        n, noise = self.shares.n, self.shares.n * (1 - self._retention)
+        quantile, jump = _compute_student_quantile(tail, n, noise), 0.5 / (n * self._retention)
+        ends = np.linspace(-self._max_bin_distance, self._max_bin_distance, 65)
+        near, far = np.zeros(2), np.full(2, 2 * (quantile * self._compute_error(ends, about).max() + jump))
         sides = np.array([-1.0, 1.0])
-        bound = 2 * (
-            quantile
-            * self._compute_error(np.linspace(-self._max_bin_distance, self._max_bin_distance, 65), about).max()
-            + jump
-        )
-        near, far = np.zeros(2), np.full(2, bound)
         for _ in range(_HALVINGS):
             middle = (near + far) / 2
             is_within = middle <= quantile * self._compute_error(self._centered_mean + sides * middle, about) + jump
@@ -133,30 +121,24 @@ class Distribution(BoundedMean):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The shares of the places at each level."""
         return self.parts
 
     @cached_property
     def mean(self) -> Result:
         """The mean, unbiased."""
         means = [SquareWaveMean(part, self.mean_weights, self._window_width) for part in self.parts]
-        return (
-            means[0]
-            if len(means) == 1
-            else WeightedSum(means, self.weights, minimum=self.minimum, maximum=self.maximum)
-        )
+        if len(means) == 1:
+            return means[0]
+        return WeightedSum(means, self.weights, minimum=self.minimum, maximum=self.maximum)
 
     @property
     def value(self) -> Floats:
-        """The unbiased estimate of the mean."""
         return self.mean.value
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard error of the mean, rounding included."""
         return self.mean.compute_std_error(about)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends of the mean's interval before they are cut at the range."""
         return self.mean.compute_unclipped_interval(tail, about)
 
     def quantile(self, probabilities: float | Sequence[float]) -> Quantiles:
@@ -200,7 +182,6 @@ class Distribution(BoundedMean):
 
     @property
     def variance(self) -> DistributionVariance:
-        """The variance of the numbers."""
         return DistributionVariance(self)
 
     def plot(self, axes: Any = None, *, confidence_level: float = 0.95, about: About = "sample", **_: Any) -> Any:
@@ -213,7 +194,6 @@ class Distribution(BoundedMean):
 
     @cached_property
     def wave_counts(self) -> SquareWaveCounts:
-        """The counts of all levels."""
         counts = np.array([part.counts for part in self.parts], dtype=np.float64)
         return SquareWaveCounts(counts, np.array([float(part.support.gain) for part in self.parts]), self._window_width)
 
@@ -232,7 +212,6 @@ class Distribution(BoundedMean):
 
     @cached_property
     def share_bounds(self) -> ShareBounds:
-        """What shares of bins there are at least and at most."""
         return ShareBounds(self.wave_counts)
 
     @property
@@ -250,7 +229,6 @@ class _DistributionStatistic(Result):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The distribution."""
         return (self.whole,)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
@@ -260,7 +238,7 @@ class _DistributionStatistic(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DistributionVariance(Result):
+class DistributionVariance(_DistributionStatistic):
     """The variance of numbers that were reported as places.
 
     Rounding adds at most a quarter of a squared step to it, and a sixth where numbers are spread: which it is, places
@@ -272,12 +250,6 @@ class DistributionVariance(Result):
 
     is_share = False
     labels = ("variance",)
-    whole: Distribution
-
-    @property
-    def sources(self) -> Sequence[Result]:
-        """The distribution."""
-        return (self.whole,)
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
@@ -297,22 +269,15 @@ class DistributionVariance(Result):
         return np.array([max(self._moments[2], expected[2]) * self._squared_bin_width])
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut."""
-        reach = -float(
-            scipy.special.stdtrit(_compute_degrees_of_freedom(*self._report_counts), tail)
-        ) * self.compute_std_error(about)
+        counts = self.whole.wave_counts.counts.sum(axis=1)
+        noise = float(counts @ (1 - self.whole.wave_counts.retentions))
+        reach = _compute_student_quantile(tail, float(counts.sum()), noise) * self.compute_std_error(about)
         middle = self._moments[1] * self._squared_bin_width
         return middle - self._squared_bin_width / 4 - reach, middle + reach
 
     @cached_property
     def _moments(self) -> tuple[float, float, float]:
         return self.whole.wave_counts.estimate_moments()
-
-    @property
-    def _report_counts(self) -> tuple[float, float]:
-        """How many reports there are, and how many of them are noise."""
-        counts = self.whole.wave_counts.counts.sum(axis=1)
-        return float(counts.sum()), float(counts @ (1 - self.whole.wave_counts.retentions))
 
     @property
     def _squared_bin_width(self) -> float:
@@ -336,27 +301,22 @@ class Quantiles(_DistributionStatistic):
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row for each."""
         return ["median" if each == 0.5 else f"quantile {each:g}" for each in self.probabilities]
 
     @property
     def minimum(self) -> float:  # type: ignore[override]
-        """The lower end of the range."""
         return self.whole.minimum
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        """The upper end of the range."""
         return self.whole.maximum
 
     @property
     def value(self) -> Floats:
-        """The likeliest quantiles."""
         numbers, sums = self.whole.cumulative_shares
         return np.asarray(np.interp(self.probabilities, sums, numbers))
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends, which are bins."""
         check_about(about)
         found = [self._compute_quantile_interval(each, tail) for each in self.probabilities]
         return np.array([low for low, _ in found]), np.array([high for _, high in found])
@@ -366,17 +326,10 @@ class Quantiles(_DistributionStatistic):
         bins = np.arange(len(points))
         # Fewer numbers than the share of all bins up to a bin lie below that bin, and at least as many up to the next.
         middle = int(np.searchsorted(sums, probability))
-
-        bounds = self.whole.share_bounds
-        below = _find_last(0, middle, lambda up_to: bounds.compute_upper_bound(bins <= up_to, tail) < probability)
-        above = _find_last(
-            0,
-            len(points) - 1 - middle,
-            lambda back: bounds.compute_lower_bound(bins < bins[-1] - back, tail) >= probability,
-        )
-        low = points[below] if below is not None else points[0]
-        high = points[len(points) - 1 - above] if above is not None else points[-1]
-        return float(low), float(high)
+        bounds, rest = self.whole.share_bounds, len(points) - 1 - middle
+        below = _count_while(middle, lambda place: bounds.compute_upper_bound(bins <= place, tail) < probability)
+        above = _count_while(rest, lambda back: bounds.compute_lower_bound(bins < bins[-1] - back, tail) >= probability)
+        return float(points[max(below, 1) - 1]), float(points[-max(above, 1)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -395,19 +348,16 @@ class RangeShare(_DistributionStatistic):
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """One row."""
         return (f"{self.low:g} to {self.high:g}",)
 
     @property
     def value(self) -> Floats:
-        """The likeliest share."""
         numbers, sums = self.whole.cumulative_shares
         start, stop = np.interp([self.low, self.high], numbers, sums)
         whole = (0.0 if self.low <= self.whole.minimum else start, 1.0 if self.high >= self.whole.maximum else stop)
         return np.array([whole[1] - whole[0]])
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends."""
         check_about(about)
         points = self.whole.points
         before, after = np.append(points[0], points[:-1]), np.append(points[1:], points[-1])
@@ -415,26 +365,23 @@ class RangeShare(_DistributionStatistic):
         outer = ((after > self.low) | (points >= self.low)) & ((before < self.high) | (points <= self.high))
         bounds, (value,) = self.whole.share_bounds, self.value
         # The bounds are not made of the likeliest shares, which may lie outside.
-        low, high = (
-            min(value, bounds.compute_lower_bound(inner, tail)),
-            max(value, bounds.compute_upper_bound(outer, tail)),
-        )
-        return np.array([low]), np.array([high])
+        low, high = bounds.compute_lower_bound(inner, tail), bounds.compute_upper_bound(outer, tail)
+        return np.array([min(value, low)]), np.array([max(value, high)])
 
 
-def _compute_degrees_of_freedom(n: float, noise: float) -> float:
-    """Return the degrees of freedom of a mean of so many places, so many of which are noise.
+def _compute_student_quantile(tail: float, n: float, noise: float) -> float:
+    """Return the quantile of a mean of `n` places, `noise` of which are noise, in standard errors.
 
     Few reports of noise, far from all others, have heavier tails than a normal law: those of a Student's law with the
     same fourth moment as so many uniform places.
     """
-    return max(1, min(n - 1, 4 + 3.3 * noise))
+    return -float(scipy.special.stdtrit(max(1, min(n - 1, 4 + 3.3 * noise)), tail))
 
 
-def _find_last(first: int, stop: int, is_true: Callable[[int], bool]) -> int | None:
-    """Return the last of some whole numbers for which something holds that holds for all before it, or None."""
-    low, high = first - 1, stop
+def _count_while(stop: int, is_true: Callable[[int], bool]) -> int:
+    """Return for how many of the whole numbers from 0 to `stop` something holds that holds for all before them."""
+    low, high = -1, stop
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if is_true(middle) else (low, middle)
-    return None if low < first else low
+    return high

@@ -50,7 +50,6 @@ class SquareWaveCounts:
 
     @property
     def bin_count(self) -> int:
-        """How many bins there are."""
         return int(self.counts.shape[1]) - self.window + 1
 
     def compute_probabilities(self, shares: Floats) -> Floats:
@@ -60,7 +59,6 @@ class SquareWaveCounts:
         return np.asarray(self.retentions[:, None] * spread + noise[:, None])
 
     def compute_log_likelihood(self, shares: Floats) -> float:
-        """Return the logarithm of the likelihood."""
         return float((self.counts * np.log(self.compute_probabilities(shares))).sum())
 
     def compute_gradient(self, shares: Floats) -> Floats:
@@ -299,7 +297,6 @@ class ShareBounds:
 
     @cached_property
     def _guessed_probabilities(self) -> Floats:
-        """The chances of all places by the guess."""
         return np.asarray(self.wave_counts.compute_probabilities(self.guessed_shares).reshape(-1) * self._level_shares)
 
     @cached_property

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
-from typing import Any, Literal
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation.consistency import compute_expected_shares, compute_likeliest_shares, compute_nearest_shares
 from relaxdp.estimation.intervals import compute_binomial_interval, compute_true_count_interval
-from relaxdp.estimation.result import UNKNOWN, About, DerivedResult, Floats, Result, check_about, count_comparisons
+from relaxdp.estimation.result import (
+    UNKNOWN,
+    About,
+    DerivedResult,
+    Floats,
+    Result,
+    check_about,
+    count_comparisons,
+    inherit,
+)
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Joint
 from relaxdp.theory.epsilon import format_epsilon
@@ -39,15 +48,14 @@ class Frequency(Result):
     epsilon: Decimal | None = None
     joint: Joint = "exclusive"
     """How the supports of two values go together, given the truths: a matter of the encoding."""
+    sums_to_one = True
 
     @property
     def levels(self) -> dict[str, int]:
-        """The one level, with all individuals."""
         return {UNKNOWN if self.epsilon is None else format_epsilon(self.epsilon): self.individuals}
 
     @property
     def comparison_count(self) -> int:
-        """One for each value, except that two categorical shares are one question."""
         return count_comparisons(len(self.labels), exclusive=self.joint == "exclusive")
 
     @property
@@ -63,8 +71,9 @@ class Frequency(Result):
         The unknown shares in the formulas are the estimated ones, pulled into 0 .. 1.
         """
         check_about(about)
-        variance = compute_report_variance(self._clipped_shares, self._hit, self._noise, about)
-        return np.asarray(np.sqrt(variance / self.individuals) / self._gain)
+        hit, noise = float(self.support.hit), float(self.support.noise)
+        variance = compute_report_variance(self._clipped_shares, hit, noise, about)
+        return np.asarray(np.sqrt(variance / self.individuals) / float(self.support.gain))
 
     def covariance(self, indexes: Sequence[int] | None = None) -> Floats:
         """Return the covariance of the estimates about these objects (the paper's last appendix), in closed form.
@@ -79,9 +88,8 @@ class Frequency(Result):
         """
         chosen = slice(None) if indexes is None else np.asarray(indexes)
         if self.joint == "exclusive":
-            return compute_categorical_covariance(
-                self.individuals * self._clipped_shares[chosen], self.individuals, self.support
-            )
+            truths = self.individuals * self._clipped_shares[chosen]
+            return compute_categorical_covariance(truths, self.individuals, self.support)
         if self.joint == "independent":
             return np.diag(self.compute_std_error()[chosen] ** 2)
         raise EstimationError(
@@ -97,23 +105,18 @@ class Frequency(Result):
         """
         distinct, where = np.unique(self.counts, return_inverse=True)
         value = self.support.debias(distinct / self.individuals)
+        hit, noise = float(self.support.hit), float(self.support.noise)
         # No share lies below 0 or above 1: there the noise alone says how far the estimate may have fallen.
-        reach = [
-            (0.5 + scipy.special.ndtri(1 - tail) * np.sqrt(self.individuals * chance * (1 - chance)))
-            / (self.individuals * self._gain)
-            for chance in (self._noise, self._hit)
-        ]
+        chances = np.array([noise, hit])
+        reach = 0.5 + scipy.special.ndtri(1 - tail) * np.sqrt(self.individuals * chances * (1 - chances))
+        reach /= self.individuals * float(self.support.gain)
         if about == "population":
-            low, high = (
-                self.support.debias(end) for end in compute_binomial_interval(distinct, self.individuals, tail)
-            )
+            low, high = map(self.support.debias, compute_binomial_interval(distinct, self.individuals, tail))
             low = np.where(value > 1, np.minimum(low, value - reach[1]), low)
             high = np.where(value < 0, np.maximum(high, value + reach[0]), high)
             return low[where], high[where]
-        low, high = (
-            end / self.individuals
-            for end in compute_true_count_interval(distinct, self.individuals, self._hit, self._noise, tail)
-        )
+        ends = compute_true_count_interval(distinct, self.individuals, hit, noise, tail)
+        low, high = (end / self.individuals for end in ends)
         none, every = high <= _ROUNDING, low >= 1 - _ROUNDING
         low = np.where(low <= 0, np.minimum(low, value - reach[0]), np.minimum(low, value))
         high = np.where(high >= 1, np.maximum(high, value + reach[1]), np.maximum(high, value))
@@ -121,91 +124,56 @@ class Frequency(Result):
         high = np.where(none, np.minimum(0, value + reach[0]), high)
         return low[where], high[where]
 
-    def consistent(self, method: Literal["expected", "nearest", "likelihood"] = "expected") -> Floats:
-        """Return shares that are not negative and sum to 1: less error, at the price of some bias.
-
-        "expected": what each share is expected to be, given its estimate, its noise and all other estimates; where
-        noise is small, the same as "nearest", the closest point to the unbiased estimate. "likelihood": the likeliest
-        shares (where a report may support several values, as if the counts of values were independent).
-        """
-        if method == "expected":
-            return compute_expected_shares(self.value, self.std_error**2)
-        if method == "nearest":
-            return compute_nearest_shares(self.value)
-        if method != "likelihood":
-            raise EstimationError(
-                "Unknown method {method!r}: expected 'expected', 'nearest' or 'likelihood'.",
-                hint="Pass method='expected'.",
-                method=method,
-            )
-        silent = None if self.joint == "exclusive" else [self.individuals - self.counts]
-        return compute_likeliest_shares([self.counts], [self.support], silent)
-
-    @cached_property
-    def _gain(self) -> float:
-        return float(self.support.gain)
-
-    @cached_property
-    def _noise(self) -> float:
-        return float(self.support.noise)
-
-    @cached_property
-    def _hit(self) -> float:
-        return float(self.support.hit)
-
-    @cached_property
+    @property
     def _clipped_shares(self) -> Floats:
         return np.clip(self.value, 0, 1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class WeightedSum(DerivedResult):
-    """A weighted sum of independent estimates, row by row.
+class LinearCombination(DerivedResult):
+    """A linear combination of independent estimates, row by row.
 
-    Its interval adds the squared distances from each part's estimate to the end of its interval (the method of
+    Its interval adds the squared distances from each part's estimate to the ends of its interval (the method of
     variance estimates recovery). It keeps the asymmetry of the parts, and one part keeps its own interval.
     """
+
+    @property
+    @abstractmethod
+    def weighted_parts(self) -> Sequence[tuple[float, Result]]:
+        """The estimates and their weights."""
+
+    @property
+    def sources(self) -> Sequence[Result]:
+        return [part for _, part in self.weighted_parts]
+
+    @property
+    def value(self) -> Floats:
+        return np.asarray(sum(weight * part.value for weight, part in self.weighted_parts))
+
+    def compute_std_error(self, about: About = "sample") -> Floats:
+        check_about(about)
+        return np.sqrt(sum((weight * part.compute_std_error(about)) ** 2 for weight, part in self.weighted_parts))
+
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        below, above = np.zeros(()), np.zeros(())
+        for weight, part in self.weighted_parts:
+            low, high = part.compute_unclipped_interval(tail, about)[:: 1 if weight > 0 else -1]
+            below = below + (weight * (part.value - low)) ** 2
+            above = above + (weight * (high - part.value)) ** 2
+        return self.value - np.sqrt(below), self.value + np.sqrt(above)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedSum(LinearCombination):
+    """A weighted sum of the estimates of several levels, or of parts of the individuals."""
 
     parts: Sequence[Result]
     weights: Sequence[float]
     minimum: float = 0.0
     maximum: float = 1.0
+    sums_to_one = inherit("sums_to_one")
 
     @property
-    def sources(self) -> Sequence[Result]:
-        """The parts."""
-        return self.parts
-
-    @property
-    def value(self) -> Floats:
-        """The weighted sum of the parts' estimates."""
-        return np.asarray(sum(weight * part.value for weight, part in self._weighted_parts))
-
-    def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard errors of independent parts, added in squares."""
-        check_about(about)
-        return np.asarray(
-            np.sqrt(sum((weight * part.compute_std_error(about)) ** 2 for weight, part in self._weighted_parts))
-        )
-
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut."""
-        below: Any = 0.0
-        above: Any = 0.0
-        for weight, part in self._weighted_parts:
-            low, high = part.compute_unclipped_interval(tail, about)
-            below = below + (weight * (part.value - low)) ** 2
-            above = above + (weight * (high - part.value)) ** 2
-        return self.value - np.sqrt(below), self.value + np.sqrt(above)
-
-    def consistent(self) -> Floats:
-        """Return shares that are not negative and sum to 1: less error, at the price of some bias."""
-        if not self.is_share:
-            return super().consistent()
-        return compute_expected_shares(self.value, self.std_error**2)
-
-    @property
-    def _weighted_parts(self) -> list[tuple[float, Result]]:
+    def weighted_parts(self) -> Sequence[tuple[float, Result]]:
         return list(zip(self.weights, self.parts, strict=True))
 
 
@@ -217,6 +185,11 @@ def compute_report_variance(share: Any, hit: Any, noise: Any, about: About) -> A
     return share * hit * (1 - hit) + (1 - share) * noise * (1 - noise)
 
 
+def compute_precision(support: SupportProbabilities) -> Fraction:
+    """Return the inverse variance of the noise in one debiased report: the weight of a level among several."""
+    return support.gain**2 / (support.noise * (1 - support.noise))
+
+
 def compute_categorical_covariance(truths: Floats, individuals: int, support: SupportProbabilities) -> Floats:
     """Return the covariance of categorical estimates, given how many objects have each of the chosen values."""
     hit, noise, gain = float(support.hit), float(support.noise), float(support.gain)
@@ -224,51 +197,3 @@ def compute_categorical_covariance(truths: Floats, individuals: int, support: Su
     matrix = -(own * hit * noise + (individuals - own) * noise * noise)
     np.fill_diagonal(matrix, truths * hit * (1 - hit) + (individuals - truths) * noise * (1 - noise))
     return matrix / (individuals * gain) ** 2
-
-
-def order_counts(counts: Any, labels: Sequence[Any]) -> Any:
-    """Return counts in the order of the labels, where they state theirs: a mapping, or a pandas series with an index.
-
-    >>> order_counts({"yes": 2}, ["no", "yes"])
-    [0, 2]
-    """
-    index = getattr(counts, "index", None) if type(counts).__module__.startswith("pandas") else None
-    if index is not None and (type(index).__name__ != "RangeIndex" or set(index) <= set(labels)):
-        counts = counts.to_dict()
-    if not isinstance(counts, Mapping):
-        return counts
-    if set(counts) - set(labels):
-        raise EstimationError(
-            "The counts have {unknown:,} values that are not declared.",
-            hint="Count only declared values: {listed}.",
-            unknown=len(set(counts) - set(labels)),
-            listed=", ".join(map(repr, list(labels)[:12])),
-        )
-    return [counts.get(label, 0) for label in labels]
-
-
-def check_counts(counts: Any, size: int, individuals: int | None = None) -> NDArray[np.int64]:
-    """Return counts as integers, or reject what cannot be counts of reports, of `individuals` if that is known."""
-    array = np.asarray(counts)
-    if array.ndim != 1 or len(array) != size:
-        raise EstimationError(
-            "Expected {values:,} counts, one for each declared value, got {counts:,}.",
-            hint="Pass a list in the order of the declared values, or a mapping such as {{'flu': 10, 'none': 20}}.",
-            values=size,
-            counts=array.size,
-        )
-    whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool(np.all(array == np.rint(array))))
-    if not whole or not np.all(np.isfinite(array)) or np.any(array < 0):
-        raise EstimationError("Counts must be whole numbers, at least 0.", hint="Pass a list such as [10, 20].")
-    if individuals is None and array.sum() == 0:
-        raise EstimationError(
-            "All counts are 0, so there is nothing to estimate.", hint="Add the counts of some reports."
-        )
-    if individuals is not None and (
-        not isinstance(individuals, int | np.integer) or individuals < 1 or np.any(array > individuals)
-    ):
-        raise EstimationError(
-            "A count is larger than `n`, or `n` is not a whole number.",
-            hint="Pass the number of all reports as n=.",
-        )
-    return array.astype(np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from relaxdp.mechanisms.base import MeanWeights
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mean(Result):
+class Mean(BoundedMean):
     """An estimated mean of numbers in [low, high], from the share of reports that are the upper end.
 
     The estimate is low + (high - low) * share. (The paper prints low + high * share, which is biased unless low is 0.)
@@ -25,21 +24,16 @@ class Mean(Result):
     about the population: relaxing further shrinks the noise of the response but never the rounding's.
     """
 
-    is_share = False
-    labels = ("mean",)
     shares: Result
-    minimum: float
-    maximum: float
+    mean_weights: MeanWeights
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The shares of both ends."""
         return (self.shares,)
 
     @property
     def value(self) -> Floats:
-        """The unbiased estimate, a single number."""
-        return self._scale_to_range(self.shares.value)
+        return self.scale_to_range(self.shares.value[1])
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error, rounding included; an upper bound about these objects."""
@@ -47,12 +41,8 @@ class Mean(Result):
         return np.asarray((self.maximum - self.minimum) * self.shares.compute_std_error("population")[1])
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut at the range."""
         low, high = self.shares.compute_unclipped_interval(tail, "population")
-        return self._scale_to_range(low), self._scale_to_range(high)
-
-    def _scale_to_range(self, shares: Floats) -> Floats:
-        return np.asarray(self.minimum + (self.maximum - self.minimum) * shares[1])
+        return self.scale_to_range(low[1]), self.scale_to_range(high[1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +63,6 @@ class NonMissingMean(BoundedMean):
 
     @property
     def sources(self) -> Sequence[Result]:
-        """The shares at each level."""
         return self.parts
 
     @property
@@ -90,7 +79,7 @@ class NonMissingMean(BoundedMean):
     def value(self) -> Floats:
         """The estimate, a single number; where the reports tell of no number that is there, the middle of the range."""
         _, low, high = self.shares.value
-        return self._scale_to_range(high / (low + high) if low + high > 0 else 0.5)
+        return self.scale_to_range(high / (low + high) if low + high > 0 else 0.5)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard error, rounding included; an upper bound about these objects."""
@@ -98,17 +87,15 @@ class NonMissingMean(BoundedMean):
         _, low, high = self.shares.value
         position = np.array([(float(self.value) - self.minimum) / (self.maximum - self.minimum)])
         present_share = max(low + high, np.finfo(float).tiny)
-        return np.asarray(
-            (self.maximum - self.minimum) * min(1.0, float(self._compute_score_error(position)[0]) / present_share)
-        )
+        error = min(1.0, float(self._compute_score_error(position)[0]) / present_share)
+        return np.asarray((self.maximum - self.minimum) * error)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends before they are cut at the range."""
         _, low, high = self.shares.value
         quantile = -float(scipy.special.ndtri(tail))
         step = sum(0.5 * each / (part.n * float(part.support.gain)) for each, part in self._weighted_parts)
         if low + high <= 0:  # as far as anybody can tell there is no number of which this could be the mean
-            return self._scale_to_range(0), self._scale_to_range(1)
+            return self.scale_to_range(0), self.scale_to_range(1)
         middle = float(np.clip(high / (low + high), 0, 1))
 
         def keep_possible(positions: Floats) -> Floats:
@@ -122,21 +109,16 @@ class NonMissingMean(BoundedMean):
             for end in (found.min(), found.max())
         )
         ends = np.concatenate([found, keep_possible(below), keep_possible(above)])
-        return self._scale_to_range(ends.min()), self._scale_to_range(ends.max())
+        return self.scale_to_range(ends.min()), self.scale_to_range(ends.max())
 
     def _compute_score_error(self, positions: Floats) -> Floats:
         """Return the standard error of L if a place were the true one, with the share that is there as estimated."""
         present_share = float(np.clip(1 - self.shares.value[0], 0, 1))
         variance = np.zeros(len(positions))
         for weight, part in self._weighted_parts:
-            of_one = compute_weight_variance(
-                positions, present_share, float(part.support.noise), float(part.support.gain)
-            )
-            variance += weight**2 * of_one / part.n
+            noise, gain = float(part.support.noise), float(part.support.gain)
+            variance += weight**2 * compute_weight_variance(positions, present_share, noise, gain) / part.n
         return np.sqrt(variance)
-
-    def _scale_to_range(self, position: Any) -> Floats:
-        return np.asarray(self.minimum + (self.maximum - self.minimum) * position)
 
     @property
     def _weighted_parts(self) -> list[tuple[float, Frequency]]:
@@ -178,7 +160,6 @@ class Variance(Result):
         return np.asarray(self.mean_of_square.value - self.mean.value**2 + self.mean.compute_std_error() ** 2)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard error, to first order."""
         slope = 2 * self.mean.value * self.mean.compute_std_error(about)
         return np.asarray(np.hypot(self.mean_of_square.compute_std_error(about), slope))
 

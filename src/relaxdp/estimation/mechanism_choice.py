@@ -5,20 +5,23 @@ Nothing here looks at a true value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from functools import partial
+from functools import cache, partial
+from itertools import product
 from math import sqrt
+from operator import itemgetter
 from typing import Any
 
 from relaxdp.errors import PlanError
 from relaxdp.estimation.report_variance import (
+    VariancePerReport,
     compute_categorical_support,
-    compute_share_variance,
     compute_variance_per_report,
 )
-from relaxdp.mechanisms.base import Mechanism
+from relaxdp.estimation.result import About, check_whole_number
+from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import require_list
 from relaxdp.mechanisms.local_hash import LocalHash, compute_best_buckets
@@ -58,7 +61,6 @@ class MechanismRanking:
 
     @property
     def best(self) -> str:
-        """The name of the best mechanism."""
         return self.mechanisms[0].name
 
     def __str__(self) -> str:
@@ -88,18 +90,9 @@ def rank_mechanisms(values: int, epsilon: Epsilon) -> MechanismRanking:
     unary-symmetric            1.979      125
     categorical               18.410        2
     """
-    if not isinstance(values, int) or not 2 <= values <= MAX_VALUES:
-        raise PlanError(
-            "The number of values must be a whole number from 2 to 2**32, got {type}.",
-            hint="Pass the number of values, such as len(values).",
-            type=type(values).__name__,
-        )
+    check_whole_number(PlanError, "values", values, 2, MAX_VALUES, "the number of values, such as len(values)")
     exact = as_epsilon(epsilon)
-    ranked = []
-    for name in VALUE_MECHANISMS:
-        support, size = compute_support_and_bytes(name, values, exact)
-        ranked.append(RankedMechanism(name, sqrt(compute_share_variance(support, 0.0)), size))
-    return _sort_by_error(values, exact, ranked)
+    return _rank(values, exact, {name: plan_reports(name, values, exact) for name in VALUE_MECHANISMS}, 0.0)
 
 
 def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
@@ -118,41 +111,60 @@ def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
     numeric                    1.313        1
     """
     exact = as_epsilon(epsilon)
-    ranked = []
-    for name in NUMBER_MECHANISMS:
-        mechanism = create_mechanism(name, range=(-1, 1), epsilon=exact)
-        ranked.append(RankedMechanism(name, compute_mean_error(mechanism, exact), get_packed_width(mechanism)))
-    return _sort_by_error(None, exact, ranked)
+    made = {name: create_mechanism(name, range=(-1, 1), epsilon=exact) for name in NUMBER_MECHANISMS}
+    return _rank(None, exact, {name: PlannedReports(mechanism) for name, mechanism in made.items()}, None)
 
 
-def _sort_by_error(values: int | None, epsilon: Decimal, ranked: list[RankedMechanism]) -> MechanismRanking:
-    ranked = sorted(ranked, key=lambda each: each.std_error)
+def _rank(
+    values: int | None, epsilon: Decimal, reports: Mapping[str, PlannedReports], share: float | None
+) -> MechanismRanking:
+    errors = [(name, each.compute_error(epsilon, share), each.report_bytes) for name, each in reports.items()]
+    ranked = [RankedMechanism(*each) for each in sorted(errors, key=itemgetter(1))]
     similar = [each for each in ranked if each.std_error <= SIMILAR_ERROR_RATIO * ranked[0].std_error]
     best = min(similar, key=lambda each: each.bytes_per_report)
     return MechanismRanking(values, format_epsilon(epsilon), [best, *(each for each in ranked if each is not best)])
 
 
-def compute_support_and_bytes(name: str, values: int, epsilon: Decimal) -> tuple[SupportProbabilities, int]:
-    """Return the probabilities and the bytes of a report of a mechanism for this number of values.
+@dataclass(frozen=True, slots=True)
+class PlannedReports:
+    """The reports of a mechanism at any level. Its values need not be listed, so that millions of them take no time."""
 
-    It needs no list of values, so that it is fast for millions of them.
-    """
-    if name == "categorical":
-        return compute_categorical_support(epsilon, values), count_code_bytes(values)
+    mechanism: Mechanism | None
+    """The mechanism, or one with fewer values whose reports have the same probabilities; None for k-ary responses."""
+    n_values: int = 0
+
+    @property
+    def mean_weights(self) -> MeanWeights | None:
+        return None if self.mechanism is None else self.mechanism.mean_weights
+
+    @property
+    def report_bytes(self) -> int:
+        if self.mechanism is None:
+            return count_code_bytes(self.n_values)
+        return -(-self.n_values // 8) if isinstance(self.mechanism, Unary) else get_packed_width(self.mechanism)
+
+    def compute_support(self, level: Decimal) -> SupportProbabilities:
+        if self.mechanism is None:
+            return compute_categorical_support(level, self.n_values)
+        return self.mechanism.compute_support(self.mechanism.level(level).retention)
+
+    def compute_variance(self, level: Decimal, about: About, share: float | None) -> VariancePerReport:
+        """Return what one report adds to a share, or to a mean."""
+        return compute_variance_per_report(self.compute_support(level), about, share, self.mean_weights)
+
+    def compute_error(self, level: Decimal, share: float | None) -> float:
+        """Return the standard error times the square root of n."""
+        return sqrt(self.compute_variance(level, "sample", share).variance)
+
+
+@cache
+def plan_reports(name: str, values: int, last_epsilon: Decimal) -> PlannedReports:
+    """Return the reports of a mechanism for a number of values and a last planned epsilon."""
+    if name == Categorical.name:
+        return PlannedReports(None, values)
     # Bits and hashes support a value with the same probability, however many other values there are.
-    mechanism = create_mechanism(name, values=range(2), epsilon=epsilon)
-    size = get_packed_width(mechanism) if name == "local-hash" else -(-values // 8)
-    return mechanism.compute_support(mechanism.level(epsilon).retention), size
-
-
-def compute_mean_error(mechanism: Mechanism, epsilon: Decimal) -> float:
-    """Return the largest standard error of a mean, in halves of its range, times the square root of n."""
-    mean_weights = mechanism.mean_weights
-    assert mean_weights is not None  # noqa: S101 (callers have a mechanism for numbers)
-    noise = compute_variance_per_report(
-        mechanism.compute_support(mechanism.level(epsilon).retention), "sample", mean_weights=mean_weights
-    )
-    return 2 * sqrt(noise.variance) / (mean_weights.maximum - mean_weights.minimum)
+    few = 2 if name in VALUE_MECHANISMS else values
+    return PlannedReports(create_mechanism(name, values=range(few), epsilon=last_epsilon), values)
 
 
 # The choice for a column. The first release fixes its mechanism, and the column may be relaxed later. So the choice
@@ -164,9 +176,11 @@ FEW_VALUES = 5
 """Up to this number of values k-ary randomized response is the best mechanism at every epsilon."""
 WINDOWS = tuple(1 << power for power in range(11))
 """The windows that a square wave can have."""
-_SHARES = (0.0, 0.5)
+_SHARES: tuple[float | None, ...] = (0.0, 0.5)
+_WORST_MEAN: tuple[float | None, ...] = (None,)
 _LEVELS = 12
 _MAX_BUCKETS_TRIED = 64
+_Candidate = tuple[Callable[[], Mechanism], PlannedReports]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +193,6 @@ class NumberRange:
     missing: bool = False
 
     def matches(self, mechanism: Any) -> bool:
-        """Return whether a mechanism has this range."""
         return mechanism.domain == "range" and (mechanism.low, mechanism.high, mechanism.clip) == (
             self.low, self.high, self.clip,
         ) and (mechanism.name == "numeric-missing") == self.missing  # fmt: skip
@@ -191,13 +204,6 @@ class MechanismChoice:
 
     mechanism: Mechanism
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    create: Callable[[], Mechanism]
-    report_bytes: int
-    compute_errors: Callable[[Decimal], list[float]]
 
 
 def choose_mechanism(
@@ -234,16 +240,16 @@ def choose_mechanism(
         if declared.missing:
             mechanism = Numeric(declared.low, declared.high, clip=declared.clip, missing=True)
             return MechanismChoice(mechanism, "the only one for numbers that may be missing")
-        candidates = list(_make_number_candidates(declared))
+        candidates, shares = _list_number_candidates(declared), _WORST_MEAN
     else:
         values = list(require_list(declared))
         if len(values) <= FEW_VALUES:
             return MechanismChoice(Categorical(values), f"best for up to {FEW_VALUES} values")
-        candidates = list(_make_value_candidates(values, levels[-1]))
-    ratios = _compute_largest_error_ratios(candidates, levels)
+        candidates, shares = _list_value_candidates(values, levels[-1]), _SHARES
+    ratios = _compute_largest_error_ratios([reports for _, reports in candidates], levels, shares)
     similar = [index for index, ratio in enumerate(ratios) if ratio <= SIMILAR_ERROR_RATIO * min(ratios)]
-    best = min(similar, key=lambda index: (candidates[index].report_bytes, ratios[index]))
-    return MechanismChoice(candidates[best].create(), _format_reason(levels, planned_epsilon))
+    best = min(similar, key=lambda index: (candidates[index][1].report_bytes, ratios[index]))
+    return MechanismChoice(candidates[best][0](), _format_reason(levels, planned_epsilon))
 
 
 def _list_levels(epsilon: Decimal, remaining_share: Decimal, planned_epsilon: Decimal | None) -> list[Decimal]:
@@ -265,29 +271,28 @@ def _format_reason(levels: list[Decimal], planned_epsilon: Decimal | None) -> st
     return f"best at epsilon {first}" if planned_epsilon is None else f"best at the planned epsilon {first}"
 
 
-def _compute_largest_error_ratios(candidates: list[_Candidate], levels: list[Decimal]) -> list[float]:
-    """Return for each candidate the largest ratio of its error to the smallest error of all, over all levels."""
+def _compute_largest_error_ratios(
+    candidates: list[PlannedReports], levels: list[Decimal], shares: Sequence[float | None]
+) -> list[float]:
+    """Return for each candidate the largest ratio of its error to the smallest error of all, over levels and shares."""
     largest = [1.0] * len(candidates)
-    for level in levels:
-        errors = [candidate.compute_errors(level) for candidate in candidates]
-        smallest = [min(each) for each in zip(*errors, strict=True)]
-        for index, own in enumerate(errors):
-            ratios = (error / best for error, best in zip(own, smallest, strict=True))
-            largest[index] = max(largest[index], *ratios)
+    for level, share in product(levels, shares):
+        errors = [candidate.compute_error(level, share) for candidate in candidates]
+        largest = [max(ratio, error / min(errors)) for ratio, error in zip(largest, errors, strict=True)]
     return largest
 
 
-def _make_value_candidates(values: list[Any], last_level: Decimal) -> Iterator[_Candidate]:
-    """Yield k-ary randomized response, OUE, and OLH with different numbers of buckets."""
-    size = len(values)
-    for name, create in (("categorical", Categorical), ("unary-optimised", Unary)):
-        _, report_bytes = compute_support_and_bytes(name, size, last_level)
-        yield _Candidate(partial(create, values), report_bytes, partial(_compute_share_errors, name, size))
+def _list_value_candidates(values: list[Any], last_level: Decimal) -> list[_Candidate]:
+    """Return k-ary randomized response, OUE, and OLH with different numbers of buckets."""
+    found: list[_Candidate] = [
+        (partial(create, values), plan_reports(name, len(values), last_level))
+        for name, create in (("categorical", Categorical), ("unary-optimised", Unary))
+    ]
     for buckets in _list_bucket_numbers(compute_best_buckets(last_level)):
         # A report supports a value with the same probability however many others there are.
-        example = LocalHash(range(2), buckets=buckets)
-        create_hash = partial(LocalHash, values, buckets=buckets)
-        yield _Candidate(create_hash, get_packed_width(example), partial(_compute_hash_errors, example))
+        reports = PlannedReports(LocalHash(range(2), buckets=buckets))
+        found.append((partial(LocalHash, values, buckets=buckets), reports))
+    return found
 
 
 def _list_bucket_numbers(maximum: int) -> list[int]:
@@ -298,24 +303,8 @@ def _list_bucket_numbers(maximum: int) -> list[int]:
     return sorted({round(2 * factor**index) for index in range(_MAX_BUCKETS_TRIED + 1)})
 
 
-def _compute_share_errors(name: str, values: int, level: Decimal) -> list[float]:
-    support, _ = compute_support_and_bytes(name, values, level)
-    return [sqrt(compute_share_variance(support, share)) for share in _SHARES]
-
-
-def _compute_hash_errors(mechanism: LocalHash, level: Decimal) -> list[float]:
-    support = mechanism.compute_support(mechanism.level(level).retention)
-    return [sqrt(compute_share_variance(support, share)) for share in _SHARES]
-
-
-def _make_number_candidates(numbers: NumberRange) -> Iterator[_Candidate]:
-    """Yield randomized rounding, and the square wave with every window."""
-    creators: list[Callable[[], Mechanism]] = [partial(Numeric, numbers.low, numbers.high, clip=numbers.clip)]
-    creators += [partial(SquareWave, numbers.low, numbers.high, window=window, clip=numbers.clip) for window in WINDOWS]
-    for create in creators:
-        example = create()
-        yield _Candidate(create, get_packed_width(example), partial(_compute_mean_errors, example))
-
-
-def _compute_mean_errors(mechanism: Mechanism, level: Decimal) -> list[float]:
-    return [compute_mean_error(mechanism, level)]
+def _list_number_candidates(numbers: NumberRange) -> list[_Candidate]:
+    """Return randomized rounding, and the square wave with every window."""
+    create: list[Callable[[], Mechanism]] = [partial(Numeric, numbers.low, numbers.high, clip=numbers.clip)]
+    create += [partial(SquareWave, numbers.low, numbers.high, window=window, clip=numbers.clip) for window in WINDOWS]
+    return [(each, PlannedReports(each())) for each in create]

@@ -6,45 +6,45 @@ a plan chose.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
-from math import ceil, exp, isfinite, log, sqrt
-from numbers import Integral, Real
+from math import exp, log, prod, sqrt
+from numbers import Integral
 from typing import Any, Literal, TypedDict, Unpack
 
 from relaxdp.errors import PlanError
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.estimation.mechanism_choice import (
     NUMBER_MECHANISMS,
-    VALUE_MECHANISMS,
+    PlannedReports,
+    plan_reports,
     rank_mechanisms,
     rank_number_mechanisms,
 )
-from relaxdp.estimation.report_variance import (
-    VariancePerReport,
-    compute_categorical_support,
-    compute_pair_noise,
-    compute_variance_per_report,
+from relaxdp.estimation.report_variance import VariancePerReport, compute_pair_noise
+from relaxdp.estimation.result import (
+    About,
+    check_about,
+    check_between,
+    check_whole_number,
+    compute_tail_probability,
+    count_comparisons,
 )
-from relaxdp.estimation.result import About, check_about, compute_tail_probability, count_comparisons
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.base import MeanWeights, Mechanism
+from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_title
 from relaxdp.mechanisms.square_wave import BINS, SquareWave
 from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, format_epsilon
-from relaxdp.theory.randomized_response import SupportProbabilities
 
-MAX_SHARE_MARGIN = 0.5
-"""The margin of error of an interval from 0 to 1."""
 DIGITS = 4
 """The number of significant digits of a planned epsilon."""
 MAX_N = 10**15
 """Larger than every population, and still exact in floats."""
 USUAL_LEVELS = tuple(map(Decimal, ("0.1", "0.2", "0.5", "1", "2", "3", "4", "6")))
 """The levels of the table for a plan without an epsilon."""
-_MAX_EXAMPLE_VALUES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +178,9 @@ def plan(
     """
     planned, answers = _parse_values(values, range, bins)
     size = None if n is None else _parse_n(n)
-    target = None if margin is None else _require_number(margin, "margin", "0.01")
     level = None if epsilon is None else as_epsilon(epsilon)
     options: PlanOptions = {
-        "share": None if share is None else _require_number(share, "share", "0.2"),
+        "share": share,
         "confidence_level": confidence_level,
         "about": about,
         "simultaneous": simultaneous,
@@ -189,7 +188,7 @@ def plan(
         "crosstab": None if crosstab is None else _parse_values(crosstab, None, bins)[0],
     }
     found: Literal["n", "epsilon", "margin"] = "margin"
-    given = [level is not None or schedule is not None, size is not None, target is not None]
+    given = [level is not None or schedule is not None, size is not None, margin is not None]
     if level is not None and schedule is not None:
         raise PlanError(
             "`epsilon` and `schedule` cannot be combined.", hint="Pass epsilon= for one level, schedule= for several."
@@ -202,15 +201,15 @@ def plan(
             hint="Pass two of margin= (--margin), n= (--n) and epsilon= (--epsilon), such as n=10_000 and epsilon=1.",
             given=("none", "one", "two", "all three")[given.count(True)],
         )
-    if size is None and target is not None and level is not None:
-        found, size = "n", find_n(target, epsilon=level, values=planned, **options)
-    elif level is None and schedule is None and target is not None and size is not None:
-        found, level = "epsilon", find_epsilon(target, n=size, values=planned, **options)
+    if size is None and margin is not None and level is not None:
+        found, size = "n", find_n(margin, epsilon=level, values=planned, **options)
+    elif level is None and schedule is None and margin is not None and size is not None:
+        found, level = "epsilon", find_epsilon(margin, n=size, values=planned, **options)
     assert size is not None  # noqa: S101
     if level is not None:
         levels = plan_levels([level], n=size, values=planned, **options)
     elif schedule is not None:
-        levels = plan_levels(_parse_schedule(schedule), n=size, values=planned, margin=target, **options)
+        levels = plan_levels(_parse_schedule(schedule), n=size, values=planned, margin=margin, **options)
     else:  # each level with its own best mechanism
         levels = [row for each in USUAL_LEVELS for row in plan_levels([each], n=size, values=planned, **options)]
     return Plan(size, tuple(levels), found, answers, confidence_level, 1 if crosstab is None else 2)
@@ -244,22 +243,9 @@ def _parse_values(values: Any, range: Any, bins: int) -> tuple[PlannedValues, in
 
 
 def _parse_n(n: Any) -> int:
-    number = _require_number(n, "n", "10_000")
-    if not number.is_integer():
-        raise PlanError("`n` must be a whole number, not {n!r}.", hint="Pass a number such as n=10_000.", n=n)
+    n = int(n) if isinstance(n, float) and n.is_integer() else n
+    check_whole_number(PlanError, "n", n, 1, MAX_N, "a number such as n=10_000 (--n 10000)")
     return int(n)
-
-
-def _require_number(number: Any, name: str, example: str) -> float:
-    if not isinstance(number, Real) or isinstance(number, bool):
-        raise PlanError(
-            "`{name}` must be a number, not {number!r}.",
-            hint="Pass {name}={example}.",
-            name=name,
-            number=number,
-            example=example,
-        )
-    return float(number)
 
 
 def _parse_schedule(schedule: Any) -> list[Any]:
@@ -301,7 +287,6 @@ def find_margin(*, n: int, values: PlannedValues, epsilon: Epsilon, **options: U
     >>> round(find_margin(n=100_000, values=5, epsilon=1, share=0.1), 5)
     0.00903
     """
-    _check_n(n)
     return plan_levels([epsilon], n=n, values=values, **options)[0].margin
 
 
@@ -316,27 +301,25 @@ def find_epsilon(margin: float, *, n: int, values: PlannedValues, **options: Unp
     >>> find_epsilon(0.01, n=100_000, values=5)
     Decimal('1.174')
     """
-    _check_n(n)
-    plan = _IntervalPlan(values, **options)
+    plan, size = _IntervalPlan(values, **options), _parse_n(n)
     plan.check_margin(margin)
-    low, high = plan.epsilon_bounds
-    smallest_margin = plan.compute_margin(n, Decimal(high))
-    if smallest_margin > margin:
+    low, high = plan.column.epsilon_bounds
+    if (least_margin := plan.compute_margin(size, Decimal(high))) > margin:
         raise PlanError(
             "No epsilon gives a margin of error of {margin:g} with {n:,} individuals: even without noise it is "
             "{least_margin:.3g}.",
             hint="Plan for more individuals, or a larger margin.",
             margin=margin,
             n=n,
-            least_margin=smallest_margin,
+            least_margin=least_margin,
         )
     # The margin is almost a power of epsilon. In logarithms the search needs few steps.
     root = scipy.optimize.brentq(
-        lambda x: log(plan.compute_margin(n, as_epsilon(exp(x))) / margin), log(low), log(high)
+        lambda x: log(plan.compute_margin(size, as_epsilon(exp(x))) / margin), log(low), log(high)
     )
     context = Context(prec=DIGITS, rounding=ROUND_CEILING)
     epsilon = context.create_decimal_from_float(exp(root))
-    while plan.compute_margin(n, epsilon) > margin:
+    while plan.compute_margin(size, epsilon) > margin:
         epsilon = context.next_plus(epsilon)
     return as_epsilon(epsilon)
 
@@ -349,19 +332,15 @@ def find_n(margin: float, *, epsilon: Epsilon, values: PlannedValues, **options:
     """
     plan, exact = _IntervalPlan(values, **options), as_epsilon(epsilon)
     plan.check_margin(margin)
-    # width / sqrt(n) + half_step / n = margin, solved for 1 / sqrt(n) in the form without cancellation.
-    width, half_step = plan.compute_width_and_step(exact)
-    inverse_root = 2 * margin / (width + sqrt(width**2 + 4 * half_step * margin))
-    if inverse_root**-2 > MAX_N:
+    noise = plan.compute_noise(exact)
+    n = bisect_left(range(MAX_N + 1), True, lo=1, key=lambda n: plan.compute_noise_margin(noise, n) <= margin)
+    if n > MAX_N:
         raise PlanError(
             "No number of individuals up to 10^15 gives a margin of error of {margin:g} at epsilon {epsilon}.",
             hint="Plan for a larger epsilon, or a larger margin.",
             margin=margin,
             epsilon=format_epsilon(exact),
         )
-    n = max(1, ceil(inverse_root**-2) - 1)
-    while plan.compute_margin(n, exact) > margin:
-        n += 1
     return n
 
 
@@ -378,14 +357,13 @@ def plan_levels(
     >>> [level.is_precise for level in plan_levels([0.1, 0.5, 1, 2], n=100_000, values=5, margin=0.012)]
     [False, False, True, True]
     """
-    _check_n(n)
-    levels = list(map(as_epsilon, schedule))
+    size, levels = _parse_n(n), list(map(as_epsilon, schedule))
     last = max(levels, default=None)
     plan = _IntervalPlan(values, last, **options)
     if margin is not None:
         plan.check_margin(margin)
-    margins = [min(plan.max_margin, plan.compute_margin(n, level)) for level in levels]
     name = None if last is None else plan.column.choose_name(last)
+    margins = [min(plan.max_margin, plan.compute_margin(size, level)) for level in levels]
     return [
         PlannedLevel(level, expected, None if margin is None else expected <= margin, name)
         for level, expected in zip(levels, margins, strict=True)
@@ -402,25 +380,13 @@ class PlannedRange:
 
     def __post_init__(self) -> None:
         for name in NUMBER_MECHANISMS:  # reject an invalid range or number of bins
-            self.create_mechanism(name, Decimal(1))
-
-    def create_mechanism(self, name: str, last_epsilon: Decimal) -> Mechanism:
-        """Return the mechanism with this name for a last planned epsilon."""
-        bins = self.bins if name == SquareWave.name else None
-        return _create_range_mechanism(name, self.low, self.high, bins, last_epsilon)
+            _create_range_mechanism(name, self, Decimal(1))
 
 
 @cache
-def _create_range_mechanism(name: str, low: float, high: float, bins: int | None, last_epsilon: Decimal) -> Mechanism:
-    options = {} if bins is None else {"bins": bins}
-    return create_mechanism(name, range=(low, high), options=options, epsilon=last_epsilon)
-
-
-@cache
-def _create_example_mechanism(name: str, values: int, last_epsilon: Decimal) -> Mechanism:
-    # Bits and hashes support a value with the same probability, however many other values there are.
-    few = min(values, _MAX_EXAMPLE_VALUES) if name in VALUE_MECHANISMS else values
-    return create_mechanism(name, values=range(few), epsilon=last_epsilon)
+def _create_range_mechanism(name: str, numbers: PlannedRange, last_epsilon: Decimal) -> Mechanism:
+    options = {"bins": numbers.bins} if name == SquareWave.name else {}
+    return create_mechanism(name, range=(numbers.low, numbers.high), options=options, epsilon=last_epsilon)
 
 
 PlannedValues = int | PlannedRange | Mechanism
@@ -431,56 +397,45 @@ class PlannedMechanism:
     """The mechanism of a planned column: a given one, one that is known by its name, or the best one."""
 
     def __init__(self, values: PlannedValues, name: str | None) -> None:
-        self.range = values if isinstance(values, PlannedRange) else None
-        self.given = None if isinstance(values, int | PlannedRange) else values
+        self.values = values
         self.n_values = (
             values if isinstance(values, int) else 2 if isinstance(values, PlannedRange) else len(values.labels)
         )
-        if not 2 <= self.n_values <= MAX_VALUES:
-            raise PlanError(
-                "The number of values must be from 2 to 2**32, not {values}.",
-                hint="Pass the number of possible answers, such as values=3.",
-                values=self.n_values,
-            )
-        if self.given is not None and name not in (None, "auto"):
+        check_whole_number(PlanError, "values", self.n_values, 2, MAX_VALUES, "the number of answers, such as values=3")
+        if isinstance(values, Mechanism) and name not in (None, "auto"):
             raise PlanError(
                 "`values` is a mechanism and `mechanism` names another one, {name!r}.",
                 hint="Leave out `mechanism`, or pass the number of values, such as values=3.",
                 name=name,
             )
-        self.name = name or ("categorical" if self.range is None else "auto")
-
-    @property
-    def mean_weights(self) -> MeanWeights | None:
-        """The measure of a mean; None for shares."""
-        if self.range is not None:
-            return self.range.create_mechanism("numeric", Decimal(1)).mean_weights
-        return None if self.given is None else self.given.mean_weights
+        self._name = name or ("auto" if isinstance(values, PlannedRange) else "categorical")
 
     def choose_name(self, last_epsilon: Decimal) -> str | None:
         """Return the name of the best mechanism for a last epsilon; None if the mechanism was not left open."""
-        if self.given is not None or self.name != "auto":
+        if self._name != "auto" or isinstance(self.values, Mechanism):
             return None
-        ranking = (
-            rank_mechanisms(self.n_values, last_epsilon) if self.range is None else rank_number_mechanisms(last_epsilon)
-        )
-        return ranking.best
+        if isinstance(self.values, PlannedRange):
+            return rank_number_mechanisms(last_epsilon).best
+        return rank_mechanisms(self.values, last_epsilon).best
 
-    def create(self, last_epsilon: Decimal) -> Mechanism | None:
-        """Return the mechanism for a last epsilon; None for k-ary randomized response of any number of values."""
-        if self.given is not None:
-            return self.given
-        name = self.choose_name(last_epsilon) or self.name
-        if self.range is not None:
-            return self.range.create_mechanism(name, last_epsilon)
-        return None if name == "categorical" else _create_example_mechanism(name, self.n_values, last_epsilon)
+    def plan_reports(self, last_epsilon: Decimal) -> PlannedReports:
+        if isinstance(self.values, Mechanism):
+            return PlannedReports(self.values)
+        name = self.choose_name(last_epsilon) or self._name
+        if isinstance(self.values, PlannedRange):
+            return PlannedReports(_create_range_mechanism(name, self.values, last_epsilon))
+        return plan_reports(name, self.values, last_epsilon)
 
-    def compute_support(self, level: Decimal, last_epsilon: Decimal) -> SupportProbabilities:
-        """Return the probabilities of a report at a level, with the mechanism for the last epsilon."""
-        mechanism = self.create(last_epsilon)
-        if mechanism is None:
-            return compute_categorical_support(level, self.n_values)
-        return mechanism.compute_support(mechanism.level(level).retention)
+    @property
+    def epsilon_bounds(self) -> tuple[float, int]:
+        """Two epsilons between which all others are that differ in their threshold and are not pure noise."""
+        if isinstance(self.values, PlannedRange):
+            return 1e-6, 100
+        if isinstance(self.values, Mechanism):
+            return self.values.alphabet * 1e-17, 2 * (46 + self.values.alphabet.bit_length())
+        # Bits share an epsilon, so their smallest one is larger.
+        low = self.n_values * 1e-19 if self._name == "categorical" else 1e-6
+        return low, 46 + self.n_values.bit_length()
 
 
 class _IntervalPlan:
@@ -499,87 +454,42 @@ class _IntervalPlan:
         crosstab: PlannedValues | None = None,
     ) -> None:
         self.column = PlannedMechanism(values, mechanism)
-        self._second_column = None if crosstab is None else PlannedMechanism(crosstab, mechanism)
+        self._columns = [self.column, *([] if crosstab is None else [PlannedMechanism(crosstab, mechanism)])]
         self._last_epsilon = last_epsilon
-        self._mean_weights = self.column.mean_weights
-        if self._second_column is not None and (self._mean_weights or self._second_column.mean_weights):
+        weights = [each.plan_reports(last_epsilon or Decimal(1)).mean_weights for each in self._columns]
+        mean_weights = weights[0]
+        if crosstab is not None and any(weights):
             raise PlanError(
                 "A crosstab needs two columns with declared values, and one of these has numbers in a range.",
                 hint="Pass the numbers of values, such as values=4, crosstab=3.",
             )
-        has_share = self._mean_weights is None or self._mean_weights.absent is not None  # the share of missing numbers
+        has_share = mean_weights is None or mean_weights.absent is not None  # the share of missing numbers
         if share is not None and not has_share:
             raise PlanError("`share` cannot be combined with a mean of numbers.", hint="Leave out share= (--share).")
-        if share is not None and not 0 <= share <= 1:
-            raise PlanError(
-                "`share` must be between 0 and 1, not {share}.",
-                hint="Pass a share such as 0.2, or leave it out to plan for the worst case.",
-                share=share,
-            )
+        if share is not None and share not in (0, 1):
+            check_between(PlanError, "share", share, 0, 1, "share=0.2, or leave it out to plan for the worst case")
         check_about(about)
-        exclusive = self.column.given is None or self.column.given.joint == "exclusive"
-        n_values = self.column.n_values * (1 if self._second_column is None else self._second_column.n_values)
-        questions = (
-            count_comparisons(n_values, exclusive=exclusive) if simultaneous and self._mean_weights is None else 1
-        )
+        self.max_margin = 0.5 if mean_weights is None else (mean_weights.maximum - mean_weights.minimum) / 2
+        """The margin of error without any information."""
+        exclusive = not isinstance(values, Mechanism) or values.joint == "exclusive"
+        n_values = prod(each.n_values for each in self._columns)
+        questions = count_comparisons(n_values, exclusive=exclusive) if simultaneous and mean_weights is None else 1
         self._quantile = -float(scipy.special.ndtri(compute_tail_probability(confidence_level, questions)))
         self._share, self._about = share, about
 
-    @property
-    def max_margin(self) -> float:
-        """The margin of error without any information."""
-        return (
-            MAX_SHARE_MARGIN
-            if self._mean_weights is None
-            else (self._mean_weights.maximum - self._mean_weights.minimum) / 2
-        )
-
     def check_margin(self, margin: float) -> None:
-        if not (isfinite(margin) and 0 < margin < self.max_margin):
-            raise PlanError(
-                "The margin of error must be between 0 and {max_margin:g}, not {margin}.",
-                hint="Pass a margin such as {example:g}.",
-                max_margin=self.max_margin,
-                example=self.max_margin / 50,
-                margin=margin,
-            )
+        example = f"a margin such as margin={self.max_margin / 50:g}"
+        check_between(PlanError, "margin", margin, 0, self.max_margin, example)
 
     def compute_margin(self, n: int, epsilon: Decimal) -> float:
-        width, half_step = self.compute_width_and_step(epsilon)
-        return width / sqrt(n) + half_step / n
+        return self.compute_noise_margin(self.compute_noise(epsilon), n)
 
-    def compute_width_and_step(self, epsilon: Decimal) -> tuple[float, float]:
-        """Return the part of the margin that is divided by sqrt(n), and the part that is divided by n."""
-        noise = self._compute_noise(epsilon, self._last_epsilon or epsilon)
-        return self._quantile * sqrt(noise.variance), noise.half_step
+    def compute_noise_margin(self, noise: VariancePerReport, n: int) -> float:
+        return self._quantile * sqrt(noise.variance) / sqrt(n) + noise.half_step / n
 
-    def _compute_noise(self, level: Decimal, last_epsilon: Decimal) -> VariancePerReport:
-        support = self.column.compute_support(level, last_epsilon)
-        if self._second_column is None:
-            mechanism = self.column.create(last_epsilon)
-            mean_weights = None if mechanism is None else mechanism.mean_weights
-            return compute_variance_per_report(support, self._about, self._share, mean_weights)
-        return compute_pair_noise(
-            support, self._second_column.compute_support(level, last_epsilon), self._about, self._share
-        )
-
-    @property
-    def epsilon_bounds(self) -> tuple[float, int]:
-        """Two epsilons between which all others are that differ in their threshold and are not pure noise."""
-        if self.column.range is not None:
-            return 1e-6, 100
-        if self.column.given is None:
-            low, high = self.column.n_values * 1e-19, 46 + self.column.n_values.bit_length()
-            # Bits share an epsilon, so their smallest one is larger.
-            return (low, high) if self.column.name == "categorical" else (1e-6, high)
-        alphabet = self.column.given.alphabet
-        return alphabet * 1e-17, 2 * (46 + alphabet.bit_length())
-
-
-def _check_n(n: int) -> None:
-    if not isinstance(n, int) or not 1 <= n <= MAX_N:
-        raise PlanError(
-            "`n` must be a whole number from 1 to 10^15, not {n}.",
-            hint="Pass a number such as n=10_000 (--n 10000).",
-            n=n,
-        )
+    def compute_noise(self, epsilon: Decimal) -> VariancePerReport:
+        reports = [each.plan_reports(self._last_epsilon or epsilon) for each in self._columns]
+        if len(reports) == 1:
+            return reports[0].compute_variance(epsilon, self._about, self._share)
+        rows, columns = (each.compute_support(epsilon) for each in reports)
+        return compute_pair_noise(rows, columns, self._about, self._share)

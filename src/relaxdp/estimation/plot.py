@@ -9,7 +9,7 @@ import numpy as np
 
 from relaxdp.errors import MissingDependencyError
 from relaxdp.estimation.compare import Change, format_change_rows
-from relaxdp.estimation.result import TOGETHER, About, Floats, Result, format_label
+from relaxdp.estimation.result import TOGETHER, About, Floats, GroupedResults, Result, format_label
 
 BLUE, GREY = "#2563a8", "#7a7a7a"
 MAX_PLOTTED_ROWS = 40
@@ -17,40 +17,38 @@ MAX_PLOTTED_ROWS = 40
 
 
 def plot_result(result: Result, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
-    """Draw one row per label, the first one on top; of a two-way table, one field per pair."""
+    """Draw one row per label, the first one on top; of a crosstab one field per pair, and of a change a line at 0."""
     asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
+    size, scale = (6, 0.8 + 0.32 * len(result.labels)), 1
+    labels, heading = list(map(format_label, result.labels)), f"estimated {'share' if result.is_share else 'number'}"
     if isinstance(result, Change):
-        return _plot_change(result, axes, **asked)
-    if len(result.keys) > 1 and not result.is_chosen:
-        if axes is None:
-            rows, columns = (len(set(map(str, side))) for side in result.keys.values())
-            axes = _make_axes(compute_heat_map_size(rows, columns))
+        size, scale = (7, 1.1 + 0.42 * len(result.labels)), 100 if result.is_share else 1
+        texts = format_change_rows(result, **asked)
+        labels = [escape_formulas(f"{text.label}\n{text.old} \N{RIGHTWARDS ARROW} {text.new}") for text in texts]
+        heading = "change in percentage points" if result.is_share else "change"
+    elif len(result.keys) > 1 and not result.is_chosen:
         return plot_heat_map(result, axes, **asked)
-    if axes is None:
-        axes = _make_axes((6, 0.8 + 0.32 * len(result.labels)))
-    low, high = map(np.atleast_1d, result.interval(**asked))
-    hollow = plot_interval_rows(axes, list(map(format_label, result.labels)), np.atleast_1d(result.value), low, high)
-    together = simultaneous or result.is_chosen
-    intervals = describe_intervals(confidence_level, simultaneous=together, about=about, hollow=hollow)
-    what = "share" if result.is_share else "number"
-    axes.set_xlabel(f"estimated {what}\nwith {intervals}")
+    axes = axes or _create_axes(size)
+    low, high = (scale * np.atleast_1d(end) for end in result.interval(**asked))
+    hollow = plot_interval_rows(axes, labels, scale * np.atleast_1d(result.value), low, high)
+    asked["simultaneous"] |= result.is_chosen
+    axes.set_xlabel(f"{heading}\nwith {describe_intervals(**asked, hollow=hollow)}")
+    if isinstance(result, Change):
+        axes.tick_params(axis="y", labelsize=9)
     return axes
 
 
-def _plot_change(change: Change, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
-    """Draw one row per change, from what to what beside its label, and a line at 0."""
-    asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
-    if axes is None:
-        axes = _make_axes((7, 1.1 + 0.42 * len(change.labels)))
-    texts = format_change_rows(change, **asked)
-    low, high = map(np.atleast_1d, change.interval(**asked))
-    scale = 100 if change.is_share else 1
-    labels = [escape_formulas(f"{text.label}\n{text.old} \N{RIGHTWARDS ARROW} {text.new}") for text in texts]
-    hollow = plot_interval_rows(axes, labels, scale * np.atleast_1d(change.value), scale * low, scale * high)
-    axes.tick_params(axis="y", labelsize=9)
-    together = simultaneous or change.is_chosen
-    intervals = describe_intervals(confidence_level, simultaneous=together, about=about, hollow=hollow)
-    axes.set_xlabel(f"change{' in percentage points' if change.is_share else ''}\nwith {intervals}")
+def plot_groups(groups: GroupedResults, top: int | None, *, confidence_level: float, about: About) -> Any:
+    """Draw all groups below each other, on one scale; return the axes of each."""
+    shown = [result.largest(top or MAX_PLOTTED_ROWS) for result in groups.values()]
+    heights = [0.9 + 0.32 * len(each.labels) for each in shown]
+    size = (6, sum(heights))
+    axes = _create_axes(size, nrows=len(shown), height_ratios=heights, sharex=True, squeeze=False)[:, 0]
+    for place, (title, result, each) in enumerate(zip(groups.titles, shown, axes, strict=True)):
+        plot_result(result, each, confidence_level=confidence_level, simultaneous=False, about=about)
+        each.set_title(title, loc="left", fontsize=10)
+        if place < len(shown) - 1:
+            each.set_xlabel("")
     return axes
 
 
@@ -58,8 +56,7 @@ def plot_distribution(
     axes: Any, points: Floats, shares: Floats, mean: float, interval: tuple[float, float], confidence_level: float
 ) -> Any:
     """Draw a distribution as the density that it has around its points, with the mean and its interval on top."""
-    if axes is None:
-        axes = _make_axes((6, 3.2))
+    axes = axes or _create_axes((6, 3.2))
     width = np.full(len(points), points[1] - points[0])
     width[[0, -1]] /= 2  # a bin at an end has numbers on one side only
     axes.fill_between(points, shares / width, color=BLUE, alpha=0.25, linewidth=0)
@@ -74,12 +71,12 @@ def plot_distribution(
     return axes
 
 
-def _make_axes(figure_size: tuple[float, float]) -> Any:
+def _create_axes(figure_size: tuple[float, float], **layout: Any) -> Any:
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415
     except ImportError:
         raise MissingDependencyError("Plots need matplotlib.", hint="Run pip install 'relaxdp[plot]'.") from None
-    return plt.subplots(figsize=figure_size, layout="constrained")[1]
+    return plt.subplots(figsize=figure_size, layout="constrained", **layout)[1]
 
 
 def escape_formulas(text: str) -> str:
@@ -97,6 +94,7 @@ def plot_heat_map(result: Result, axes: Any, *, confidence_level: float, simulta
     (rows_name, rows), (columns_name, columns) = result.keys.items()
     row_labels, column_labels = list(dict.fromkeys(rows)), list(dict.fromkeys(columns))
     shape = len(row_labels), len(column_labels)
+    axes = axes or _create_axes(compute_heat_map_size(*shape))
     shares = np.clip(result.value, 0, 1).reshape(shape)
     ends = result.interval(confidence_level, simultaneous=simultaneous, about=about)
     low, high = (each.reshape(shape) for each in ends)

@@ -6,17 +6,16 @@ cannot detect.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation.counts import Counts, combine_levels
-from relaxdp.estimation.frequency import Frequency, compute_report_variance
+from relaxdp.estimation.counts import Counts, Integers
+from relaxdp.estimation.frequency import compute_report_variance
 from relaxdp.estimation.intervals import compute_true_count_interval
 from relaxdp.estimation.report_pairs import (
     CHANGED,
@@ -27,7 +26,6 @@ from relaxdp.estimation.report_pairs import (
     ReportPairCounts,
     ReportPairs,
     compute_betting_evidence,
-    compute_blur_probabilities,
     compute_p_value,
 )
 from relaxdp.estimation.result import (
@@ -36,11 +34,12 @@ from relaxdp.estimation.result import (
     Floats,
     Result,
     check_about,
+    check_between,
     compute_tail_probability,
     count_comparisons,
 )
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism
+from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -59,8 +58,7 @@ FALSE_ALARM_RATE = 0.01
 """The largest share of honest campaigns that ever raise an alarm, however often you look."""
 
 
-@dataclass(frozen=True, slots=True)
-class FabricatedCount:
+class FabricatedCount(NamedTuple):
     """A lower bound on the number of individuals that fabricate reports: an estimate with a confidence interval."""
 
     estimate: float
@@ -125,10 +123,10 @@ class PoisoningTest:
     @cached_property
     def suspicious_values(self) -> list[SuspiciousValue]:
         """The values that fabricated reports push, the most certain first. A wrong one is as rare as a false alarm."""
-        values = self.evidence.label_log_capitals
-        order = np.argsort(-values, axis=None, kind="stable")
-        certain = [index for index in order.tolist() if values.reshape(-1)[index] >= -np.log(self.false_alarm_rate)]
-        named = [(KINDS[index // values.shape[1]], index % values.shape[1]) for index in certain]
+        capitals = self.evidence.label_log_capitals
+        order = np.argsort(-capitals, axis=None, kind="stable")
+        certain = order[capitals.reshape(-1)[order] >= -np.log(self.false_alarm_rate)].tolist()
+        named = [(KINDS[index // capitals.shape[1]], index % capitals.shape[1]) for index in certain]
         return [
             SuspiciousValue(self.mechanism.labels[label], kind, self._count_fabricated_of_value(kind, label))
             for kind, label in named
@@ -138,20 +136,13 @@ class PoisoningTest:
     @cached_property
     def fabricated_count(self) -> FabricatedCount:
         """The number of individuals that fabricate reports: exact if each of them repeats its report, else at least."""
-        bounds = [
-            self._fabricated_count_by_symbols,
-            *([] if self._fabricated_count_by_values is None else [self._fabricated_count_by_values]),
-        ]
-        return max(bounds, key=lambda each: each.low)
+        bounds = (self._fabricated_count_by_symbols, self._fabricated_count_by_values)
+        return max(filter(None, bounds), key=lambda each: each.low)
 
     @cached_property
     def shares(self) -> Result | None:
         """The estimate from all tested individuals; None if pairs are not counted for each value."""
-        counts = Counts(self.mechanism)
-        for table in self.newest_tables:
-            if table.n and table.n_labels:
-                counts.add_counts(table.newer_counts, epsilon=table.newer.epsilon, n=table.n)
-        return counts.estimate() if counts.n else None
+        return self._estimate_newer_reports(lambda table: (table.label_counts[0], table.n))
 
     @cached_property
     def cleaned_shares(self) -> Result | None:
@@ -164,16 +155,26 @@ class PoisoningTest:
         }
         repeated, changed = suspicious[REPEATED], suspicious[CHANGED] - suspicious[REPEATED]
         # If many fabricated reports push no suspicious value, leaving out these values is not enough.
-        is_covered = (
-            self._fabricated_count_by_values is not None
-            and self._fabricated_count_by_symbols.low <= self._fabricated_count_by_values.high
+        by_values = self._fabricated_count_by_values
+        is_covered = by_values is not None and self._fabricated_count_by_symbols.low <= by_values.high
+        if self.mechanism.symbols > 1 or (is_covered and repeated | changed):
+            return estimate_without_fabricated(self.newest_tables, repeated, changed) if repeated | changed else None
+        # Whether a report stayed does not depend on an honest true value. So those that stayed, or that changed, are
+        # enough: for fabricated hashes, which support many values, and for attacks without a suspicious value.
+        if self._excess_of_equal_symbols < 0:
+            return self._estimate_newer_reports(lambda table: (table.label_counts[2], table.equal_symbols))
+        return self._estimate_newer_reports(
+            lambda table: (table.label_counts[0] - table.label_counts[2], table.n - table.equal_symbols)
         )
-        if self.mechanism.symbols == 1 and not (is_covered and repeated | changed):
-            use_unchanged = self._compute_excess_of_equal_symbols() < 0
-            return estimate_from_subset(self.newest_tables, self.mechanism, use_unchanged=use_unchanged)
-        if not repeated | changed:
-            return None
-        return estimate_without_fabricated(self.newest_tables, self.mechanism, repeated, changed)
+
+    def _estimate_newer_reports(self, select: Callable[[ReportPairCounts], tuple[Integers, int]]) -> Result | None:
+        """Return the estimate from some newer reports of each table, by their counts and their number."""
+        counts = Counts(self.mechanism)
+        for table in self.newest_tables:
+            selected, n = select(table)
+            if n and table.n_labels:
+                counts.add_counts(selected, epsilon=table.newer.epsilon, n=n)
+        return counts.estimate() if counts.n else None
 
     @property
     def max_influence(self) -> MaxInfluence | None:
@@ -223,13 +224,8 @@ class PoisoningTest:
         """Return whether repeated reports support a value more often than all reports, or changed ones less often."""
         if kind == OLDER:
             return True
-        newer, both, equal, n = (
-            float(sum(each))
-            for each in zip(
-                *((t.newer_counts[label], t.both_counts[label], t.equal_symbols, t.n) for t in self.newest_tables),
-                strict=True,
-            )
-        )
+        newer, _, both = np.sum([table.label_counts[:, label] for table in self.newest_tables], axis=0)
+        equal, n = sum(table.equal_symbols for table in self.newest_tables), self.n_tested_individuals
         share = newer / n
         excess = (both - equal * share) * (1 if kind == REPEATED else -1)
         variance = equal * share * (1 - share) * (1 - equal / n)
@@ -239,12 +235,11 @@ class PoisoningTest:
     def _count_fabricated_of_value(self, kind: str, label: int) -> FabricatedCount:
         cells = []
         for table in self.newest_tables:
-            stay, leave = compute_blur_probabilities(table, self.mechanism)
-            newer, both = int(table.newer_counts[label]), int(table.both_counts[label])
+            newer, older, both = map(int, table.label_counts[:, label])
             if kind == OLDER:
-                cells.append((table.n - newer, int(table.older_counts[label]) - both, leave))
+                cells.append((table.n - newer, older - both, table.leave))
             else:
-                cells.append((newer, both, stay) if kind == REPEATED else (newer, newer - both, 1 - stay))
+                cells.append((newer, both, table.stay) if kind == REPEATED else (newer, newer - both, 1 - table.stay))
         return _add_independent_bounds([_count_fabricated(*cell, self._tail_probability) for cell in cells if cell[0]])
 
     @cached_property
@@ -268,27 +263,23 @@ class PoisoningTest:
     @cached_property
     def _fabricated_count_by_symbols(self) -> FabricatedCount:
         """A bound from all equal symbols: too many if reports are repeated, too few if they are changed."""
-        too_many = self._compute_excess_of_equal_symbols() >= 0 or not self.is_alarm
-        symbols, tail = (
-            self.mechanism.symbols,
-            self._tail_probability if self._fabricated_count_by_values else compute_tail_probability(0.95, 1),
-        )
+        too_many = self._excess_of_equal_symbols >= 0 or not self.is_alarm
+        symbols = self.mechanism.symbols
+        tail = self._tail_probability if self._fabricated_count_by_values else compute_tail_probability(0.95, 1)
         bounds = []
         for table in self.newest_tables:
-            stay, _ = compute_blur_probabilities(table, self.mechanism)
             trials = table.n * symbols
-            if trials:
-                hits = table.equal_symbols if too_many else trials - table.equal_symbols
-                bounds.append(_count_fabricated(trials, hits, stay if too_many else 1 - stay, tail))
+            if trials and too_many:
+                bounds.append(_count_fabricated(trials, table.equal_symbols, table.stay, tail))
+            elif trials:
+                bounds.append(_count_fabricated(trials, trials - table.equal_symbols, 1 - table.stay, tail))
         total = _add_independent_bounds(bounds)
         return FabricatedCount(total.estimate / symbols, total.low / symbols, total.high / symbols)
 
-    def _compute_excess_of_equal_symbols(self) -> float:
-        return sum(
-            table.equal_symbols
-            - table.n * self.mechanism.symbols * compute_blur_probabilities(table, self.mechanism)[0]
-            for table in self.newest_tables
-        )
+    @property
+    def _excess_of_equal_symbols(self) -> float:
+        symbols = self.mechanism.symbols
+        return sum(table.equal_symbols - table.n * symbols * table.stay for table in self.newest_tables)
 
 
 def check_pairs(
@@ -315,21 +306,17 @@ def check_pairs(
     Example:
         >>> from relaxdp import Categorical
         >>> pairs = ReportPairs(Categorical(["no", "yes"]))
-        >>> pairs.add(["yes"] * 900, ["yes"] * 900, older_epsilon="0.5", newer_epsilon=2)
+        >>> pairs.add([["yes"] * 900, ["yes"] * 900], epsilons=["0.5", 2])
         >>> check_pairs(pairs, levels=["0.5", 2]).is_alarm
         True
     """
-    if not isinstance(false_alarm_rate, Real) or not 0 < false_alarm_rate < 1:
-        raise EstimationError(
-            "`false_alarm_rate` must be a number between 0 and 1.", hint="Pass a rate such as false_alarm_rate=0.01."
-        )
+    check_between(EstimationError, "false_alarm_rate", false_alarm_rate, 0, 1, "a rate such as false_alarm_rate=0.01")
     mechanism = pairs.mechanism
-    schedule: list[Level] = [mechanism.level(each) for each in levels]
     return PoisoningTest(
         mechanism,
         pairs.newest_tables,
-        compute_betting_evidence(pairs.tables, mechanism, schedule),
-        compute_p_value(pairs.tables, mechanism),
+        compute_betting_evidence(pairs.tables, [mechanism.level(each) for each in levels]),
+        compute_p_value(pairs.tables),
         false_alarm_rate,
         None if n is None else n - pairs.n,
     )
@@ -366,7 +353,7 @@ def check_reports(
         (True, 'yes', 'repeated')
     """
     pairs = ReportPairs(mechanism)
-    pairs.add(older, newer, older_epsilon=older_epsilon, newer_epsilon=newer_epsilon)
+    pairs.add([older, newer], epsilons=[older_epsilon, newer_epsilon])
     return check_pairs(pairs)
 
 
@@ -406,7 +393,7 @@ def _add_independent_bounds(bounds: Sequence[FabricatedCount]) -> FabricatedCoun
 
 
 def _add_bounds(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
-    return FabricatedCount(*(sum(getattr(each, name) for each in bounds) for name in ("estimate", "low", "high")))
+    return FabricatedCount(*np.sum([(0.0, 0.0, 0.0), *bounds], axis=0).tolist())
 
 
 # Estimates without fabricated reports. Of the honest newer reports that are a value, a known share changes on the way
@@ -414,8 +401,7 @@ def _add_bounds(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
 # value. If the value is repeated too seldom, the unchanged reports do.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HonestCounts:
+class HonestCounts(NamedTuple):
     """The estimated counts of honest reports of one level, with the variances that leaving out others adds."""
 
     support: SupportProbabilities
@@ -425,26 +411,25 @@ class HonestCounts:
     individuals_variance: float
 
     @classmethod
-    def from_pairs(
-        cls, table: ReportPairCounts, mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
-    ) -> HonestCounts:
+    def from_pairs(cls, table: ReportPairCounts, repeated: Collection[int], changed: Collection[int]) -> HonestCounts:
         """Leave out the reports that repeat or change these values too often."""
-        stay, _ = compute_blur_probabilities(table, mechanism)
-        counts, variances = table.newer_counts.astype(float), np.zeros(table.n_labels)
+        newer, _, both = table.label_counts
+        stay = table.stay
+        counts, variances = newer.astype(float), np.zeros(table.n_labels)
         for label in repeated:
-            counts[label] = (table.newer_counts[label] - table.both_counts[label]) / (1 - stay)
+            counts[label] = (newer[label] - both[label]) / (1 - stay)
             variances[label] = counts[label] * stay / (1 - stay)
         for label in changed:
-            counts[label] = table.both_counts[label] / stay
+            counts[label] = both[label] / stay
             variances[label] = counts[label] * (1 - stay) / stay
-        support = mechanism.compute_support(table.newer.retention)
-        if mechanism.joint == "exclusive":
+        support = table.mechanism.compute_support(table.newer.retention)
+        if table.mechanism.joint == "exclusive":
             return cls(support, counts, float(counts.sum()), variances, 0.0)
-        removed = table.newer_counts - counts  # one fabricated report may push many bits
+        removed = newer - counts  # one fabricated report may push many bits
         largest = int(np.argmax(removed))
         return cls(support, counts, table.n - max(0.0, float(removed[largest])), variances, float(variances[largest]))
 
-    def __add__(self, other: HonestCounts) -> HonestCounts:
+    def merge(self, other: HonestCounts) -> HonestCounts:
         return HonestCounts(
             self.support,
             self.counts + other.counts,
@@ -453,20 +438,26 @@ class HonestCounts:
             self.individuals_variance + other.individuals_variance,
         )
 
+    @property
+    def debiased(self) -> Floats:
+        return np.asarray(self.support.debias(self.counts / self.individuals))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CleanedEstimate(Result):
     """Shares, or a mean, without fabricated reports. All intervals hold at once, because chance chose the values."""
 
-    names: Sequence[Any]
+    mechanism: Mechanism
     parts: Sequence[HonestCounts]
-    joint: Joint
-    mean_weights: MeanWeights | None = None
     is_chosen: bool = True
 
     @property
+    def mean_weights(self) -> MeanWeights | None:
+        return self.mechanism.mean_weights
+
+    @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        return self.names if self.mean_weights is None else ("mean",)
+        return self.mechanism.labels if self.mean_weights is None else ("mean",)
 
     @property
     def minimum(self) -> float:  # type: ignore[override]
@@ -478,7 +469,7 @@ class CleanedEstimate(Result):
 
     @property
     def comparison_count(self) -> int:
-        return 1 if self.mean_weights else count_comparisons(len(self.names), exclusive=self.joint == "exclusive")
+        return count_comparisons(len(self.labels), exclusive=self.mechanism.joint == "exclusive")
 
     @property
     def individuals(self) -> float:
@@ -491,8 +482,7 @@ class CleanedEstimate(Result):
 
     @cached_property
     def shares(self) -> Floats:
-        """The shares of the values."""
-        return np.asarray(sum(part.individuals / self.individuals * _debias_counts(part) for part in self.parts))
+        return np.asarray(sum(part.individuals / self.individuals * part.debiased for part in self.parts))
 
     @property
     def value(self) -> Floats:
@@ -521,15 +511,14 @@ class CleanedEstimate(Result):
             middle = float(shares @ weights)
             return part.individuals * (shares @ weights**2 - middle**2) + part.variances @ (weights - middle) ** 2
         support = part.support
-        clipped = np.clip(_debias_counts(part), 0, 1)
+        clipped = np.clip(part.debiased, 0, 1)
         own = part.individuals * compute_report_variance(clipped, float(support.hit), float(support.noise), about)
-        if self.joint == "exclusive":
+        if self.mechanism.joint == "exclusive":
             return own + part.variances * (1 - 2 * shares) + shares**2 * part.variances.sum()
         return own + part.variances + shares**2 * part.individuals_variance
 
     @property
     def _present_share(self) -> float:
-        """The share of individuals that have a number."""
         absent = None if self.mean_weights is None else self.mean_weights.absent
         return 1.0 if absent is None else max(1 - float(self.shares[absent]), np.finfo(float).tiny)
 
@@ -545,40 +534,13 @@ class CleanedEstimate(Result):
 
 
 def estimate_without_fabricated(
-    tables: Sequence[ReportPairCounts], mechanism: Mechanism, repeated: Collection[int], changed: Collection[int]
+    tables: Sequence[ReportPairCounts], repeated: Collection[int], changed: Collection[int]
 ) -> Result | None:
     """Estimate without the fabricated reports of these values; None if no individual would be left."""
     parts: dict[Level, HonestCounts] = {}
     for table in tables:
         if table.n and table.n_labels:
-            honest = HonestCounts.from_pairs(table, mechanism, repeated, changed)
-            parts[table.newer] = parts[table.newer] + honest if table.newer in parts else honest
+            honest = HonestCounts.from_pairs(table, repeated, changed)
+            parts[table.newer] = parts[table.newer].merge(honest) if table.newer in parts else honest
     left = [part for _, part in sorted(parts.items()) if part.individuals >= 1]
-    return CleanedEstimate(mechanism.labels, left, mechanism.joint, mechanism.mean_weights) if left else None
-
-
-def estimate_from_subset(
-    tables: Sequence[ReportPairCounts], mechanism: Mechanism, *, use_unchanged: bool
-) -> Result | None:
-    """Estimate from the individuals whose report stayed, or changed, which does not depend on an honest true value.
-
-    This is for fabricated hashes, which support many values, and for attacks without a suspicious value.
-    """
-    parts = []
-    for table in (each for each in tables if each.n_labels):
-        counts, individuals = table.both_counts, table.equal_symbols
-        if not use_unchanged:
-            counts, individuals = table.newer_counts - table.both_counts, table.n - table.equal_symbols
-        if individuals:
-            support = mechanism.compute_support(table.newer.retention)
-            parts.append(
-                Frequency(mechanism.labels, counts, individuals, support, table.newer.epsilon, mechanism.joint)
-            )
-    individuals = sum(part.individuals for part in parts)
-    if not parts:
-        return None
-    return combine_levels(mechanism.mean_weights, parts, [part.individuals / individuals for part in parts])
-
-
-def _debias_counts(part: HonestCounts) -> Floats:
-    return np.asarray(part.support.debias(part.counts / part.individuals))
+    return CleanedEstimate(tables[0].mechanism, left) if left else None

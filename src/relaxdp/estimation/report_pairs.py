@@ -13,7 +13,9 @@ reaches 1 / a with a probability of at most a (Ville's inequality), whenever and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,7 @@ Floats = NDArray[np.float64]
 MAX_TRACKED_LABELS = 2_048
 """For more values only equal pairs are counted, not the values of each, so that a table stays small."""
 _MAX_CODES = 1 << 24
+_TINY = 2.0**-52
 
 
 def count_tracked_labels(mechanism: Mechanism) -> int:
@@ -74,11 +77,8 @@ def count_packed_report_pairs(
     n_labels = count_tracked_labels(mechanism) if n_labels is None else n_labels
     parts = [np.array([len(newer), count_equal_symbols(mechanism, older, newer)], dtype=np.int64)]
     if n_labels:
-        parts += [
-            count_packed(mechanism, newer),
-            count_packed(mechanism, older),
-            count_labels_in_both(mechanism, older, newer),
-        ]
+        parts += [count_packed(mechanism, each) for each in (newer, older)]
+        parts.append(count_labels_in_both(mechanism, older, newer))
     return np.concatenate(parts)
 
 
@@ -96,10 +96,11 @@ def count_labels_in_both(mechanism: Mechanism, older: Packed, newer: Packed) -> 
     return count_packed(mechanism, np.ascontiguousarray(newer[np.all(older == newer, axis=1)]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ReportPairCounts:
     """The counts of all pairs of reports at two levels."""
 
+    mechanism: Mechanism
     older: Level
     newer: Level
     counts: Integers
@@ -107,41 +108,38 @@ class ReportPairCounts:
 
     @property
     def n(self) -> int:
-        """The number of individuals with both reports."""
         return int(self.counts[0])
 
     @property
     def equal_symbols(self) -> int:
-        """The number of symbols that are the same in both reports."""
         return int(self.counts[1])
+
+    @property
+    def label_counts(self) -> Integers:
+        """For each value the number of newer, of older and of both reports that support it; one row for each."""
+        return self.counts[2:].reshape(3, -1)
 
     @property
     def n_labels(self) -> int:
         """The number of values that are counted one by one, 0 if none."""
-        return (len(self.counts) - 2) // 3
+        return len(self.counts[2:]) // 3
+
+    @cached_property
+    def stay(self) -> float:
+        """The probability that an older symbol is the newer one."""
+        return min(self._blur_retention + self.leave, 1 - _TINY)
+
+    @cached_property
+    def leave(self) -> float:
+        """The probability that an older symbol is one certain other one than the newer one.
+
+        If levels are too close for a float, it is still not 0: unlikely reports must not count as impossible.
+        """
+        return max((1 - self._blur_retention) / self.mechanism.alphabet, _TINY)
 
     @property
-    def newer_counts(self) -> Integers:
-        """For each value the number of newer reports that support it."""
-        return self._get_row(0)
-
-    @property
-    def older_counts(self) -> Integers:
-        """For each value the number of older reports that support it."""
-        return self._get_row(1)
-
-    @property
-    def both_counts(self) -> Integers:
-        """For each value the number of individuals that support it with both reports."""
-        return self._get_row(2)
-
-    @property
-    def blur_retention(self) -> float:
-        """The probability that the older report was kept and not drawn again."""
+    def _blur_retention(self) -> float:
         return float(compute_blur_retention(self.older.retention, self.newer.retention))
-
-    def _get_row(self, index: int) -> Integers:
-        return self.counts[2 + index * self.n_labels : 2 + (index + 1) * self.n_labels]
 
 
 class ReportPairs:
@@ -155,7 +153,7 @@ class ReportPairs:
     Example:
         >>> from relaxdp import Categorical
         >>> pairs = ReportPairs(Categorical(["no", "yes"]))
-        >>> pairs.add(["no", "yes"], ["no", "no"], older_epsilon=1, newer_epsilon=2)
+        >>> pairs.add([["no", "yes"], ["no", "no"]], epsilons=[1, 2])
         >>> pairs.n
         2
     """
@@ -174,54 +172,25 @@ class ReportPairs:
     @property
     def tables(self) -> list[ReportPairCounts]:
         """The counts of all pairs, by the levels of both reports, ascending."""
-        return [ReportPairCounts(*levels, self._tables[levels]) for levels in sorted(self._tables)]
+        return [ReportPairCounts(self.mechanism, *levels, self._tables[levels]) for levels in sorted(self._tables)]
 
     @property
     def newest_tables(self) -> list[ReportPairCounts]:
         """For each individual only the pair with its newest report."""
         return [
-            ReportPairCounts(*levels, self._tables[levels] - self._superseded.get(levels, np.int64(0)))
-            for levels in sorted(self._tables)
+            replace(table, counts=table.counts - self._superseded.get((table.older, table.newer), np.int64(0)))
+            for table in self.tables
         ]
 
-    def add(self, older: Any, newer: Any, *, older_epsilon: Epsilon, newer_epsilon: Epsilon) -> None:
-        """Add two columns of reports of the same individuals, who have no report at another level.
-
-        Args:
-            older: The reports at the lower level.
-            newer: The reports at the higher level, in the order of the same individuals.
-            older_epsilon: The lower level.
-            newer_epsilon: The higher level.
-
-        Raises:
-            ColumnError: The columns do not have the same length, or are not reports of the mechanism.
-            EstimationError: The level of the older reports is not below that of the newer ones.
-        """
-        older, newer = (
-            pack_reports(self.mechanism, *read_report_column(self.mechanism, column)) for column in (older, newer)
-        )
-        if len(older) != len(newer):
-            raise ColumnError(
-                "Expected as many older as newer reports, row by row of the same individuals; got {older:,} older and "
-                "{newer:,} newer reports.",
-                hint="Pass two columns of the same individuals, in the same order.",
-                older=len(older),
-                newer=len(newer),
-            )
-        step = max(1, BATCH // get_packed_width(self.mechanism))
-        for start in range(0, len(newer), step):
-            part = slice(start, start + step)
-            self._add_packed_pairs(self._parse_levels(older_epsilon, newer_epsilon), older[part], newer[part])
-
-    def add_individuals(self, reports: Sequence[Any], *, epsilons: Sequence[Epsilon]) -> None:
-        """Add the reports of individuals at several levels.
+    def add(self, reports: Sequence[Any], *, epsilons: Sequence[Epsilon]) -> None:
+        """Add the reports of individuals at two or more levels.
 
         Args:
             reports: A column of reports for each level, the lowest first, in the same order of the individuals.
-            epsilons: The levels, ascending.
+            epsilons: The levels, ascending. The individuals have no report at another level.
 
         Raises:
-            ColumnError: The numbers of columns and levels differ, or the columns do not have the same length.
+            ColumnError: The columns do not have the same length, or are not reports of the mechanism.
             EstimationError: The levels do not ascend.
         """
         packed = [pack_reports(self.mechanism, *read_report_column(self.mechanism, column)) for column in reports]
@@ -231,40 +200,23 @@ class ReportPairs:
                 hint="Pass as many columns as epsilons, of the same individuals in the same order.",
                 levels=len(epsilons),
             )
-        for index in range(len(packed) - 1):
-            levels = self._parse_levels(epsilons[index], epsilons[index + 1])
-            self._add_packed_pairs(levels, packed[index], packed[index + 1], superseded=index + 2 < len(packed))
-
-    def add_table(self, table: Any, *, older_epsilon: Epsilon, newer_epsilon: Epsilon) -> None:
-        """Add a table of counts.
-
-        Args:
-            table: A row for each value of the older report, and a column for each value of the newer one.
-            older_epsilon: The lower level.
-            newer_epsilon: The higher level.
-
-        Raises:
-            EstimationError: The table does not fit the mechanism, or the levels do not ascend.
-        """
-        counts = np.asarray(table)
-        size = len(self.mechanism.labels)
-        if self.mechanism.joint != "exclusive":
-            raise EstimationError(
-                "The mechanism {mechanism!r} has no table of pairs, because a report can support several values.",
-                hint="Add the reports with add(older, newer, older_epsilon=..., newer_epsilon=...).",
-                mechanism=self.mechanism.name,
-            )
-        if counts.shape != (size, size) or counts.dtype.kind not in "iu" or np.any(counts < 0):
-            raise EstimationError(
-                "The table of pairs must have {values} rows and {values} columns of whole numbers, at least 0.",
-                hint="Count the pairs of reports in the order of the declared values.",
-                values=size,
-            )
-        equal = np.diagonal(counts).astype(np.int64)
-        numbers = [np.array([counts.sum(), equal.sum()])]
-        if self._n_labels:
-            numbers += [counts.sum(axis=0), counts.sum(axis=1), equal]
-        self.add_counts(np.concatenate(numbers), self._parse_levels(older_epsilon, newer_epsilon))
+        levels = list(map(self.mechanism.level, epsilons))
+        for older, newer in pairwise(levels):
+            if not older < newer:
+                raise EstimationError(
+                    "The epsilon of older reports must be below that of newer ones: {older} is not below {newer}.",
+                    hint="Exchange the two columns, or check their levels.",
+                    older=str(older),
+                    newer=str(newer),
+                )
+        step = max(1, BATCH // get_packed_width(self.mechanism))
+        for place, pair in enumerate(pairwise(levels)):
+            for start in range(0, len(packed[0]), step):
+                older_part, newer_part = (each[start : start + step] for each in packed[place : place + 2])
+                counts = count_packed_report_pairs(self.mechanism, older_part, newer_part, self._n_labels)
+                self.add_counts(counts, pair)
+                if place + 2 < len(levels):
+                    self.add_counts(counts, pair, superseded=True)
 
     def add_counts(self, counts: Integers, levels: tuple[Level, Level], *, superseded: bool = False) -> None:
         """Add counts from `count_packed_report_pairs` at an older and a newer level.
@@ -273,34 +225,13 @@ class ReportPairs:
         all pairs, but an estimate only the newest pair of each individual.
         """
         tables = self._superseded if superseded else self._tables
-        known = tables.get(levels)
-        tables[levels] = counts.astype(np.int64) if known is None else known + counts
-
-    def _add_packed_pairs(
-        self, levels: tuple[Level, Level], older: Packed, newer: Packed, *, superseded: bool = False
-    ) -> None:
-        counts = count_packed_report_pairs(self.mechanism, older, newer, self._n_labels)
-        self.add_counts(counts, levels)
-        if superseded:
-            self.add_counts(counts, levels, superseded=True)
-
-    def _parse_levels(self, older: Epsilon, newer: Epsilon) -> tuple[Level, Level]:
-        levels = self.mechanism.level(older), self.mechanism.level(newer)
-        if not levels[0] < levels[1]:
-            raise EstimationError(
-                "The epsilon of the older reports must be below that of the newer ones: {older} is not below {newer}.",
-                hint="Exchange the two columns, or check their levels.",
-                older=str(levels[0]),
-                newer=str(levels[1]),
-            )
-        return levels
+        tables[levels] = tables.get(levels, np.int64(0)) + counts.astype(np.int64)
 
 
 _MIN_EXPECTED = 5.0
 """The smallest expected number in a cell of a chi-squared sum. Rarer values share one cell."""
 # The assumed shares of fabricated reports: halved from bet to bet, so that one of them is close.
 _BETS = np.array([0.5**power for power in range(1, 17)])
-_TINY = 2.0**-52
 _OVER_ALL, _SINGLE = 0.25, 0.75
 """The stakes on all values together, and on single values."""
 REPEATED, CHANGED, OLDER = "repeated", "changed", "older"
@@ -308,30 +239,26 @@ KINDS = (REPEATED, CHANGED, OLDER)
 """A suspicious value is repeated too often, or too seldom, or reported too often before another one."""
 
 
-def compute_p_value(tables: Sequence[ReportPairCounts], mechanism: Mechanism) -> float:
+def compute_p_value(tables: Sequence[ReportPairCounts]) -> float:
     """Return the p-value for a single planned look. If all are honest and reports are many, it is uniform."""
     tables = [table for table in tables if table.n]
     if not tables:
         return 1.0
+    mechanism = tables[0].mechanism
     if all(table.n_labels for table in tables) and (mechanism.joint == "exclusive" or mechanism.symbols > 1):
-        distance, freedom = 0.0, 0
-        for table in tables:
-            for more, terms in _compute_chi_squared_terms(table, mechanism):
-                distance, freedom = distance + more, freedom + terms
-        return float(scipy.special.chdtrc(freedom, distance)) if freedom else 1.0
+        distances, terms = zip(*(each for table in tables for each in _compute_chi_squared_terms(table)), strict=True)
+        return float(scipy.special.chdtrc(sum(terms), sum(distances))) if sum(terms) else 1.0
     # Hashed values share their reports in unknown ways. So the smallest p-value counts, times the number of tables.
-    least = min(_compute_smallest_p_value(table, mechanism) for table in tables)
-    return min(1.0, len(tables) * least)
+    return min(1.0, len(tables) * min(map(_compute_smallest_p_value, tables)))
 
 
-def _compute_chi_squared_terms(table: ReportPairCounts, mechanism: Mechanism) -> list[tuple[float, int]]:
+def _compute_chi_squared_terms(table: ReportPairCounts) -> list[tuple[float, int]]:
     """Return squared distances and their degrees of freedom; each is independent of the next one, given that one."""
-    stay, leave = compute_blur_probabilities(table, mechanism)
-    first = _compute_binomial_chi_squared(table.newer_counts, table.both_counts, stay)
-    away = table.older_counts - table.both_counts
-    if mechanism.symbols > 1:
-        return [first, _compute_binomial_chi_squared(table.n - table.newer_counts, away, leave)]
-    return [first, _compute_arrival_chi_squared(table.newer_counts - table.both_counts, away)]
+    newer, older, both = table.label_counts
+    first = _compute_binomial_chi_squared(newer, both, table.stay)
+    if table.mechanism.symbols > 1:
+        return [first, _compute_binomial_chi_squared(table.n - newer, older - both, table.leave)]
+    return [first, _compute_arrival_chi_squared(newer - both, older - both)]
 
 
 def _compute_binomial_chi_squared(
@@ -376,34 +303,24 @@ def _compute_arrival_chi_squared(left: NDArray[np.int64], arrived: NDArray[np.in
     return float(away @ (away / diagonal) + reach @ np.linalg.solve(inner, reach)), len(away)
 
 
-def _compute_smallest_p_value(table: ReportPairCounts, mechanism: Mechanism) -> float:
+def _compute_smallest_p_value(table: ReportPairCounts) -> float:
     """Return the smallest p-value of equal reports and of all values, by exact binomial distributions."""
-    stay, leave = compute_blur_probabilities(table, mechanism)
-    over_all = _compute_binomial_p_values(
-        np.array([table.n * mechanism.symbols]), np.array([table.equal_symbols]), stay
-    ).min()
+    symbols, equal = np.array([table.n * table.mechanism.symbols]), np.array([table.equal_symbols])
+    over_all = float(_compute_binomial_p_values(symbols, equal, table.stay)[0])
     if not table.n_labels:
-        return float(over_all)
+        return over_all
+    newer, older, both = table.label_counts
     single = min(
-        _compute_binomial_p_values(table.newer_counts, table.both_counts, stay).min(),
-        _compute_binomial_p_values(table.n - table.newer_counts, table.older_counts - table.both_counts, leave).min(),
+        _compute_binomial_p_values(newer, both, table.stay).min(),
+        _compute_binomial_p_values(table.n - newer, older - both, table.leave).min(),
     )
-    return 2 * min(float(over_all), 2 * table.n_labels * float(single))
+    return 2 * min(over_all, 2 * table.n_labels * float(single))
 
 
 def _compute_binomial_p_values(trials: NDArray[np.int64], hits: NDArray[np.int64], probability: float) -> Floats:
     lower = np.where(hits < trials, scipy.special.bdtr(hits, np.maximum(trials, 1), probability), 1.0)
     upper = np.where(hits > 0, scipy.special.bdtrc(hits - 1, np.maximum(trials, 1), probability), 1.0)
     return np.where(trials > 0, np.minimum(1.0, 2 * np.minimum(lower, upper)), 1.0)
-
-
-def compute_blur_probabilities(table: ReportPairCounts, mechanism: Mechanism) -> tuple[float, float]:
-    """Return the probabilities that an older symbol is the newer one, and that it is one certain other one.
-
-    If levels are too close for a float, the second is still not 0: unlikely reports must not count as impossible.
-    """
-    leave = max((1 - table.blur_retention) / mechanism.alphabet, _TINY)
-    return min(table.blur_retention + leave, 1 - _TINY), leave
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -421,9 +338,7 @@ class BettingEvidence:
         return float(np.exp(-max([0.0, *self.log_capitals])))
 
 
-def compute_betting_evidence(
-    tables: Sequence[ReportPairCounts], mechanism: Mechanism, levels: Sequence[Level] = ()
-) -> BettingEvidence:
+def compute_betting_evidence(tables: Sequence[ReportPairCounts], levels: Sequence[Level] = ()) -> BettingEvidence:
     """Return the capital of bets against honesty. Of the `levels` of a schedule, pairs of neighbours have most stakes.
 
     If you look more than once, pass all levels of the schedule each time, because stakes must not depend on reports.
@@ -431,34 +346,23 @@ def compute_betting_evidence(
     individuals, so they divide the stake.
     """
     width = max([table.n_labels for table in tables], default=0)
-    stakes, best = [], np.full((len(KINDS), width), -np.inf)
+    capitals, best = [], np.full((len(KINDS), width), -np.inf)
     known_levels = {each for table in tables for each in (table.older, table.newer)}
     places = {level: place for place, level in enumerate(sorted(known_levels.union(levels)))}
     for table in tables:
         stake = np.log(_compute_stake(places[table.newer] - places[table.older], len(places)))
-        stay, leave = compute_blur_probabilities(table, mechanism)
-        symbols = np.array([table.n * mechanism.symbols])
-        equal = np.array([table.equal_symbols])
-        sides = np.array(
-            [_compute_log_capital(symbols, equal, stay, bet_on_more=up)[0] for up in (True, False)]
-        ) - np.log(2)
-        single = np.log(_SINGLE / (len(KINDS) * max(1, table.n_labels)))
-        rows = single + (
-            np.stack([
-                _compute_log_capital(table.newer_counts, table.both_counts, stay, bet_on_more=True),
-                _compute_log_capital(table.newer_counts, table.both_counts, stay, bet_on_more=False),
-                _compute_log_capital(
-                    table.n - table.newer_counts, table.older_counts - table.both_counts, leave, bet_on_more=True
-                ),
-            ])
-            if table.n_labels
-            else np.empty((len(KINDS), 0))
-        )  # fmt: skip
-        shared = np.log(_OVER_ALL if table.n_labels else 1.0)
-        stakes.append(stake + float(scipy.special.logsumexp([*(sides + shared), *rows.reshape(-1)])))
+        symbols, equal = np.array([table.n * table.mechanism.symbols]), np.array([table.equal_symbols])
+        bets = [_compute_log_capital(symbols, equal, table.stay, bet_on_more=more) for more in (True, False)]
+        sides = np.concatenate(bets) + np.log((_OVER_ALL if table.n_labels else 1.0) / 2)
+        rows = np.empty((len(KINDS), 0))
         if table.n_labels:
+            newer, older, both = table.label_counts
+            bets = [_compute_log_capital(newer, both, table.stay, bet_on_more=more) for more in (True, False)]
+            bets.append(_compute_log_capital(table.n - newer, older - both, table.leave, bet_on_more=True))
+            rows = np.stack(bets) + np.log(_SINGLE / (len(KINDS) * table.n_labels))
             best = np.maximum(best, rows + stake)
-    return BettingEvidence(tuple(stakes), best)
+        capitals.append(stake + float(scipy.special.logsumexp([*sides, *rows.reshape(-1)])))
+    return BettingEvidence(tuple(capitals), best)
 
 
 def _compute_stake(distance: int, levels: int) -> float:

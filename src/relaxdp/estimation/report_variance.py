@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaxdp.estimation.crosstab import PairDistribution
-from relaxdp.estimation.frequency import compute_report_variance
+from relaxdp.estimation.frequency import compute_precision, compute_report_variance
 from relaxdp.estimation.mean import compute_weight_variance
 from relaxdp.estimation.result import About
 from relaxdp.mechanisms.base import MeanWeights
@@ -36,31 +36,27 @@ def compute_variance_per_report(
     randomness between true value and report. If numbers are rounded to an end of the range, that is everything, so the
     interval always holds for the population.
     """
-    noise, gain = float(support.noise), float(support.gain)
-    precision = gain**2 / (noise * (1 - noise))
-    if mean_weights is not None and mean_weights.absent is not None:
-        present = 1.0 if share is None else 1.0 - share
-        variances = compute_weight_variance(np.linspace(0, 1, 201), present, noise, gain) / max(present, 1e-9) ** 2
-        width = mean_weights.maximum - mean_weights.minimum
-        return VariancePerReport(float(variances.max()) * width**2, 0.5 * width / gain / max(present, 1e-9), precision)
-    if mean_weights is not None and mean_weights.window is not None:
-        half, bins = (mean_weights.maximum - mean_weights.minimum) / 2, len(mean_weights.weights) - mean_weights.window
-        return VariancePerReport(
-            compute_wave_variance(mean_weights, gain, about) * half**2, half / bins / gain, precision
-        )
-    if mean_weights is not None:
-        # A report is the lower or the upper end. It varies most if both are equally likely.
-        half = (mean_weights.maximum - mean_weights.minimum) / 2 / gain
-        return VariancePerReport(half**2, half, precision)
-    if share is not None:
-        shares = [share]
-    elif about == "population":  # a report varies most if its probability is closest to one half
-        shares = [min(1.0, max(0.0, (0.5 - noise) / gain))]
-    else:  # the variance is linear in the share, so it is largest at 0 or at 1
-        shares = [0.0, 1.0]
-    return VariancePerReport(
-        max(compute_share_variance(support, each, about) for each in shares), 0.5 / gain, precision
-    )
+    noise, gain, precision = float(support.noise), float(support.gain), float(compute_precision(support))
+    if mean_weights is None:
+        if share is not None:
+            shares = [share]
+        elif about == "population":  # a report varies most if its probability is closest to one half
+            shares = [min(1.0, max(0.0, (0.5 - noise) / gain))]
+        else:  # the variance is linear in the share, so it is largest at 0 or at 1
+            shares = [0.0, 1.0]
+        variance = max(compute_share_variance(support, each, about) for each in shares)
+        return VariancePerReport(variance, 0.5 / gain, precision)
+    half = (mean_weights.maximum - mean_weights.minimum) / 2
+    if mean_weights.absent is not None:
+        present = 1.0 if share is None else max(1.0 - share, 1e-9)
+        variance = 4 * float(compute_weight_variance(np.linspace(0, 1, 201), present, noise, gain).max()) / present**2
+        return VariancePerReport(variance * half**2, half / gain / present, precision)
+    if mean_weights.window is not None:
+        bins = len(mean_weights.weights) - mean_weights.window
+        variance = compute_wave_variance(mean_weights, gain, about)
+        return VariancePerReport(variance * half**2, half / bins / gain, precision)
+    # A report is the lower or the upper end. It varies most if both are equally likely.
+    return VariancePerReport((half / gain) ** 2, half / gain, precision)
 
 
 def compute_categorical_support(epsilon: Epsilon, values: int) -> SupportProbabilities:
@@ -70,10 +66,8 @@ def compute_categorical_support(epsilon: Epsilon, values: int) -> SupportProbabi
 
 def compute_share_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:
     """Return the variance of one debiased report of a value that a `share` of individuals have."""
-    return (
-        float(compute_report_variance(share, float(support.hit), float(support.noise), about))
-        / float(support.gain) ** 2
-    )
+    variance = compute_report_variance(share, float(support.hit), float(support.noise), about)
+    return float(variance) / float(support.gain) ** 2
 
 
 def compute_wave_variance(
@@ -107,6 +101,5 @@ def compute_pair_noise(
     pair = np.maximum(pair, row + column - 1)
     with np.errstate(divide="ignore", invalid="ignore"):  # the skewness where nothing varies
         deviation, _ = PairDistribution(row, column, rows, columns, 1, about).compute_moments(pair)
-    noise = [float(each.noise * (1 - each.noise) / each.gain**2) for each in (rows, columns)]
-    gain = float(rows.gain * columns.gain)
-    return VariancePerReport(float(deviation.max()) ** 2, 0.5 / gain, 1 / max(noise[0] * noise[1], 1e-300))
+    precision = float(compute_precision(rows) * compute_precision(columns))
+    return VariancePerReport(float(deviation.max()) ** 2, 0.5 / float(rows.gain * columns.gain), precision)

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.errors import EstimationError, MissingDependencyError
+from relaxdp.errors import EstimationError, RelaxdpError
+from relaxdp.estimation.consistency import compute_expected_shares
 from relaxdp.estimation.display import draw_estimate_bar, format_html, format_table
 from relaxdp.lazy_imports import polars
 from relaxdp.mechanisms.base import MeanWeights
@@ -27,8 +28,6 @@ About = Literal["sample", "population"]
 
 # What noise does once in a billion times: six standard errors of a normal law.
 _NEVER = 1e-9
-_SHOWN = 20
-"""How many rows a result prints."""
 BEYOND = {-1: "below", 1: "above"}
 TOGETHER = ", all values at once"
 """What is said of intervals that are simultaneous."""
@@ -72,14 +71,36 @@ def check_about(about: str) -> None:
         )
 
 
+def check_between(kind: type[RelaxdpError], name: str, number: Any, low: float, high: float, example: str) -> None:
+    """Reject anything but a number between two others, both of which it must not reach."""
+    if not isinstance(number, Real) or isinstance(number, bool) or not low < float(number) < high:
+        raise kind(
+            "`{name}` must be a number between {low:g} and {high:g}, not {given}.",
+            hint="Pass {example}.",
+            **{"name": name, "low": low, "high": high, "example": example},
+            given=_describe_number(number),
+        )
+
+
+def check_whole_number(kind: type[RelaxdpError], name: str, number: Any, least: int, most: int, example: str) -> None:
+    """Reject anything but a whole number in a range."""
+    if not isinstance(number, Integral) or isinstance(number, bool) or not least <= int(number) <= most:
+        raise kind(
+            "`{name}` must be a whole number from {least:,} to {most:,}, not {given}.",
+            hint="Pass {example}.",
+            **{"name": name, "least": least, "most": most, "example": example},
+            given=_describe_number(number),
+        )
+
+
+def _describe_number(number: Any) -> str:
+    """Return a number, or a text instead of one. Of anything else, which may hold data, return the type."""
+    return repr(number) if isinstance(number, Real | str) else type(number).__name__
+
+
 def compute_tail_probability(confidence_level: float, comparisons: int) -> float:
     """Return the error on each side of each interval so that the intervals of this many questions hold at once."""
-    if not isinstance(confidence_level, Real) or not 0 < confidence_level < 1:
-        raise EstimationError(
-            "The confidence level must be a number between 0 and 1, not {confidence_level!r}.",
-            hint="Pass a number such as 0.95.",
-            confidence_level=confidence_level,
-        )
+    check_between(EstimationError, "confidence_level", confidence_level, 0, 1, "a number such as 0.95")
     return (1 - confidence_level) / 2 / comparisons
 
 
@@ -94,14 +115,29 @@ def get_frame_library(data: Any) -> str:
     return module if module in ("pandas", "polars") else "pyarrow"
 
 
-def convert_table(table: pa.Table, library: str) -> Any:
-    """Return a pyarrow table as a data frame of a library."""
-    if library == "polars":
-        return polars.from_arrow(table)
-    return table.to_pandas() if library == "pandas" else table
+class _Tabular(ABC):
+    """Estimates that can be returned as a table."""
+
+    @property
+    @abstractmethod
+    def library(self) -> str:
+        """The library in which `to_frame` returns the estimates: "pandas", "polars" or "pyarrow"."""
+
+    @abstractmethod
+    def to_arrow(
+        self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
+    ) -> pa.Table:
+        """Return a pyarrow table: value (of a crosstab, both values), estimate, standard error and interval."""
+
+    def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:
+        """Return the same in the library of the data: a pandas or polars data frame, else a pyarrow table."""
+        table = self.to_arrow(confidence_level, simultaneous=simultaneous, about=about)
+        if self.library == "polars":
+            return polars.from_arrow(table)
+        return table.to_pandas() if self.library == "pandas" else table
 
 
-class Result(ABC):
+class Result(_Tabular):
     """An estimate with one row for each value. It prints as a table.
 
     Example:
@@ -120,16 +156,17 @@ class Result(ABC):
     minimum: float = 0.0
     """The least and the most that an estimated number can be in truth."""
     maximum: float = 1.0
-    max_shown_rows: int = _SHOWN
+    max_shown_rows: int = 20
     """How many rows are printed: the largest of more."""
     is_share: bool = True
     """Whether a row is a share of the objects; else it is a number, like a mean."""
+    sums_to_one: bool = False
+    """Whether the rows are the shares of all values, which `consistent` needs."""
     is_chosen: bool = False
     """Whether these rows were chosen by what they say: then all their intervals are simultaneous over all rows."""
 
     @property
     def library(self) -> str:
-        """The library in which `to_frame` returns the result: "pandas", "polars" or "pyarrow"."""
         own: str | None = self.__dict__.get("_library")
         return own or (self.sources[0].library if self.sources else "pyarrow")
 
@@ -183,11 +220,10 @@ class Result(ABC):
         Raises:
             EstimationError: If the result has no such row.
         """
-        names = list(zip(*self.keys.values(), strict=True))
-        wanted = label if len(self.keys) > 1 and isinstance(label, tuple) else (label,)
-        if wanted in names:
-            return self.select_rows(names.index(wanted))
-        keys = [repr(name[0] if len(name) == 1 else name) for name in names]
+        rows = list(self)
+        if label in rows:
+            return self.select_rows(rows.index(label))
+        keys = list(map(repr, rows))
         near = get_close_matches(repr(label), keys, n=1) or keys[:1]
         raise EstimationError(
             "The result has no row {label}. It has {listed}.",
@@ -270,21 +306,28 @@ class Result(ABC):
 
     def _compute_interval(self, confidence_level: float, simultaneous: bool, about: About) -> tuple[Floats, Floats]:
         check_about(about)
-        together = simultaneous or self.is_chosen
-        return self.compute_unclipped_interval(
-            compute_tail_probability(confidence_level, self.comparison_count if together else 1), about
-        )
+        comparisons = self.comparison_count if simultaneous or self.is_chosen else 1
+        return self.compute_unclipped_interval(compute_tail_probability(confidence_level, comparisons), about)
 
     @abstractmethod
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of intervals with error `tail` on each side, not cut at what is possible."""
 
     def consistent(self) -> Floats:
-        """Return shares that are not negative and sum to 1, where the answer is made of shares."""
-        raise EstimationError(
-            "`consistent` applies only to shares that sum to 1.",
-            hint="Use the unbiased estimates, result.value.",
-        )
+        """Return shares that are not negative and sum to 1: less error, at the price of some bias.
+
+        Each is what the share is expected to be, given its estimate, its noise and all other estimates. Where noise is
+        small, they are the nearest such shares to the unbiased estimates.
+
+        Raises:
+            EstimationError: The rows are not the shares of all values.
+        """
+        if not self.sums_to_one:
+            raise EstimationError(
+                "`consistent` applies only to shares that sum to 1.",
+                hint="Use the unbiased estimates, result.value.",
+            )
+        return compute_expected_shares(self.value, self.std_error**2)
 
     def quantile(self, probabilities: float | Sequence[float]) -> Result:
         """Return quantiles, where the distribution of numbers is known; 0.5 is the median."""
@@ -309,12 +352,7 @@ class Result(ABC):
 
         Claim: the share of intervals of chosen rows that hold; tests/statistical/estimation/test_coverage.py.
         """
-        if not isinstance(number, Integral) or number < 1:
-            raise EstimationError(
-                "`number` must be a whole number of rows, at least 1, not {number!r}.",
-                hint="Pass a number such as 20.",
-                number=number,
-            )
+        check_whole_number(EstimationError, "number", number, 1, 10**9, "a number such as 20")
         if len(self.labels) <= number:
             return self
         return self.select_rows_by_estimate(np.argsort(-self.ranking_values, kind="stable")[:number])
@@ -326,11 +364,11 @@ class Result(ABC):
 
     def select_rows_by_estimate(self, indexes: Any) -> Result:
         """Return some rows, by their indexes, that were chosen by what they say: see `largest`."""
-        return SelectedRows(self, np.asarray(indexes, dtype=np.intp))
+        return self.select_rows(indexes, is_chosen=True)
 
-    def select_rows(self, indexes: Any) -> Result:
-        """Return some rows, by their indexes, that were chosen without a look at what they say."""
-        return SelectedRows(self, np.asarray(indexes, dtype=np.intp), is_chosen=self.is_chosen)
+    def select_rows(self, indexes: Any, *, is_chosen: bool = False) -> Result:
+        """Return some rows, by their indexes; `is_chosen` if they were chosen by what they say."""
+        return SelectedRows(self, np.asarray(indexes, dtype=np.intp), is_chosen=self.is_chosen or is_chosen)
 
     def is_implausible(self) -> bool:
         """Tell whether an estimate lies so far outside what is possible that these cannot be all reports of a release.
@@ -349,48 +387,33 @@ class Result(ABC):
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> list[EstimateRow]:
         """Return the estimate of each label with its error and interval, for whatever shows them."""
-        asked: Any = {"confidence_level": confidence_level, "simultaneous": simultaneous, "about": about}
-        numbers = (
-            self.value,
-            self.compute_std_error(about),
-            *self.interval(**asked),
-            self.find_impossible_rows(**asked),
-        )
-        columns = (np.atleast_1d(each).tolist() for each in numbers)
-        rows = zip(zip(*self.keys.values(), strict=True), *columns, strict=True)
-        return [EstimateRow._make((*row[:-1], BEYOND.get(row[-1]))) for row in rows]
+        columns = self._compute_columns(confidence_level, simultaneous, about).values()
+        sides = self.find_impossible_rows(confidence_level, simultaneous=simultaneous, about=about)
+        names = zip(*self.keys.values(), strict=True)
+        rows = zip(names, *(column.tolist() for column in columns), sides.tolist(), strict=True)
+        return [EstimateRow._make((*row, BEYOND.get(side))) for *row, side in rows]
 
     def to_arrow(
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> pa.Table:
-        """Return a pyarrow table: value (of a crosstab, both values), estimate, standard error and interval."""
-        low, high = self.interval(confidence_level, simultaneous=simultaneous, about=about)
-        columns = {
-            **{name: pa.array(column) for name, column in self.keys.items()},
-            "estimate": np.atleast_1d(self.value),
-            "std_error": np.atleast_1d(self.compute_std_error(about)),
-            "low": np.atleast_1d(low),
-            "high": np.atleast_1d(high),
-        }
-        return pa.table(columns)
+        names = {name: pa.array(column) for name, column in self.keys.items()}
+        return pa.table(names | self._compute_columns(confidence_level, simultaneous, about))
 
-    def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:
-        """Return the same in the library of the data: a pandas or polars data frame, else a pyarrow table."""
-        table = self.to_arrow(confidence_level, simultaneous=simultaneous, about=about)
-        return convert_table(table, self.library)
+    def _compute_columns(self, confidence_level: float, simultaneous: bool, about: About) -> dict[str, Floats]:
+        low, high = self.interval(confidence_level, simultaneous=simultaneous, about=about)
+        columns = {"estimate": self.value, "std_error": self.compute_std_error(about), "low": low, "high": high}
+        return {name: np.atleast_1d(column) for name, column in columns.items()}
 
     def _repr_html_(self) -> str:
         shown = self.largest(self.max_shown_rows)
         found = shown.to_rows()
-        minimum, maximum = shown.minimum, max(*(row.high for row in found), shown.minimum + 1e-9)
+        scale = max(*(row.high for row in found), shown.minimum + 1e-9) - shown.minimum
         rows, pictures = [], []
         for row in found:
             number = f"{row.estimate:.4f}" + (f" ({row.beyond} what can be told)" if row.beyond else "")
             rows.append([*map(format_label, row.keys), number, f"{row.low:.4f} \N{EN DASH} {row.high:.4f}"])
-            indexes = [
-                (np.clip(each, minimum, maximum) - minimum) / (maximum - minimum) for each in row[1:2] + row[3:5]
-            ]
-            pictures.append(draw_estimate_bar(*indexes))
+            places = ((each - shown.minimum) / scale for each in (row.estimate, row.low, row.high))
+            pictures.append(draw_estimate_bar(*(min(max(place, 0.0), 1.0) for place in places)))
         headings = [*shown.keys, "estimate", "95 % confidence interval"]
         return format_html(headings, rows, self._describe_notes(shown), pictures)
 
@@ -429,42 +452,23 @@ class Result(ABC):
         return "\n".join([table, *self._describe_notes(shown)])
 
 
+def inherit(name: str) -> Any:
+    """Return a property of a result that its first source has."""
+    return property(lambda result: getattr(result.sources[0], name))
+
+
 class DerivedResult(Result):
     """A result made from others: everything that it does not define is that of the first one."""
 
-    @property
-    def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """The labels of the rows."""
-        return self.sources[0].labels
-
-    @property
-    def keys(self) -> dict[str, list[Any]]:
-        """The columns that identify the rows."""
-        return self.sources[0].keys
-
-    @property
-    def minimum(self) -> float:  # type: ignore[override]
-        """The smallest number that is possible."""
-        return self.sources[0].minimum
-
-    @property
-    def maximum(self) -> float:  # type: ignore[override]
-        """The largest number that is possible."""
-        return self.sources[0].maximum
-
-    @property
-    def max_shown_rows(self) -> int:  # type: ignore[override]
-        """How many rows are printed."""
-        return self.sources[0].max_shown_rows
-
-    @property
-    def is_share(self) -> bool:  # type: ignore[override]
-        """Whether a row is a share."""
-        return self.sources[0].is_share
+    labels = inherit("labels")
+    keys = inherit("keys")
+    minimum = inherit("minimum")
+    maximum = inherit("maximum")
+    max_shown_rows = inherit("max_shown_rows")
+    is_share = inherit("is_share")
 
     @property
     def comparison_count(self) -> int:
-        """As many as the source with the most has."""
         return max(source.comparison_count for source in self.sources)
 
 
@@ -477,13 +481,15 @@ class BoundedMean(Result):
 
     @property
     def minimum(self) -> float:  # type: ignore[override]
-        """The lower end of the range."""
         return self.mean_weights.minimum
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        """The upper end of the range."""
         return self.mean_weights.maximum
+
+    def scale_to_range(self, position: Any) -> Floats:
+        """Return the number at a position from 0 to 1."""
+        return np.asarray(self.minimum + (self.maximum - self.minimum) * position)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -502,41 +508,34 @@ class SelectedRows(DerivedResult):
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
-        """The labels of the chosen rows."""
         labels = self.whole.labels
         return [labels[place] for place in np.atleast_1d(self.indexes)]
 
     @property
     def keys(self) -> dict[str, list[Any]]:
-        """Those of the chosen rows."""
         indexes = np.atleast_1d(self.indexes)
         return {name: [column[place] for place in indexes] for name, column in self.whole.keys.items()}
 
     @property
     def value(self) -> Floats:
-        """The estimates of the chosen rows."""
         return np.asarray(np.atleast_1d(self.whole.value)[self.indexes])
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard errors of the chosen rows."""
         return np.asarray(np.atleast_1d(self.whole.compute_std_error(about))[self.indexes])
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends of the chosen rows."""
         low, high = map(np.atleast_1d, self.whole.compute_unclipped_interval(tail, about))
         return low[self.indexes], high[self.indexes]
 
     @property
     def ranking_values(self) -> Floats:
-        """That of the chosen rows."""
         return np.atleast_1d(self.whole.ranking_values[self.indexes])
 
     def is_implausible(self) -> bool:
-        """Tell it of all rows."""
         return self.whole.is_implausible()
 
 
-class GroupedResults(dict[str | None, Result]):
+class GroupedResults(dict[str | None, Result], _Tabular):
     """The estimate of every group of a kept column, by the group's name; None is the group of what is missing there."""
 
     def __init__(self, by: str, found: dict[str | None, Result]) -> None:
@@ -550,6 +549,15 @@ class GroupedResults(dict[str | None, Result]):
             by=self.by,
         )
 
+    @property
+    def library(self) -> str:
+        return next(iter(self.values())).library
+
+    @property
+    def titles(self) -> list[str]:
+        """The headings of the groups."""
+        return [f"{self.by}: {format_label(group)}" for group in self]
+
     def to_arrow(
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> pa.Table:
@@ -560,43 +568,15 @@ class GroupedResults(dict[str | None, Result]):
             tables.append(table.add_column(0, self.by, pa.array([group] * len(table), pa.string())))
         return pa.concat_tables(tables)
 
-    def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:
-        """Return the same in the library of the data: a pandas or polars data frame, else a pyarrow table."""
-        table = self.to_arrow(confidence_level, simultaneous=simultaneous, about=about)
-        return convert_table(table, next(iter(self.values())).library)
-
     def __repr__(self) -> str:
-        return "\n".join(
-            f"{self.by}: {'(missing)' if group is None else group}\n{result!r}" for group, result in self.items()
-        )
+        return "\n".join(f"{title}\n{result!r}" for title, result in zip(self.titles, self.values(), strict=True))
 
     def _repr_html_(self) -> str:
-        return "".join(
-            f"<p><b>{escape(self.by)}: {escape('(missing)' if group is None else group)}</b></p>{result._repr_html_()}"
-            for group, result in self.items()
-        )
+        groups = zip(self.titles, self.values(), strict=True)
+        return "".join(f"<p><b>{escape(title)}</b></p>{result._repr_html_()}" for title, result in groups)
 
     def plot(self, *, top: int | None = None, confidence_level: float = 0.95, about: About = "sample") -> Any:
         """Draw all groups below each other, on one scale; returns matplotlib's axes, one for each."""
-        from relaxdp.estimation.plot import MAX_PLOTTED_ROWS, plot_result  # noqa: PLC0415
+        from relaxdp.estimation.plot import plot_groups  # noqa: PLC0415
 
-        try:
-            import matplotlib.pyplot as plt  # noqa: PLC0415
-        except ImportError:
-            raise MissingDependencyError("Plots need matplotlib.", hint="Run pip install 'relaxdp[plot]'.") from None
-        shown = [result.largest(top or MAX_PLOTTED_ROWS) for result in self.values()]
-        heights = [0.9 + 0.32 * len(each.labels) for each in shown]
-        _, axes = plt.subplots(
-            len(shown),
-            figsize=(6, sum(heights)),
-            height_ratios=heights,
-            sharex=True,
-            squeeze=False,
-            layout="constrained",
-        )
-        for place, (group, result) in enumerate(zip(self, shown, strict=True)):
-            plot_result(result, axes[place, 0], confidence_level=confidence_level, simultaneous=False, about=about)
-            axes[place, 0].set_title(f"{self.by}: {'(missing)' if group is None else group}", loc="left", fontsize=10)
-            if place < len(shown) - 1:
-                axes[place, 0].set_xlabel("")
-        return axes[:, 0]
+        return plot_groups(self, top, confidence_level=confidence_level, about=about)

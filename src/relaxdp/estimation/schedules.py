@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from relaxdp.errors import PlanError
 from relaxdp.estimation.planning import PlannedLevel, plan_levels
-from relaxdp.estimation.result import About
+from relaxdp.estimation.result import About, check_whole_number
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, format_epsilon
 
 __all__ = [
@@ -79,7 +79,24 @@ class Explicit(Schedule):
 
 
 @dataclass(frozen=True)
-class Linear(Schedule):
+class _Steps(Schedule):
+    first: Epsilon
+    last: Epsilon
+    steps: int
+
+    def __iter__(self) -> Iterator[Decimal]:
+        check_whole_number(PlanError, "steps", self.steps, 2, _MAX_STEPS, "a number of levels such as 4")
+        first, last = _parse_ascending([self.first, self.last])
+        yield first
+        for step in range(1, self.steps - 1):
+            yield max(first, as_epsilon(self._compute_level(first, last, step)))
+        yield last
+
+    @abstractmethod
+    def _compute_level(self, first: Decimal, last: Decimal, step: int) -> Decimal: ...
+
+
+class Linear(_Steps):
     """Levels from `first` to `last`, each larger than the one before by the same amount.
 
     Args:
@@ -95,21 +112,12 @@ class Linear(Schedule):
         ['0.1', '0.4', '0.7', '1']
     """
 
-    first: Epsilon
-    last: Epsilon
-    steps: int
-
-    def __iter__(self) -> Iterator[Decimal]:
-        first, last = _parse_first_and_last(self.first, self.last, self.steps)
-        yield first
-        for step in range(1, self.steps - 1):
-            level = Fraction(first) + (Fraction(last) - Fraction(first)) * Fraction(step, self.steps - 1)
-            yield max(first, as_epsilon(_DOWN.divide(Decimal(level.numerator), Decimal(level.denominator))))
-        yield last
+    def _compute_level(self, first: Decimal, last: Decimal, step: int) -> Decimal:
+        level = Fraction(first) + (Fraction(last) - Fraction(first)) * Fraction(step, self.steps - 1)
+        return _DOWN.divide(Decimal(level.numerator), Decimal(level.denominator))
 
 
-@dataclass(frozen=True)
-class Geometric(Schedule):
+class Geometric(_Steps):
     """Levels from `first` to `last`, each larger than the one before by the same factor.
 
     Args:
@@ -125,19 +133,11 @@ class Geometric(Schedule):
         ['0.1', '0.2', '0.4', '0.8']
     """
 
-    first: Epsilon
-    last: Epsilon
-    steps: int
-
-    def __iter__(self) -> Iterator[Decimal]:
-        first, last = _parse_first_and_last(self.first, self.last, self.steps)
-        yield first
+    def _compute_level(self, first: Decimal, last: Decimal, step: int) -> Decimal:
         growth = _WIDE.ln(_WIDE.divide(last, first))
-        for step in range(1, self.steps - 1):
-            factor = _WIDE.exp(_WIDE.divide(_WIDE.multiply(growth, step), self.steps - 1))
-            # To the nearest at 40 digits first: a level that is 0.4 must not become 0.399999 by the last of 60 digits.
-            yield max(first, as_epsilon(_DOWN.plus(_NEAREST.multiply(first, factor))))
-        yield last
+        factor = _WIDE.exp(_WIDE.divide(_WIDE.multiply(growth, step), self.steps - 1))
+        # To the nearest at 40 digits first: a level that is 0.4 must not become 0.399999 by the last of 60 digits.
+        return _DOWN.plus(_NEAREST.multiply(first, factor))
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class NoisySampling(Schedule):
     samples: int
 
     def __iter__(self) -> Iterator[Decimal]:
-        _check_steps(self.samples, minimum=1)
+        check_whole_number(PlanError, "samples", self.samples, 1, _MAX_STEPS, "a number of samples such as 4")
         for samples in range(1, self.samples + 1):
             guarantee = compute_noisy_sampling_epsilon(
                 epsilon_alpha=self.epsilon_alpha, epsilon_beta=self.epsilon_beta, samples=samples
@@ -257,15 +257,7 @@ class UntilPrecise(Schedule):
         return any(level.is_precise for level in self._plan_levels())
 
     def _plan_levels(self) -> list[PlannedLevel]:
-        return plan_levels(
-            self.schedule,
-            margin=self.margin,
-            n=self.n,
-            values=self.values,
-            confidence_level=self.confidence_level,
-            about=self.about,
-            simultaneous=self.simultaneous,
-        )
+        return plan_levels(**vars(self))
 
 
 def compute_noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, samples: int) -> Decimal:
@@ -308,22 +300,6 @@ def _parse_ascending(levels: Iterable[Epsilon]) -> list[Decimal]:
                 new_epsilon=format_epsilon(new),
             )
     return exact
-
-
-def _parse_first_and_last(first: Epsilon, last: Epsilon, steps: int) -> list[Decimal]:
-    _check_steps(steps, minimum=2)
-    return _parse_ascending([first, last])
-
-
-def _check_steps(steps: int, *, minimum: int) -> None:
-    if not isinstance(steps, int) or not minimum <= steps <= _MAX_STEPS:
-        raise PlanError(
-            "The number of levels of a schedule must be a whole number from {least} to {most:,}, not {steps!r}.",
-            hint="Pass a number such as 4.",
-            least=minimum,
-            most=_MAX_STEPS,
-            steps=steps,
-        )
 
 
 def _check_date(day: date) -> None:

@@ -22,14 +22,13 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import partial
 from math import comb
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import PlanError
 from relaxdp.estimation.planning import DIGITS, MAX_N, PlannedMechanism, PlannedValues
-from relaxdp.lazy_imports import pandas as pd
+from relaxdp.estimation.result import check_between, check_whole_number
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
@@ -77,10 +76,8 @@ class ReportBounds:
         """Whether the cover is as good as the bound from epsilon alone: it has nearly all of a report, and its odds."""
         if self.cover is None:
             return False
-        most = self.cover.own + self.cover.clone + self.cover.neither
-        return most > Fraction(99, 100) and self.cover.own <= self.cover.clone * Fraction(
-            math.exp(self.epsilon) + _ROUND
-        )
+        most, odds = self.cover.own + self.cover.clone + self.cover.neither, Fraction(math.exp(self.epsilon) + _ROUND)
+        return most > Fraction(99, 100) and self.cover.own <= self.cover.clone * odds
 
 
 def compute_smallest_epsilon(report: ReportBounds, n: int, delta: float) -> float:
@@ -193,10 +190,11 @@ class CloneTotals:
         hidden = 2 * cover.clone + cover.neither
         low, high = _compute_binomial_window(n - 1, hidden, outside)
         law = _compute_binomial_probabilities(n - 1, hidden, low, high)
-        parts = []
-        step = _compute_block_size(len(law), _POINTS if cover.informative == 1 else _ROWS)
-        for first in range(0, len(law), step):
-            parts.append(cls._compute_blocks(cover, low + first, float(law[first : first + step].sum()), outside))
+        step = -(-len(law) // (_POINTS if cover.informative == 1 else _ROWS))
+        parts = [
+            cls._compute_blocks(cover, low + first, float(law[first : first + step].sum()), outside)
+            for first in range(0, len(law), step)
+        ]
         probabilities, clones, lean = (np.concatenate(each) for each in zip(*parts, strict=True))
         return cls(probabilities, clones, lean, 2 * outside)
 
@@ -215,7 +213,7 @@ class CloneTotals:
         # The ratio of the probabilities of two adjacent numbers of clones is known in closed form.
         ratio = (others + 1 - total) / np.maximum(total, 1) * (2 * cover.clone / cover.neither)
         own = np.where(total > 0, cover.informative / (cover.informative + (1 - cover.informative) * ratio), 0.0)
-        first = np.arange(0, len(total), step := _compute_block_size(len(total), _COLUMNS))
+        first = np.arange(0, len(total), step := -(-len(total) // _COLUMNS))
         last = np.minimum(first + step, len(total)) - 1
         probabilities = np.add.reduceat(cover.informative * law[:-1] + (1 - cover.informative) * law[1:], first)
         return probability * probabilities, np.maximum(total[first] - 1, 0), cover.lean * own[last] * (1 + _ROUND)
@@ -236,10 +234,6 @@ class CloneTotals:
         found = gained * more_heads * (1 + _SLACK) - lost * heads * (1 - _SLACK)
         positive = np.where(gained > 0, np.maximum(found, 0), 0)
         return float(np.dot(self.probabilities, positive)) * (1 + 2 * _SLACK) + self.outside
-
-
-def _compute_block_size(points: int, max_blocks: int) -> int:
-    return -(-points // max_blocks)
 
 
 def _compute_coin_tail(trials: Floats, minimum: Floats) -> Floats:
@@ -348,28 +342,6 @@ class ShufflingBound:
     )
     """The conditions of the bound. If one fails, the privacy loss is that of the reports."""
 
-    @property
-    def amplification_factor(self) -> float:
-        """The epsilon of the reports divided by this epsilon."""
-        return float(self.report_epsilon * self.publications / self.epsilon) if self.epsilon else math.inf
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the bound and its conditions as plain JSON."""
-        return {
-            "epsilon": format_epsilon(self.epsilon),
-            "delta": self.delta,
-            "n": self.n,
-            "report_epsilon": format_epsilon(self.report_epsilon),
-            "law": self.basis,
-            "publications": self.publications,
-            "assumes": list(self.assumes),
-        }
-
-    def to_frame(self) -> Any:
-        """Return the bound as a pandas data frame with one row, without its conditions."""
-        row = {name: each for name, each in self.to_dict().items() if name != "assumes"}
-        return pd.DataFrame([row | {"epsilon": float(self.epsilon), "report_epsilon": float(self.report_epsilon)}])
-
     def __str__(self) -> str:
         several = self.publications > 1
         many = f"{self.publications:,} publications, each with noise of its own," if several else "one publication"
@@ -422,18 +394,8 @@ def compute_bound(
     last = _parse_last_level(epsilon)
     smallest = _parse_smallest_group(n)
     delta = compute_default_delta(smallest) if delta is None else float(delta)
-    if not 0 < delta < 1:
-        raise PlanError(
-            "`delta` must be greater than 0 and smaller than 1, not {delta}.",
-            hint="Pass a small number such as delta=1e-6.",
-            delta=delta,
-        )
-    if type(publications) is not int or publications < 1:
-        raise PlanError(
-            "`publications` must be a whole number, at least 1, not {publications!r}.",
-            hint="Pass publications=1 for a single publication.",
-            publications=publications,
-        )
+    check_between(PlanError, "delta", delta, 0, 1, "a small number such as delta=1e-6")
+    check_whole_number(PlanError, "publications", publications, 1, MAX_N, "publications=1 for a single publication")
     basis, report = _describe_reports(values, mechanism, last)
     found = _compose(partial(compute_smallest_epsilon, report, smallest), delta, publications)
     sequential = Context(prec=MAX_DIGITS, rounding=ROUND_CEILING).multiply(last, Decimal(publications))
@@ -470,22 +432,21 @@ def _describe_reports(values: PlannedValues | None, name: str | None, last: Deci
         if name is not None:
             raise PlanError("`mechanism` needs the number of values.", hint="Pass values=, such as values=3.")
         return "whatever the reports are", ReportBounds(float(last))
-    mechanism = PlannedMechanism(values, name).create(last)
-    prefix = f"{values:,} values, " if isinstance(values, int) else ""
-    if mechanism is not None:
-        retained = mechanism.level(last).retention
-        bit = retained if mechanism.alphabet == 2 and mechanism.symbols == 1 and not mechanism.seeded else None
-        distance, cover = (
-            compute_total_variation_bound(mechanism, retained),
-            compute_clone_probabilities(mechanism, retained),
-        )
-        return prefix + get_mechanism_title(mechanism.name), ReportBounds(float(last), distance, cover, bit)
-    assert isinstance(values, int)  # noqa: S101
-    retained = compute_retention(compute_nonzero_threshold(last, values))
-    cover, bit = CloneProbabilities.from_one_symbol(retained, values), retained if values == 2 else None
-    return prefix + get_mechanism_title("categorical"), ReportBounds(
-        float(last), retained, cover, retained if values == 2 else None
-    )
+    reports = PlannedMechanism(values, name).plan_reports(last)
+    mechanism = reports.mechanism
+    cover: CloneProbabilities | None
+    if mechanism is None:
+        retention = compute_retention(compute_nonzero_threshold(last, reports.n_values))
+        distance, cover = retention, CloneProbabilities.from_one_symbol(retention, reports.n_values)
+        is_bit = reports.n_values == 2
+    else:
+        retention = mechanism.level(last).retention
+        distance = compute_total_variation_bound(mechanism, retention)
+        cover = compute_clone_probabilities(mechanism, retention)
+        is_bit = mechanism.alphabet == 2 and mechanism.symbols == 1 and not mechanism.seeded
+    title = get_mechanism_title("categorical" if mechanism is None else mechanism.name)
+    bounds = ReportBounds(float(last), distance, cover, retention if is_bit else None)
+    return f"{values:,} values, {title}" if isinstance(values, int) else title, bounds
 
 
 def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> Fraction:
@@ -507,19 +468,14 @@ def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> 
 def compute_clone_probabilities(mechanism: Mechanism, retention: Fraction) -> CloneProbabilities | None:
     """Return the cover of a report among others, if it is known. A true value may be a mixture of symbols."""
     if isinstance(mechanism, Unary):  # one of two bits is set alone, or none is; both set reveal nothing
-        bit = mechanism.compute_support(retention)
-        return CloneProbabilities(
-            own=bit.hit * (1 - bit.noise), clone=(1 - bit.hit) * bit.noise, neither=(1 - bit.hit) * (1 - bit.noise)
-        )
+        hit, noise = mechanism.compute_support(retention).hit, mechanism.compute_support(retention).noise
+        return CloneProbabilities(own=hit * (1 - noise), clone=(1 - hit) * noise, neither=(1 - hit) * (1 - noise))
     if isinstance(mechanism, LocalHash):  # the seeds that separate two values: all but 1/g, and a little
-        return CloneProbabilities.from_one_symbol(
-            retention, mechanism.alphabet, 1 - Fraction(1, mechanism.alphabet) - UNEVEN
-        )
-    return (
-        CloneProbabilities.from_one_symbol(retention, mechanism.alphabet)
-        if mechanism.symbols == 1 and not mechanism.seeded
-        else None
-    )
+        separating = 1 - Fraction(1, mechanism.alphabet) - UNEVEN
+        return CloneProbabilities.from_one_symbol(retention, mechanism.alphabet, separating)
+    if mechanism.symbols > 1 or mechanism.seeded:
+        return None
+    return CloneProbabilities.from_one_symbol(retention, mechanism.alphabet)
 
 
 def _compose(compute_epsilon: Callable[[float], float], delta: float, publications: int) -> float:

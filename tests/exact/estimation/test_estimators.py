@@ -9,7 +9,6 @@ from math import prod
 import numpy as np
 import pytest
 
-import relaxdp as rx
 from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Frequency, compute_categorical_covariance, compute_report_variance
 from relaxdp.theory.epsilon import compute_threshold
@@ -170,21 +169,3 @@ def test_cross_variance_by_brute_force() -> None:
         place = a * 2 + b
         assert np.isclose(table.compute_std_error("population")[place] ** 2 * table.n, population, rtol=1e-5)
         assert np.isclose(table.compute_std_error("sample")[place] ** 2 * table.n, given, rtol=1e-5)
-
-
-def test_likelihood_by_grid() -> None:
-    counts = rx.Counts(rx.Categorical(["a", "b", "c"]))
-    counts.add_counts([5, 1, 0], epsilon=1)
-    counts.add_counts([3, 2, 4], epsilon="0.5")
-    best, found = -np.inf, None
-    for i in range(201):
-        for j in range(201 - i):
-            shares = np.array([i, j, 200 - i - j]) / 200
-            total = 0.0
-            for epsilon, seen in (("1", [5, 1, 0]), ("0.5", [3, 2, 4])):
-                sup = support_of(3, epsilon)
-                total += float((np.array(seen) * np.log(float(sup.noise) + float(sup.gain) * shares)).sum())
-            if total > best:
-                best, found = total, shares
-    assert found is not None
-    assert np.abs(counts.find_likeliest_shares() - found).max() < 0.006

@@ -24,7 +24,6 @@ from relaxdp.estimation.report_pairs import (
     _compute_arrival_chi_squared,
     _compute_log_capital,
     compute_betting_evidence,
-    compute_blur_probabilities,
     count_packed_report_pairs,
     count_tracked_labels,
 )
@@ -151,8 +150,8 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism
                 sum((chance * int(n) for chance, n in zip(law, column, strict=True)), F(0))
                 for column in zip(*each, strict=True)
             ]
-            table = ReportPairCounts(older, newer, each[0])
-            stay, leave = compute_blur_probabilities(table, encoding)
+            table = ReportPairCounts(encoding, older, newer, each[0])
+            stay, leave = table.stay, table.leave
             assert float(mean[1]) == pytest.approx(encoding.symbols * stay, rel=1e-12)
             news = [int(n) for n in each[0][2 : 2 + labels]]
             assert [float(n) for n in mean[2 + 2 * labels :]] == pytest.approx([stay * n for n in news], rel=1e-12)
@@ -192,11 +191,9 @@ def test_stakes_on_all_tables_sum_to_one() -> None:
         mean = 0.0
         for old, new in itertools.product(range(3), repeat=2):
             pairs = ReportPairs(encoding)
-            table = np.zeros((3, 3), dtype=np.int64)
-            table[old, new] = 1
-            pairs.add_table(table, older_epsilon=older.epsilon, newer_epsilon=newer.epsilon)
+            pairs.add([["abc"[old]], ["abc"[new]]], epsilons=[older.epsilon, newer.epsilon])
             law = compute_blur_distribution(3, older.retention, newer.retention, report=new)
-            evidence = compute_betting_evidence(pairs.tables, encoding, levels)
+            evidence = compute_betting_evidence(pairs.tables, levels)
             mean += float(law[old]) / 3 * np.exp(evidence.log_capitals[0])
         total += mean
     assert total == pytest.approx(1.0, rel=1e-12)

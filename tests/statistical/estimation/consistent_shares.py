@@ -112,7 +112,7 @@ def clipped(estimate: Frequency) -> Floats:
 
 
 def likeliest(estimate: Frequency) -> Floats:
-    """The likeliest shares in closed form, where a report is one value; elsewhere the search takes too long here."""
+    """The likeliest shares in closed form, where a report is one value; elsewhere there is none."""
     if estimate.joint != "exclusive":
         return np.full(len(estimate.labels), np.nan)
     noise = float(estimate.support.noise / estimate.support.gain)
@@ -145,7 +145,7 @@ def james_stein(estimate: Frequency) -> Floats:
 
 
 METHODS: dict[str, Callable[[Frequency], Floats]] = {
-    "nearest": lambda estimate: estimate.consistent("nearest"),
+    "nearest": lambda estimate: compute_nearest_shares(estimate.value),
     "clip and normalise": clipped,
     "likelihood": likeliest,
     "base-cut": base_cut,

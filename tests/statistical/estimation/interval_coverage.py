@@ -25,6 +25,7 @@ from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_report_variance
 from relaxdp.estimation.mean import Mean
 from relaxdp.estimation.result import About, Result
+from relaxdp.mechanisms.base import MeanWeights
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import compute_retention
@@ -269,7 +270,7 @@ def means(grid: Grid) -> Iterator[Point]:
             held = 0
             for count, times in zip(*np.unique(upper, return_counts=True), strict=True):
                 shares = Frequency((-1.0, 3.0), np.array([objects - count, count]), objects, support)
-                low, high = Mean(shares, -1.0, 3.0).interval(NOMINAL)
+                low, high = Mean(shares, MeanWeights((-1.0, 3.0), -1.0, 3.0)).interval(NOMINAL)
                 held += times * bool(low <= truth + 1e-9 and truth - 1e-9 <= high)
             where = f"n = {objects:,}, numbers {name}, eps {epsilon}"
             yield simulated("mean, about the objects", where, held / grid.runs, grid.runs)

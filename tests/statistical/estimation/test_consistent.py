@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.statistical.estimation.consistent_shares import PAGE, RUNS, Place, estimates, likeliest, measure, truths
+from tests.statistical.estimation.consistent_shares import PAGE, RUNS, Place, measure, truths
 
 NAMES = ("nearest", "clip and normalise", "expected")
 
@@ -43,9 +43,3 @@ def test_the_page_is_of_this_grid() -> None:
     found = np.array([float(cell) for cell in shown.split("|")[2:-1]])
     measured = measure(Place("categorical", 100, "1", 1000, "Zipf"), RUNS)[:, 0]
     assert np.allclose(found, measured, rtol=0.06)
-
-
-def test_the_closed_form_of_the_likeliest_shares_is_what_the_search_finds() -> None:
-    _, drawn = estimates(Place("categorical", 20, "1", 1000, "Zipf"), 2, np.random.default_rng(1))
-    for estimate in drawn:
-        assert np.abs(likeliest(estimate) - estimate.consistent("likelihood")).max() < 1e-9

@@ -30,8 +30,14 @@ def path(rng: np.random.Generator, mechanism: Any, truths: Codes, epsilons: tupl
     return reports[:-1]
 
 
-def table(older: Codes, newer: Codes, size: int = VALUES) -> Codes:
-    return np.bincount(older * size + newer, minlength=size * size).reshape(size, size)
+def add(pairs: ReportPairs, older: Codes, newer: Codes, older_epsilon: str, newer_epsilon: str) -> None:
+    """Add columns of codes, which are counted in no time."""
+    size = len(pairs.mechanism.labels)
+    both = np.bincount(older[older == newer], minlength=size)
+    counts = [np.array([len(newer), both.sum()]), *(np.bincount(each, minlength=size) for each in (newer, older)), both]
+    pairs.add_counts(
+        np.concatenate(counts), (pairs.mechanism.level(older_epsilon), pairs.mechanism.level(newer_epsilon))
+    )
 
 
 def one_look(rng: np.random.Generator, objects: int, fakes: int = 0, *, wanted: int = 3) -> tuple[PoisoningTest, Any]:
@@ -41,7 +47,7 @@ def one_look(rng: np.random.Generator, objects: int, fakes: int = 0, *, wanted: 
     older, newer = path(rng, answers, truths, ("0.5", "2"))
     older[:fakes] = newer[:fakes] = wanted
     pairs = ReportPairs(answers)
-    pairs.add_table(table(older, newer), older_epsilon="0.5", newer_epsilon="2")
+    add(pairs, older, newer, "0.5", "2")
     return check_pairs(pairs), np.mean(truths[fakes:] == wanted)
 
 
@@ -80,8 +86,7 @@ def alarms_of_daily_looks(runs: int, days: int, seed: int, false_alarms: float) 
             pairs = ReportPairs(answers)
             for old, new, chosen in ((0, 1, has_middle), (1, 2, has_middle), (0, 2, ~has_middle)):
                 here = chosen & (came[new] < day)
-                levels = {"older_epsilon": EPSILONS[old], "newer_epsilon": EPSILONS[new]}
-                pairs.add_table(table(reports[old][here], reports[new][here], 4), **levels)
+                add(pairs, reports[old][here], reports[new][here], EPSILONS[old], EPSILONS[new])
             if check_pairs(pairs, levels=EPSILONS, false_alarm_rate=false_alarms).is_alarm:
                 alarms += 1
                 break
@@ -137,7 +142,7 @@ def test_who_blurs_a_lie_honestly_passes_and_gains_no_more_than_the_bound(made_u
         keep = float(answers.level("0.5").retention / answers.level("2").retention)
         older[:liars] = np.where(rng.random(liars) < keep, 3, rng.integers(0, VALUES, liars))
     pairs = ReportPairs(answers)
-    pairs.add_table(table(older, newer), older_epsilon="0.5", newer_epsilon="2")
+    add(pairs, older, newer, "0.5", "2")
     checked = check_pairs(pairs)
     assert not checked.is_alarm
     assert checked.p_value > 1e-4
@@ -172,7 +177,7 @@ def test_bits_and_hashes(mechanism: Any) -> None:
                 codes[:made_up] = np.arange(VALUES) == 3
         packed = [pack_reports(encoding, codes.astype(np.uint8), seeds) for codes in reports]
         pairs = ReportPairs(mechanism)
-        pairs.add(*packed, older_epsilon="0.5", newer_epsilon="2")
+        pairs.add(packed, epsilons=["0.5", "2"])
         checked = check_pairs(pairs)
         assert checked.is_alarm == bool(made_up)
         assert checked.p_value < 1e-6 if made_up else checked.p_value > 1e-3

@@ -528,7 +528,7 @@ def test_descriptions_that_cannot_be(
 
 def test_questions_that_make_no_sense(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.parquet")
-    assert "The confidence level must be a number between 0 and 1" in sentence(path, "--confidence-level", "95")
+    assert "`confidence_level` must be a number between 0 and 1" in sentence(path, "--confidence-level", "95")
     assert "does not end in .png, .svg or .pdf." in sentence(path, "--plot", tmp_path / "plot.txt")
     assert "cannot be written: No such file or directory." in sentence(path, "--plot", tmp_path / "no" / "plot.png")
 

@@ -158,20 +158,20 @@ def test_steps() -> None:
 
 def test_mistakes() -> None:
     for wanted in (0, -0.1, 0.5, 2, float("nan")):
-        with refused(PlanError, max_margin=0.5, example=0.01, says="The margin of error must be between 0 and"):
+        with refused(PlanError, name="margin", high=0.5, example="a margin such as margin=0.01"):
             find_epsilon(wanted, n=100, values=2)
-        with refused(PlanError, says="The margin of error must be between 0 and"):
+        with refused(PlanError, name="margin"):
             find_n(wanted, epsilon=1, values=2)
-        with refused(PlanError, says="The margin of error must be between 0 and"):
+        with refused(PlanError, name="margin"):
             plan_levels([1], n=100, values=2, margin=wanted)
     for objects in (0, -5, 10.5, 10**15 + 1):
-        with refused(PlanError, says="`n` must be a whole number from 1 to"):
+        with refused(PlanError, name="n"):
             find_margin(n=objects, values=2, epsilon=1)  # type: ignore[arg-type]
-    with refused(PlanError, values=1):
+    with refused(PlanError, name="values", given="1"):
         find_margin(n=10, values=1, epsilon=1)
-    with refused(PlanError, share=1.5, says="`share` must be between 0 and 1"):
+    with refused(PlanError, name="share", given="1.5"):
         find_margin(n=10, values=2, epsilon=1, share=1.5)
-    with refused(EstimationError, confidence_level=95):
+    with refused(EstimationError, name="confidence_level", given="95"):
         find_margin(n=10, values=2, epsilon=1, confidence_level=95)
     with refused(EstimationError, about="everything"):
         find_margin(n=10, values=2, epsilon=1, about="everything")  # type: ignore[arg-type]

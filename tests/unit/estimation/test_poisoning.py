@@ -26,10 +26,9 @@ def test_pairs_may_be_added_in_any_way() -> None:
     answers = rx.Categorical(["a", "b", "c"])
     reports = released(answers, np.array(["a", "b", "c", "a"] * 50))
     columns, tables = rx.poisoning.ReportPairs(answers), rx.poisoning.ReportPairs(answers)
-    columns.add_individuals(reports, epsilons=EPSILONS)
+    columns.add(reports, epsilons=EPSILONS)
     for old, new in ((0, 1), (1, 2)):
-        table = [[int(np.sum((reports[old] == o) & (reports[new] == n))) for n in "abc"] for o in "abc"]
-        tables.add_table(table, older_epsilon=EPSILONS[old], newer_epsilon=EPSILONS[new])
+        tables.add([reports[old], reports[new]], epsilons=[EPSILONS[old], EPSILONS[new]])
     for one, other in zip(columns.tables, tables.tables, strict=True):
         assert np.array_equal(one.counts, other.counts)
     assert columns.n == 200  # each object once, by its newest report
@@ -44,19 +43,14 @@ def test_pairs_may_be_added_in_any_way() -> None:
 
 def test_what_are_no_pairs_is_refused() -> None:
     pairs = rx.poisoning.ReportPairs(rx.Categorical(["a", "b"]))
-    levels: Any = {"older_epsilon": 1, "newer_epsilon": 2}
-    with refused(ColumnError, older=1, newer=2):
-        pairs.add(["a"], ["a", "b"], **levels)
-    with refused(EstimationError, values=2):
-        pairs.add_table([[1, 2, 3]], **levels)
+    with refused(ColumnError, levels=2):
+        pairs.add([["a"], ["a", "b"]], epsilons=[1, 2])
+    with refused(ColumnError, levels=3):
+        pairs.add([["a"], ["b"]], epsilons=[1, 2, 3])
     with refused(EstimationError, older="2", newer="1"):
-        pairs.add(["a"], ["a"], older_epsilon=2, newer_epsilon=1)
-    with refused(EstimationError):
-        rx.poisoning.ReportPairs(rx.Unary(["a", "b"])).add_table([[1, 2], [3, 4]], **levels)
+        pairs.add([["a"], ["a"]], epsilons=[2, 1])
     with refused(EstimationError):
         rx.poisoning.check_pairs(pairs, false_alarm_rate=0.0)
-    with pytest.raises(ColumnError):
-        pairs.add_individuals([["a"], ["a", "b"]], epsilons=[1, 2])
 
 
 def test_nothing_is_said_without_pairs() -> None:
@@ -149,7 +143,7 @@ def test_bits_of_which_none_is_named_are_not_corrected() -> None:
 def test_levels_that_a_float_does_not_tell_apart(levels: tuple[str, str]) -> None:
     answers = ["a", "b"] * 50
     pairs = rx.poisoning.ReportPairs(rx.Categorical(["a", "b"]))
-    pairs.add(answers, answers, older_epsilon=levels[0], newer_epsilon=levels[1])
+    pairs.add([answers, answers], epsilons=levels)
     assert not rx.poisoning.check_pairs(pairs).is_alarm
 
 

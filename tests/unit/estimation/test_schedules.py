@@ -126,15 +126,15 @@ def test_until_precise_by_date_keeps_the_order() -> None:
         (lambda: ByDate({date(2026, 1, 1): 1, date(2026, 1, 2): 0.5}), "The schedule decreases from 1 to 0.5"),
         (lambda: Linear(2, 1, 3), "The schedule decreases from 2 to 1"),
         (lambda: Geometric(2, 1, 3), "The schedule decreases from 2 to 1"),
-        (lambda: Linear(1, 2, 0), "The number of levels of a schedule must be a whole number from 2 to 10,000, not 0."),
+        (lambda: Linear(1, 2, 0), "`steps` must be a whole number from 2 to 10,000, not 0."),
         (
             lambda: Geometric(1, 2, 1),
-            "The number of levels of a schedule must be a whole number from 2 to 10,000, not 1.",
+            "`steps` must be a whole number from 2 to 10,000, not 1.",
         ),
         (lambda: Linear(1, 2, _MAX_STEPS + 1), "not 10001."),
         (
             lambda: NoisySampling(1, 1, 0),
-            "The number of levels of a schedule must be a whole number from 1 to 10,000, not 0.",
+            "`samples` must be a whole number from 1 to 10,000, not 0.",
         ),
         (lambda: ByDate({datetime(2026, 1, 1): 1}), "Expected a date without a time"),
         (lambda: ByDate({"2026-01-01": 1}), "Expected a date without a time"),  # type: ignore[dict-item]
@@ -149,9 +149,9 @@ def test_mistakes_are_refused_when_made(make: Callable[[], Schedule], sentence: 
 def test_other_mistakes() -> None:
     with refused(EpsilonError, says="greater than 0"):
         Linear(0, 1, 3)
-    with refused(PlanError, says="The margin of error must be between 0 and"):
+    with refused(PlanError, name="margin"):
         UntilPrecise(Explicit([1]), margin=0, n=10, values=2)
-    with refused(PlanError, says="`n` must be a whole number"):
+    with refused(PlanError, name="n"):
         UntilPrecise(Explicit([1]), margin=0.1, n=0, values=2)
     with refused(PlanError, day="2026-01-01"):
         ByDate({date(2026, 1, 1): 1}).get_level("2026-01-01")  # type: ignore[arg-type]

@@ -160,13 +160,7 @@ def test_what_it_says() -> None:
     )
     several = rx.shuffling.compute_bound(4, n=100_000, delta=1e-6, values=2, publications=3)
     assert "3 publications, each with noise of its own," in str(several)
-    said = found.to_dict()
-    assert said["epsilon"] == "0.08482"
-    assert len(said["assumes"]) == len(found.assumes) == 6
-    frame = found.to_frame()
-    assert frame.loc[0, "epsilon"] == 0.08482
-    assert found.amplification_factor == pytest.approx(47.2, abs=0.1)
-    assert math.isinf(rx.shuffling.compute_bound(0.001, n=10**6, delta=0.1).amplification_factor)
+    assert len(found.assumes) == 6
 
 
 def test_refusals() -> None:
@@ -182,7 +176,7 @@ def test_refusals() -> None:
             rx.shuffling.compute_bound(1, n=10, delta=delta)
     with refused(PlanError):
         rx.shuffling.compute_bound(1, n=10, publications=0)
-    with refused(PlanError, values=1):
+    with refused(PlanError, name="values", given="1"):
         rx.shuffling.compute_bound(1, n=10, values=1)
     with refused(PlanError):
         rx.shuffling.compute_bound(1, n=10, mechanism="unary-optimised")
