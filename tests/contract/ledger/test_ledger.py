@@ -202,7 +202,7 @@ def test_events_are_append_only(place: LedgerPlace, ledger: Ledger) -> None:
     for statement in ("UPDATE event SET digest = ''", "DELETE FROM event"):
         with pytest.raises(Exception, match="append-only"):
             place.run(statement)
-    with pytest.raises(LedgerError), place.store().begin_write() as rows:
+    with pytest.raises(LedgerError), place.store().begin_transaction("write") as rows:
         rows.add(4, "{}", "")
 
 

@@ -76,7 +76,7 @@ def test_a_commit_is_on_disk_before_it_returns(path: Path) -> None:
     copy = path.with_name("copy.db")
     copy.write_bytes(path.read_bytes())
     assert open_ledger(copy).read_account().number == 3
-    with SqliteStore(path).begin_write() as rows:
+    with SqliteStore(path).begin_transaction("write") as rows:
         found = [rows._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "fullfsync")]
     assert found == [3, 1]  # EXTRA
 
@@ -163,8 +163,8 @@ def test_no_room_for_a_new_ledger(tmp_path: Path) -> None:
 def test_an_error_that_hides_how_a_commit_ended(path: Path) -> None:
     store, error = SqliteStore(path), sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_DIR_FSYNC
-    assert isinstance(store._translate_error(error, False), LedgerError)
-    problem = store._translate_error(error, True)
+    assert isinstance(store._make_error(store._find_problem(error, "use")), LedgerError)
+    problem = store._make_error(store._find_problem(error, "commit"))
     assert isinstance(problem, LedgerUncertainError)
     assert problem.message.endswith("Nothing is charged twice.")
     assert_one_sentence(problem, path)
