@@ -113,8 +113,23 @@ class BudgetRaised(_Event):
         return f"budget raised {ends}{_format_reason(self.reason)}"
 
 
+@dataclass(frozen=True, slots=True)
+class SealedColumn:
+    """The snapshot of a column after a release, and how many rows it knows."""
+
+    snapshot: str
+    """Its digest, in hexadecimal."""
+    known: int
+    joined: int
+    """Rows that joined after the first release."""
+    left: int
+    """Known rows that are absent from the table."""
+    exchanged: int
+    """Rows that joined while others were absent, summed over releases, since this was last accepted."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnRequest:
+class ColumnRequest(SealedColumn):
     """One column that is to be released: its level, its mechanism, and the new snapshot of its true values."""
 
     column: str
@@ -126,13 +141,6 @@ class ColumnRequest:
     """Everything that is needed to rebuild the mechanism, as JSON."""
     why: str
     """Why this mechanism was chosen."""
-    snapshot: str
-    """The digest of the snapshot, in hexadecimal."""
-    known: int
-    joined: int
-    left: int
-    exchanged: int
-    """Rows that joined while others were absent, summed over releases, since this was last accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

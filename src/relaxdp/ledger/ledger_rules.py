@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -44,10 +43,8 @@ class ChargeRequest:
     passthrough_snapshot: str | None
     rows: int
     accept_new_rows: bool
-    expected_event: int
-    """The last event of the name; 0 for a new name."""
-    expected_snapshots: Mapping[str, str | None]
-    """The last snapshot of each column; None for a new column."""
+    expected: ReleaseState | None
+    """The state of the name when the release was planned: its last event and its snapshots; None for a new name."""
 
 
 def compute_charges(account: Account, request: ChargeRequest) -> tuple[ColumnCharge, ...]:
@@ -58,7 +55,12 @@ def compute_charges(account: Account, request: ChargeRequest) -> tuple[ColumnCha
     known = account.releases.get(request.name)
     if request.action == "relax" or known is not None:
         known = require_release(account, request.name)
-    _reject_stale_plan(known, request)
+    if known != request.expected:  # The snapshots of this plan would forget rows.
+        raise LedgerBusyError(
+            "The release {name!r} changed while this release ran: another process released it.",
+            hint="Run the command again.",
+            name=request.name,
+        )
     if known is not None:
         _reject_changed_release(known, request)
     _reject_exposed_columns(account, request)
@@ -162,19 +164,6 @@ def check_name(text: object, what: str) -> None:
             "The name of a {what} is not in Unicode's composed form (NFC).",
             hint="Normalize it with unicodedata.normalize('NFC', name).",
             what=what,
-        )
-
-
-def _reject_stale_plan(known: ReleaseState | None, request: ChargeRequest) -> None:
-    """Reject a plan that another process has overtaken: its snapshots would forget rows."""
-    columns = {} if known is None else known.columns
-    found = [None if (state := columns.get(each.column)) is None else state.snapshot for each in request.columns]
-    expected = [request.expected_snapshots.get(each.column) for each in request.columns]
-    if (0 if known is None else known.last_event) != request.expected_event or found != expected:
-        raise LedgerBusyError(
-            "The release {name!r} changed while this release ran: another process released it.",
-            hint="Run the command again.",
-            name=request.name,
         )
 
 

@@ -195,6 +195,8 @@ class MemorySink:
 class FileSink:
     """Writes released rows next to the target, and renames the file when it is paid for."""
 
+    table = None
+
     def __init__(self, target: Path) -> None:
         """Reject a target that cannot become a released file."""
         self.target = target

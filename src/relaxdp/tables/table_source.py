@@ -81,7 +81,7 @@ class TableSource(ABC):
 
 
 @contextmanager
-def open_source(data: Any, *, sql: str | None = None) -> Iterator[TableSource]:
+def open_source(data: Any, *, sql: str | None = None) -> Iterator[Any]:
     """Open a table to release from.
 
     Args:
@@ -93,7 +93,12 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[TableSource]:
             raise ArgumentError(
                 "`sql` is only valid for files.", hint="Pass a DuckDB relation: duckdb.sql(...).", option="sql"
             )
-        yield FrameSource(data)
+        if type(data).__module__.startswith("pyspark.sql"):
+            from relaxdp.tables.spark_release import SparkSource  # noqa: PLC0415 (Spark may be missing)
+
+            yield SparkSource(data)
+        else:
+            yield FrameSource(data)
         return
     name = get_address_name(data) if is_cloud_address(data) else Path(data).name
     with ExitStack() as stack:
@@ -295,24 +300,15 @@ class NotAscendingError(Exception):
     """The input is not sorted by id; it has to be read again through a sort."""
 
 
-def make_repeated_id_error() -> IdError:
-    """Return the error about rows that do not ascend even after a sort."""
-    return IdError(
-        "An id occurs in two rows. Two people under one id would show whether their answers are equal.",
-        hint="Release one row per individual. If you named another column than that of the ids, name the right one.",
-    )
-
-
 class IdOrderCheck:
     """Checks, batch after batch, that ids ascend; in a sorted table they do, unless one is repeated."""
 
-    def __init__(self, is_sorted: bool = False) -> None:
+    def __init__(self) -> None:
         self._last: Any = None
-        self._is_sorted = is_sorted
         self._rows = 0
 
     def check(self, ids: Any) -> None:
-        """Raise `NotAscendingError`, or in a sorted table `IdError`, for an id not larger than the one before."""
+        """Raise `NotAscendingError` for an id that is not larger than the one before."""
         if not len(ids):
             return
         if ids.null_count:
@@ -328,7 +324,7 @@ class IdOrderCheck:
                 "The ids are of a type that cannot be sorted.", hint="Convert them to whole numbers, text or UUIDs."
             ) from None
         if not ascending:
-            raise make_repeated_id_error() if self._is_sorted else NotAscendingError
+            raise NotAscendingError
         self._last, self._rows = ids[len(ids) - 1], self._rows + len(ids)
 
     def find_repeated(self, ids: Any) -> Any:

@@ -17,7 +17,6 @@ from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.release_output import format_reports
 from relaxdp.tables.release_plan import PlannedColumn
 from relaxdp.tables.snapshot import (
-    ChunkKind,
     Snapshot,
     cast_to_common_type,
     concatenate_ids,
@@ -144,17 +143,16 @@ def _count_differing_reports(
     """Return how many reports of a file differ from what the snapshot gives, and how many were compared."""
     mechanism = described.mechanism()
     level = mechanism.level(described.epsilon, described.threshold)
-    planned = PlannedColumn(state.column, mechanism, "", level, described.path, level.epsilon * 0, state)
+    planned = PlannedColumn(state.column, mechanism, "", level, described.path)
     names = [field.name for field in planned.make_fields()]
     known: list[tuple[Any, list[Any]]] = []
     snapshot = Snapshot(vault.snapshots, state.snapshot, vault.key)
     id_type = parse_id_type(snapshot.description["id"])
-    for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
-        for rows in snapshot.read_rows(kind):
-            # Numbers of any width are the same ids, and rows that left may not fit into the type of the last table.
-            drawn_ids = rows.ids if pa.types.is_integer(id_type) else restore_ids(rows.ids, id_type)
-            reports, _ = planned.draw(vault, rows.values, drawn_ids, 0)
-            known.append((rows.ids, [_decode_dictionary(each) for each in reports]))
+    for _, rows in snapshot.read_all_rows():
+        # Numbers of any width are the same ids, and rows that left may not fit into the type of the last table.
+        drawn_ids = rows.ids if pa.types.is_integer(id_type) else restore_ids(rows.ids, id_type)
+        reports, _ = planned.draw(vault.key, rows.values, drawn_ids, 0)
+        known.append((rows.ids, [_decode_dictionary(each) for each in reports]))
     ids = concatenate_ids([each for each, _ in known])
     drawn = [pa.chunked_array([arrays[place] for _, arrays in known]) for place in range(len(names))]
     differing, compared = 0, 0

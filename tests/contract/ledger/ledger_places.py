@@ -47,13 +47,11 @@ def request_of(account: Account, name: str = "patients", **changes: Any) -> Char
         )
         for column, level in levels.items()
     )  # fmt: skip
-    snapshots = {} if known is None else {column: state.snapshot for column, state in known.columns.items()}
     given = {"passthrough": ("year",), "passthrough_snapshot": "cd", "rows": 1200, **changes}
     return ChargeRequest(
         **{
             "name": name, "action": "release", "id_column": "patient", "id_type": "integer", "columns": columns,
-            "accept_new_rows": False, "expected_event": 0 if known is None else known.last_event,
-            "expected_snapshots": snapshots, **given,
+            "accept_new_rows": False, "expected": known, **given,
         }
     )  # fmt: skip
 
@@ -128,7 +126,7 @@ class DatabasePlace:
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
         store = PostgresStore(self.url, VAULT)
-        with store.begin_write():
+        with store.begin_transaction("write"):
             yield
 
     def settle(self) -> None:

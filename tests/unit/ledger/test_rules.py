@@ -23,6 +23,7 @@ from relaxdp.ledger.account import Account
 
 EMPTY = Account.from_first_event(created())
 ONCE = EMPTY.apply_event(charge(EMPTY, levels={"diagnosis": "0.5", "age": "0.25"}))
+STATE = ONCE.releases["patients"]
 
 
 def costs(account: Account, **levels: object) -> list[str]:
@@ -61,11 +62,10 @@ def rejected(kind: type[RelaxdpError], account: Account, **changes: Any) -> str:
 @pytest.mark.parametrize(
     "stale",
     [
-        {"expected_event": 0},
-        {"expected_event": 3},
-        {"expected_snapshots": {}},
-        {"expected_snapshots": {"diagnosis": "00"}},
-        {"expected_snapshots": {"diagnosis": None}},
+        {"expected": None},
+        {"expected": replace(STATE, last_event=3)},
+        {"expected": replace(STATE, columns={})},
+        {"expected": replace(STATE, columns={"diagnosis": replace(STATE.columns["diagnosis"], snapshot="00")})},
     ],
 )
 def test_a_plan_that_another_process_overtook(stale: dict[str, Any]) -> None:

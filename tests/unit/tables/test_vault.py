@@ -24,7 +24,8 @@ from relaxdp.errors import OldVaultError, VaultError
 from relaxdp.mechanisms.base import TrueValues
 from relaxdp.tables import transaction
 from relaxdp.tables.files import BATCH_ROWS
-from relaxdp.tables.snapshot import ChunkKind, SnapshotComparison, TrueRows
+from relaxdp.tables.snapshot import ChunkKind, TrueRows
+from relaxdp.tables.snapshot_comparison import SnapshotComparison
 
 VALUES = ["no", "a very long answer that takes many letters"]
 
