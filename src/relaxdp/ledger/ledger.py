@@ -9,8 +9,6 @@ released files show that.
 from __future__ import annotations
 
 import hmac
-import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -126,21 +124,16 @@ class EventStore(ABC):
         return error
 
 
-# Shown as a file name, these would show a password. The last one is libpq's other form of an address.
-_LIKE_A_URL = re.compile(r"\w+(\+\w*)?:/|(postgres|postgresql)(\+\w*)?:|.*\bpassword\s*=", re.IGNORECASE | re.DOTALL)
+def open_store(address: Path | str, vault_id: str) -> EventStore:
+    """Return the store in a file, or at a postgresql:// URL, which is text. Nothing is opened or created yet."""
+    if isinstance(address, Path):
+        from relaxdp.ledger.sqlite_store import SqliteStore  # noqa: PLC0415 (it imports this module)
 
-
-def open_store(address: str | os.PathLike[str], vault_id: str) -> EventStore:
-    """Return the store at a path or a postgresql:// URL. Nothing is opened or created yet."""
-    from relaxdp.ledger.sqlite_store import SqliteStore  # noqa: PLC0415 (it imports this module)
-
-    text = os.fspath(address)
-    if not isinstance(address, str) or not _LIKE_A_URL.match(text):
         return SqliteStore(address)
-    if text.partition("://")[0].lower() not in ("postgres", "postgresql"):
+    if not address.lower().startswith(("postgres://", "postgresql://")):  # It is not shown: it may hold a password.
         raise LedgerError(
-            "The ledger must be a SQLite file or a PostgreSQL database.",
-            hint="Pass a path, or a URL such as postgresql://user@host/database.",
+            "Expected the URL of a PostgreSQL database as `ledger`.",
+            hint="Write postgresql://user@host/database, or leave it out: the ledger is a file in the vault.",
         )
     try:
         from relaxdp.ledger.postgres_store import PostgresStore  # noqa: PLC0415
@@ -148,7 +141,7 @@ def open_store(address: str | os.PathLike[str], vault_id: str) -> EventStore:
         raise MissingDependencyError(
             "A ledger in PostgreSQL needs psycopg.", hint="Run: pip install 'relaxdp[postgres]'"
         ) from None
-    return PostgresStore(text, vault_id)
+    return PostgresStore(address, vault_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +212,10 @@ class Ledger:
         self._verified = chain
         return chain.account
 
-    def copy_to(self, path: str | os.PathLike[str]) -> Account:
+    def copy_to(self, path: Path) -> Account:
         """Verify the chain, write a copy to a new private SQLite file, and return what the copy adds up to."""
         chain, _, stored = self._read_chain()
-        with open_store(Path(path), self._vault).begin_transaction("create") as target:
+        with open_store(path, self._vault).begin_transaction("create") as target:
             for event in stored:
                 target.add(*event)
         return chain.account
@@ -272,9 +265,9 @@ class Ledger:
         content = event.to_json()
         event = parse_event(content)  # raises: an event that cannot be read again would damage the ledger for good
         digest = self._compute_digest(account, content)
-        after = self._apply_event(account, event, digest)
+        chain = _VerifiedChain(self._apply_event(account, event, digest), (*digests, digest))
         rows.add(event.number, content, digest)
-        return _VerifiedChain(after, (*digests, digest))
+        return chain
 
     def _apply_event(self, account: Account | None, event: Event, digest: str) -> Account:
         if account is not None:

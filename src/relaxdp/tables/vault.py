@@ -24,7 +24,7 @@ from relaxdp.tables.release_result import Release, make_data_frame
 from relaxdp.tables.table_source import open_source
 from relaxdp.tables.transaction import LocalStager, Progress, Stager, run_release
 from relaxdp.tables.vault_check import Check, check_vault
-from relaxdp.tables.vault_folder import VaultFolder, adopt_stamp, copy_vault, resolve_vault_path
+from relaxdp.tables.vault_folder import VaultFolder, copy_vault, resolve_vault_path
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 __all__ = ["Check", "Release", "Vault", "resolve_vault_path"]
@@ -60,7 +60,7 @@ class Vault:
     """
 
     def __init__(self, path: PathLike) -> None:
-        self._folder = VaultFolder(path)
+        self._folder = VaultFolder(_require_path(path, "path"))
 
     @classmethod
     @on_error("Nothing was created.")
@@ -303,10 +303,7 @@ class Vault:
                 "This vault is already the newest copy on this machine, so there is nothing to adopt.",
                 hint="Use the vault as it is, without `adopt` (--adopt).",
             )
-        account = self._folder.ledger.append_event(
-            lambda account: CopyAdopted(account.number + 1, datetime.now(UTC), reason, found)
-        )
-        adopt_stamp(self._folder, account)
+        self._folder.adopt_copy(lambda account: CopyAdopted(account.number + 1, datetime.now(UTC), reason, found))
 
     def _append_event(self, make: Any) -> None:
         before = self._read_account()
