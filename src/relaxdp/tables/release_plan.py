@@ -322,7 +322,7 @@ def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
     planned = [_continue_column(request, state.columns[name]) for name in names]
     passthrough: list[Any] = []
     with detect_concurrent_release(vault, request.name, state):
-        kind = Snapshot(vault.snapshots, state.columns[names[0]].snapshot, vault.key).description["id"]
+        kind = Snapshot(vault.snapshots, state.columns[names[0]].snapshot, vault.key).read_description()["id"]
         if state.passthrough_snapshot is not None:
             sealed = Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key)
             with closing(sealed.read_batches(ChunkKind.PASSTHROUGH)) as batches:

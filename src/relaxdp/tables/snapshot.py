@@ -19,7 +19,7 @@ import secrets
 import struct
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
@@ -34,7 +34,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from relaxdp.errors import VaultError
+from relaxdp.errors import VaultError, replace_os_error
 from relaxdp.mechanisms.base import TrueValues
 from relaxdp.mechanisms.report_arrays import get_code_dtype
 from relaxdp.sampling.canonical_encoding import add_length_prefix
@@ -49,6 +49,7 @@ _MAX_CHUNK_BYTES = 1 << 30
 _PIECE = 1 << 14
 SNAPSHOT_SUFFIX = ".snapshot"
 STAGED_PREFIX = ".staged-"
+_RESTORE = "Restore it from a backup of the vault, or release the table under a new name, at full cost."
 
 
 class ChunkKind(IntEnum):
@@ -316,17 +317,9 @@ class StagedSnapshot:
         return self._file
 
 
-@contextmanager
-def _replace_write_errors() -> Iterator[None]:
-    """Turn an error of the system into a sentence."""
-    try:
-        yield
-    except OSError as problem:
-        raise VaultError(
-            "The snapshot cannot be written: {why}.",
-            hint="Free some space in the vault's folder, or make it writable, and run the release again.",
-            why=problem.strerror or "the disk may be full",
-        ) from None
+def _replace_write_errors() -> AbstractContextManager[None]:
+    hint = "Free some space in the vault's folder, or make it writable, and run the release again."
+    return replace_os_error(VaultError, "The snapshot cannot be written: {why}.", hint=hint)
 
 
 def get_snapshot_path(folder: Path, digest: str) -> Path:
@@ -342,17 +335,11 @@ class Snapshot:
 
     def __init__(self, folder: Path, digest: str, key: Key) -> None:
         self.path, self._digest, self._key = get_snapshot_path(folder, digest), digest, key
-        self._description: dict[str, Any] | None = None
 
-    @property
-    def description(self) -> dict[str, Any]:
-        """The description of the rows."""
-        if self._description is None:
-            with self._open() as file:
-                self._description = _PartReader(
-                    file, self._key, start_snapshot_digest(self._key), self.path
-                ).description
-        return self._description
+    def read_description(self) -> dict[str, Any]:
+        """Return the description of the rows."""
+        with self._open() as file:
+            return _PartReader(file, self._key, start_snapshot_digest(self._key), self.path).description
 
     def read_rows(self, kind: ChunkKind) -> Iterator[TrueRows]:
         """Return the rows of one kind, chunk by chunk. At the end the whole file was the one that the ledger names."""
@@ -388,15 +375,9 @@ class Snapshot:
             pass
 
     def _open(self) -> IO[bytes]:
-        try:
+        sentence = "The snapshot '{name}' of the vault cannot be read: {why}."
+        with replace_os_error(VaultError, sentence, hint=_RESTORE, name=self.path.name[:12]):
             return self.path.open("rb")
-        except OSError as problem:
-            raise VaultError(
-                "The snapshot '{name}' of the vault cannot be read: {why}.",
-                hint="Restore it from a backup of the vault, or release the table under a new name, at full cost.",
-                name=self.path.name[:12],
-                why=problem.strerror,
-            ) from None
 
 
 class _PartReader:
@@ -468,6 +449,6 @@ class _PartReader:
 def _make_damaged_error(path: Path) -> VaultError:
     return VaultError(
         "The snapshot '{name}' is damaged, or is not the one that the ledger names.",
-        hint="Restore it from a backup of the vault, or release the table under a new name, at full cost.",
+        hint=_RESTORE,
         name=path.name[:12],
     )

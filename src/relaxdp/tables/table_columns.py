@@ -199,7 +199,7 @@ def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: i
             column=repr(name) if name else "The column",
             kind=describe_column_type(kind),
         )
-    return (column.dictionary_decode() if pa.types.is_dictionary(column.type) else column).cast(pa.string())
+    return decode_dictionary(column).cast(pa.string())
 
 
 def is_released_as_text(arrow_type: Any) -> bool:
@@ -210,8 +210,7 @@ def is_released_as_text(arrow_type: Any) -> bool:
 
 def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
     """Return a column as numbers; an error names the row, never its content."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = decode_dictionary(column)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return column
     numbers = _try_cast(column)
@@ -347,6 +346,11 @@ def _compute_valid_positions(column: Any, size: int = 1) -> Any:
     """Return where each row, or each element of lists of one size, is found among those that are not missing."""
     there = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), size)
     return pa.array(np.cumsum(there) - 1, mask=~there)
+
+
+def decode_dictionary(column: Any) -> Any:
+    """Return a column without a dictionary: two batches may have different ones."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def get_storage_column(column: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.errors import ArgumentError, ColumnError, IdError, MetadataError
+from relaxdp.errors import ArgumentError, IdError, MetadataError
 from relaxdp.tables.data_frames import DataFrameReader
 from relaxdp.tables.duckdb_queries import query_to_temporary_file, sort_batches
 from relaxdp.tables.files import (
@@ -36,7 +36,7 @@ from relaxdp.tables.files import (
     read_description,
 )
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.table_columns import ColumnNames, get_storage_column, remove_hidden_values
+from relaxdp.tables.table_columns import ColumnNames, decode_dictionary, get_storage_column, remove_hidden_values
 
 
 class TableSource(ABC):
@@ -152,13 +152,14 @@ class FileSource(TableSource):
         """Return the number of a row in the file, which a sort does not keep."""
         return None if self._is_sorted else row
 
-    def _check_ids(self, rows: Generator[Any], id_column: str) -> Generator[Any]:
+    def _check_ids(self, batches: Generator[Any], id_column: str) -> Generator[Any]:
         order, value = IdOrderCheck(), None
-        with closing(rows):
-            for batch in rows:
+        with closing(batches):
+            for batch in batches:
                 ids = get_storage_column(remove_hidden_values(batch.column(id_column)))
                 if ids.null_count:
-                    raise self._make_first_missing_id_error(id_column)
+                    rows = self._find_rows(id_column, 1, pc.is_null)  # a sort puts them last
+                    raise make_missing_id_error(rows[0] if rows else None, self.label)
                 try:
                     order.check(ids)
                 except NotAscendingError:
@@ -168,28 +169,19 @@ class FileSource(TableSource):
                     break
                 yield batch
         if value is not None:
-            raise self._make_repeated_id_error(id_column, value)
+            rows = self._find_rows(id_column, 2, lambda ids: pc.equal(ids, value.cast(ids.type)))
+            raise make_repeated_ids_error(rows, self.label)
 
-    def _make_first_missing_id_error(self, id_column: str) -> IdError:
-        """Look for the first missing id as the file has them: a sort puts them last."""
-        first = 0
-        for batch in self._table.batches([id_column]):
-            missing = pc.index(remove_hidden_values(batch.column(0)).is_null(), True).as_py()
-            if missing >= 0:
-                return make_missing_id_error(first + missing + 1, self.label)
-            first += batch.num_rows
-        return make_missing_id_error(None, self.label)
-
-    def _make_repeated_id_error(self, id_column: str, value: Any) -> IdError:
-        first, found = 0, []
+    def _find_rows(self, id_column: str, count: int, is_wanted: Callable[[Any], Any]) -> list[int]:
+        """Return the numbers of the first rows with such an id, as the file has them."""
+        first, found = 1, list[int]()
         for batch in self._table.batches([id_column]):
             ids = get_storage_column(remove_hidden_values(batch.column(0)))
-            same = pc.equal(ids, value.cast(ids.type))
-            found += [first + int(place) + 1 for place in pc.indices_nonzero(same).to_pylist()]
-            if len(found) > 1:
+            found += [first + int(place) for place in pc.indices_nonzero(is_wanted(ids)).to_pylist()]
+            if len(found) >= count:
                 break
             first += batch.num_rows
-        return make_repeated_ids_error(found, self.label)
+        return found
 
 
 def make_missing_id_error(row: int | None, label: str) -> IdError:
@@ -254,10 +246,6 @@ class FrameSource(TableSource):
         if self._table is None:
             self._frame.read_columns(columns)
             self._table, self.rows = self._frame.to_arrow(columns), self._frame.rows
-        if not set(columns) <= set(self._table.column_names):
-            raise ColumnError(
-                "The data frame was read before, without some of these columns.", hint="Open the data frame again."
-            )
         return self._table.select(columns)
 
 
@@ -359,15 +347,10 @@ def _join_batches(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     columns = [
-        pa.concat_arrays([_decode_dictionary(part.column(place)) for part in parts])
+        pa.concat_arrays([decode_dictionary(part.column(place)) for part in parts])
         for place in range(parts[0].num_columns)
     ]
     return pa.RecordBatch.from_arrays(columns, names=parts[0].schema.names)
-
-
-def _decode_dictionary(column: Any) -> Any:
-    """Return a column without a dictionary: two parts may have different ones."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def read_batches_ahead(batches: Generator[Any]) -> Generator[Any]:

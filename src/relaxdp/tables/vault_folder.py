@@ -22,7 +22,7 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from relaxdp.errors import OldVaultError, StateFolderWarning, VaultError
+from relaxdp.errors import OldVaultError, StateFolderWarning, VaultError, replace_os_error
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Event
 from relaxdp.ledger.ledger import Ledger, open_store
@@ -484,20 +484,14 @@ def copy_vault(vault: VaultFolder, folder: Path, *, with_key: bool) -> Path:
         raise VaultError(
             "The key of this vault comes from a command, so it is not copied.", hint="Back it up where it is kept."
         )
-    try:
+    hint = "Choose a new folder in one that exists, that you can write to, and that has enough free space."
+    with replace_os_error(VaultError, "The backup {path!r} cannot be written: {why}.", hint=hint, path=str(folder)):
         folder.mkdir(0o700)
         try:
             _copy_vault_files(vault, folder, with_key=with_key)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-    except OSError as problem:
-        raise VaultError(
-            "The backup {path!r} cannot be written: {why}.",
-            hint="Choose a new folder in one that exists, that you can write to, and that has enough free space.",
-            path=str(folder),
-            why=problem.strerror or "the disk may be full",
-        ) from None
     return folder
 
 
