@@ -129,8 +129,8 @@ class SealedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnRequest(SealedColumn):
-    """One column that is to be released: its level, its mechanism, and the new snapshot of its true values."""
+class ColumnCharge(SealedColumn):
+    """One released column: its level, its mechanism, the new snapshot of its true values, and its cost."""
 
     column: str
     epsilon: Decimal
@@ -141,13 +141,7 @@ class ColumnRequest(SealedColumn):
     """Everything that is needed to rebuild the mechanism, as JSON."""
     why: str
     """Why this mechanism was chosen."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnCharge(ColumnRequest):
-    """One released column with its cost."""
-
-    cost: Decimal
+    cost: Decimal = ZERO
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from unicodedata import is_normalized
@@ -16,78 +16,36 @@ from relaxdp.errors import (
     UnknownReleaseError,
 )
 from relaxdp.ledger.account import Account, ReleaseState, compute_cost
-from relaxdp.ledger.events import (
-    Action,
-    BudgetRaised,
-    ColumnCharge,
-    ColumnRequest,
-    ReleaseCharged,
-    ReleaseRetired,
-    add_amounts,
-)
+from relaxdp.ledger.events import BudgetRaised, ReleaseCharged, ReleaseRetired, add_amounts
 from relaxdp.theory.epsilon import format_epsilon
 
 MAX_CHARACTERS = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChargeRequest:
-    """A release that is to be charged, and the state of the ledger when it was planned."""
+def make_release_event(account: Account, draft: ReleaseCharged, expected: ReleaseState | None) -> ReleaseCharged:
+    """Return the event that charges a release, or reject what may not be released.
 
-    name: str
-    action: Action
-    id_column: str
-    id_type: str
-    columns: tuple[ColumnRequest, ...]
-    passthrough: tuple[str, ...]
-    passthrough_snapshot: str | None
-    rows: int
-    accept_new_rows: bool
-    expected: ReleaseState | None
-    """The state of the name when the release was planned: its last event and its snapshots; None for a new name."""
-
-
-def compute_charges(account: Account, request: ChargeRequest) -> tuple[ColumnCharge, ...]:
-    """Return what each column would be charged, in the order of the request; reject what may not be released."""
-    check_name(request.name, "release")
-    for column in request.columns:
+    The draft has no number and no costs yet. It was planned for the expected state of its name, None for a new one.
+    """
+    check_name(draft.name, "release")
+    for column in draft.columns:
         check_name(column.column, "column")
-    known = account.releases.get(request.name)
-    if request.action == "relax" or known is not None:
-        known = require_release(account, request.name)
-    if known != request.expected:  # The snapshots of this plan would forget rows.
+    known = account.releases.get(draft.name)
+    if draft.action == "relax" or known is not None:
+        known = require_release(account, draft.name)
+    if known != expected:  # The snapshots of this plan would forget rows.
         raise LedgerBusyError(
             "The release {name!r} changed while this release ran: another process released it.",
             hint="Run the command again.",
-            name=request.name,
+            name=draft.name,
         )
     if known is not None:
-        _reject_changed_release(known, request)
-    _reject_exposed_columns(account, request)
-    columns = {} if known is None else known.columns
-    charges = tuple(
-        ColumnCharge(cost=compute_cost(columns.get(each.column), each.epsilon), **asdict(each))
-        for each in request.columns
-    )
-    _reject_overspending(account, add_amounts(each.cost for each in charges))
-    return charges
-
-
-def make_release_event(account: Account, request: ChargeRequest, time: datetime) -> ReleaseCharged:
-    """Return the event that charges a release; reject it by the same rules as `compute_charges`."""
-    return ReleaseCharged(
-        account.number + 1,
-        time,
-        name=request.name,
-        action=request.action,
-        id_column=request.id_column,
-        id_type=request.id_type,
-        columns=compute_charges(account, request),
-        passthrough=request.passthrough,
-        passthrough_snapshot=request.passthrough_snapshot,
-        rows=request.rows,
-        accepted_new_rows=request.accept_new_rows,
-    )
+        _reject_changed_release(known, draft)
+    _reject_exposed_columns(account, draft)
+    states = {} if known is None else known.columns
+    columns = tuple(replace(each, cost=compute_cost(states.get(each.column), each.epsilon)) for each in draft.columns)
+    _reject_overspending(account, add_amounts(each.cost for each in columns))
+    return replace(draft, number=account.number + 1, columns=columns)
 
 
 def make_budget_event(account: Account, budget: Decimal, reason: str, time: datetime) -> BudgetRaised:
@@ -167,16 +125,16 @@ def check_name(text: object, what: str) -> None:
         )
 
 
-def _reject_changed_release(known: ReleaseState, request: ChargeRequest) -> None:
-    if request.id_type != known.id_type:
+def _reject_changed_release(known: ReleaseState, draft: ReleaseCharged) -> None:
+    if draft.id_type != known.id_type:
         raise ReleaseChangedError(
             "The ids of {name!r} are of type {recorded!r}, and the ids of this table are of type {given!r}.",
             hint="Convert the id column to {recorded!r}, or choose a new name. A new name is charged in full.",
-            name=request.name,
+            name=draft.name,
             recorded=known.id_type,
-            given=request.id_type,
+            given=draft.id_type,
         )
-    for each in request.columns:
+    for each in draft.columns:
         state = known.columns.get(each.column)
         if state is not None and (state.mechanism, state.params) != (each.mechanism, each.params):
             raise ReleaseChangedError(
@@ -185,18 +143,18 @@ def _reject_changed_release(known: ReleaseState, request: ChargeRequest) -> None
                 else "The values or parameters of column {column!r} differ from the first release of {name!r}.",
                 hint="Declare the same mechanism, values and order of values as before, or choose a new name. A new "
                 "name is charged in full.",
-                name=request.name,
+                name=draft.name,
                 column=each.column,
                 recorded=state.mechanism,
                 given=each.mechanism,
             )
 
 
-def _reject_exposed_columns(account: Account, request: ChargeRequest) -> None:
+def _reject_exposed_columns(account: Account, draft: ReleaseCharged) -> None:
     """Reject a column that would leave both protected and in the clear, in this release or with an earlier one."""
-    in_clear = dict.fromkeys((request.id_column, *request.passthrough), request.name)
+    in_clear = dict.fromkeys((draft.id_column, *draft.passthrough), draft.name)
     unprotected, protected = {**account.unprotected_columns, **in_clear}, account.protected_columns
-    for each in request.columns:
+    for each in draft.columns:
         release = unprotected.get(each.column)
         if release is not None:
             raise ReleaseChangedError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -27,8 +28,8 @@ from relaxdp.errors import (
 from relaxdp.estimation.mechanism_choice import NumberRange, choose_mechanism
 from relaxdp.estimation.planning import compute_max_margin, find_epsilon, find_margin
 from relaxdp.ledger.account import Account, ColumnState, ReleaseState
-from relaxdp.ledger.events import ColumnRequest, SealedColumn
-from relaxdp.ledger.ledger_rules import ChargeRequest, check_name, compute_charges, require_release
+from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SealedColumn
+from relaxdp.ledger.ledger_rules import check_name, make_release_event, require_release
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.declared import require_list
 from relaxdp.mechanisms.keyed_reports import release_reports
@@ -168,7 +169,7 @@ class DrawingPlan:
     def describe_snapshots(self) -> list[dict[str, Any]]:
         """Return the description of each column's snapshot, then of that of all pass-through columns."""
         kind = get_plain_type(self.schema.field(self.id_column).type)
-        id_type = "uuid" if getattr(kind, "extension_name", None) == "arrow.uuid" else str(kind)
+        id_type = "uuid" if kind == pa.uuid() else str(kind)
         described: list[dict[str, Any]] = [
             {
                 "release": each.path.release,
@@ -221,10 +222,10 @@ class ReleasePlan(DrawingPlan):
         head = ChainHead(self.vault.id, self.account.number, self.account.digest)
         return FileDescription(self.id_column, described, head=head)
 
-    def make_charge_request(self, staged: StagedRelease) -> ChargeRequest:
-        """Return what the ledger is asked to charge."""
+    def draft_event(self, staged: StagedRelease) -> ReleaseCharged:
+        """Return the event that charges the release, without its number and its costs."""
         columns = tuple(
-            ColumnRequest(
+            ColumnCharge(
                 *astuple(sealed),
                 column=each.column,
                 epsilon=each.level.epsilon,
@@ -235,7 +236,9 @@ class ReleasePlan(DrawingPlan):
             )
             for each, sealed in zip(self.columns, staged.columns, strict=True)
         )
-        return ChargeRequest(
+        return ReleaseCharged(
+            0,
+            datetime.now(UTC),
             name=self.request.name,
             action="relax" if self.is_relaxation else "release",
             id_column=self.id_column,
@@ -244,8 +247,7 @@ class ReleasePlan(DrawingPlan):
             passthrough=self.passthrough,
             passthrough_snapshot=staged.passthrough,
             rows=staged.rows,
-            accept_new_rows=self.request.accept_new_rows,
-            expected=self.state,
+            accepted_new_rows=self.request.accept_new_rows,
         )
 
 
@@ -354,7 +356,7 @@ def _make_plan(
         is_relaxation=is_relaxation,
     )  # fmt: skip
     unsealed = StagedRelease(0, (SealedColumn("", 0, 0, 0, 0),) * len(columns), None)
-    charged = compute_charges(account, plan.make_charge_request(unsealed))
+    charged = make_release_event(account, plan.draft_event(unsealed), state).columns
     return replace(plan, columns=tuple(replace(each, cost=to.cost) for each, to in zip(columns, charged, strict=True)))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,7 +65,7 @@ class SparkSource:
             raise make_unsupported_type_error() from None
         # Spark has no unsigned numbers: those of 64 bits arrive as decimals.
         self.types: ColumnTypes = {each.name: pa.uint64() for each in schema if each.type == UNSIGNED}
-        self.schema = restore_schema(schema, self.types)
+        self.schema = pa.schema([(each.name, self.types.get(each.name, each.type)) for each in schema])
         self.names = ColumnNames.from_frame(schema.names)
         self.report_description = read_spark_description(frame)
 
@@ -363,7 +363,7 @@ _NEAREST = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int
 def get_spark_type(kind: Any) -> Any:
     """Return the nearest type that Spark has: no dictionaries, and bytes of any width."""
     kind = get_plain_type(kind)
-    if _is_uuid(kind) or pa.types.is_fixed_size_binary(kind):
+    if kind == pa.uuid() or pa.types.is_fixed_size_binary(kind):
         return pa.binary()
     return _NEAREST.get(kind, kind)
 
@@ -386,36 +386,23 @@ def make_unsupported_type_error() -> ArgumentError:
     )
 
 
-def restore_schema(schema: Any, types: ColumnTypes) -> Any:
-    """Return a schema of Spark with the original types of the columns."""
-    return pa.schema([(field.name, types.get(field.name, field.type)) for field in schema])
-
-
 def restore_types(batch: Any, types: ColumnTypes) -> Any:
     """Return a batch of Spark with the original types of its columns."""
     for place, name in enumerate(batch.schema.names):
         kind = types.get(name)
-        if kind is not None and batch.schema.field(place).type != kind:
-            column = _restore_column_type(batch.column(place), kind)
-            if column is None:  # raised here, because Arrow's own message quotes the number
-                raise IdError(
-                    "Ids of type decimal(20,0) are read as unsigned 64-bit numbers. An id is negative or too large.",
-                    hint="Convert the ids to text.",
-                )
+        if kind is None or batch.schema.field(place).type == kind:
+            continue
+        with suppress(pa.ArrowException):  # Its own message quotes the number.
+            column = batch.column(place).cast(getattr(kind, "storage_type", kind))
+            if isinstance(kind, pa.BaseExtensionType):
+                column = pa.ExtensionArray.from_storage(kind, column)
             batch = batch.set_column(place, name, column)
+            continue
+        raise IdError(
+            "Ids of type decimal(20,0) are read as unsigned 64-bit numbers. An id is negative or too large.",
+            hint="Convert the ids to text.",
+        )
     return batch
-
-
-def _restore_column_type(column: Any, kind: Any) -> Any | None:
-    try:
-        column = column.cast(getattr(kind, "storage_type", kind))
-    except pa.ArrowException:
-        return None
-    return pa.ExtensionArray.from_storage(kind, column) if isinstance(kind, pa.BaseExtensionType) else column
-
-
-def _is_uuid(kind: Any) -> bool:
-    return getattr(kind, "extension_name", None) == "arrow.uuid"
 
 
 def quote_spark_name(name: str) -> str:
@@ -455,30 +442,17 @@ def replace_spark_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _mute_query_logs() -> Iterator[None]:
-    """Keep pyspark from logging what it raises: the text quotes the cell that an expression could not take."""
-    try:
-        from pyspark.logger import PySparkLogger  # noqa: PLC0415
-    except ImportError:  # before Spark 4 nothing is logged
-        yield
-        return
-    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
-
-    def nothing(_: Any) -> bool:
-        return False
-
-    for logger in loggers:
-        logger.addFilter(nothing)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(nothing)
-
-
-@contextmanager
 def _mute_warnings() -> Iterator[None]:
-    with warnings.catch_warnings(), _mute_query_logs():
+    """Keep pyspark from logging what it raises: the text quotes the cell that an expression could not take."""
+    with ExitStack() as stack:
+        with suppress(ImportError):  # before Spark 4 nothing is logged
+            from pyspark.logger import PySparkLogger  # noqa: PLC0415
+
+            for kind in ("DataFrame", "SQL"):
+                logger, reject = PySparkLogger.getLogger(f"{kind}QueryContextLogger"), lambda _: False
+                logger.addFilter(reject)
+                stack.callback(logger.removeFilter, reject)
+        stack.enter_context(warnings.catch_warnings())
         # pyspark warns of pandas 3, which it only needs for functions that are not used here.
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
         warnings.filterwarnings("ignore", message=".*pandas >= 3.*")

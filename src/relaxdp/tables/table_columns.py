@@ -150,7 +150,7 @@ def get_id_type(arrow_type: Any) -> str:
         return "integer"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return "text"
-    if getattr(kind, "extension_name", None) == "arrow.uuid":
+    if kind == pa.uuid():
         return "uuid"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return "bytes"

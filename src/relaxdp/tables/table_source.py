@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -254,16 +254,11 @@ def compute_id_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | No
     ids = get_storage_column(remove_hidden_values(ids))
     if ids.null_count:
         raise make_missing_id_error(pc.index(ids.is_null(), True).as_py() + 1, label)
-    try:
-        check = IdOrderCheck()
+    check = IdOrderCheck()
+    with suppress(NotAscendingError):
         for chunk in ids.chunks:
             check.check(chunk)
-    except NotAscendingError:
-        return _sort_ids(ids, label)
-    return None
-
-
-def _sort_ids(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64]:
+        return None
     order: NDArray[np.int64] = pc.sort_indices(ids).to_numpy().astype(np.int64)
     ordered = ids.take(order)
     place = pc.index(pc.equal(ordered[1:], ordered[:-1]), True).as_py()

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -106,9 +105,10 @@ def _stage(plan: ReleasePlan, stager: Stager) -> StagedRelease:
 
 def _charge(plan: ReleasePlan, staged: StagedRelease, stager: Stager) -> Account:
     """Charge the release by one compare-and-swap. Whatever the ledger may name stays where it is."""
-    request = plan.make_charge_request(staged)
     try:
-        return plan.vault.append_event(lambda account: make_release_event(account, request, datetime.now(UTC)))
+        return plan.vault.append_event(
+            lambda account: make_release_event(account, plan.draft_event(staged), plan.state)
+        )
     except LedgerUncertainError as problem:
         problem.consequence = _UNCERTAIN
         raise

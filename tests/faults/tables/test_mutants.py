@@ -63,8 +63,8 @@ def compare_if_paid(seal: Any, rows: Any, chunk: bytes) -> None:
     seal._rows += len(rows)
 
 
-def swap_without_compare(account: Any, request: Any, now: Any, charge: Any = ledger_rules.make_release_event) -> Any:
-    return charge(account, replace(request, expected=account.releases.get(request.name)), now)
+def swap_without_compare(account: Any, draft: Any, expected: Any, charge: Any = ledger_rules.make_release_event) -> Any:
+    return charge(account, draft, account.releases.get(draft.name))
 
 
 def sweep_by_old_account(folder: Any, account: Any) -> None:
