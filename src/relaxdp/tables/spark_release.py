@@ -12,7 +12,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -181,15 +181,6 @@ def _pack_extra_rows(extra: list[tuple[int, bytes]], partition: int, schema: Any
     extra.clear()
 
 
-@dataclass(slots=True)
-class _TaskResults:
-    """What the tasks returned: sealed chunks in the order of the ids, and tags."""
-
-    rows: int = 0
-    sealed: dict[int, list[bytes]] = field(default_factory=dict)
-    tags: list[bytes] = field(default_factory=list)
-
-
 class SparkStager(Stager):
     """Lets workers draw a Spark DataFrame into another one. It is computed once, and kept on the executors."""
 
@@ -230,27 +221,27 @@ class SparkStager(Stager):
             drawn = ordered.mapInArrow(lambda batches: draw_partition(task, batches, schema), make_spark_schema(schema))
             self._drawn = drawn.localCheckpoint()  # computed now, and never again
             extra = self._drawn.where(self._drawn[_PLACE].isNotNull()).select(_NUMBER, _PLACE, _CONTENT)
-            received = _collect_task_results(extra.toLocalIterator())
-        if not received.rows:
+            count, received = _collect_task_results(extra.toLocalIterator())
+        if not count:
             raise TableFileError("The table has no rows.", hint="Check the query that made it.")
-        return self._seal(received)
+        return self._seal(count, received)
 
-    def _seal(self, received: _TaskResults) -> StagedRelease:
+    def _seal(self, rows: int, received: dict[int, list[bytes]]) -> StagedRelease:
         plan = self.plan
         first_type = normalize_ids(pa.array([], plan.schema.field(plan.id_column).type)).type
-        tags = _TableTags(received.tags, len(plan.columns), has_folded=pa.types.is_large_string(first_type))
+        tags = _TableTags(received.get(_TAGS, []), len(plan.columns), has_folded=pa.types.is_large_string(first_type))
         columns, changes = [], [(0, 0)]
         for place, column in enumerate(plan.columns):
-            staged, known = self._keep(received.sealed[place]), column.state
+            staged, known = self._keep(received[place]), column.state
             if known is None:
                 columns.append(SealedColumn(staged.close(), len(tags.ids), 0, 0, 0))
                 continue
             joined, left, absent = self._compare(known, place, tags, staged)
             columns.append(seal_column(plan, known, staged, joined=joined, absent=absent))
             changes.append((joined, left))
-        digest = self._keep(received.sealed[len(plan.columns)]).close() if plan.passthrough else None
+        digest = self._keep(received[len(plan.columns)]).close() if plan.passthrough else None
         joined, left = map(max, zip(*changes, strict=True))
-        return StagedRelease(received.rows, tuple(columns), digest, joined, left)
+        return StagedRelease(rows, tuple(columns), digest, joined, left)
 
     def _keep(self, contents: list[bytes]) -> StagedSnapshot:
         staged = self.start_snapshot()
@@ -310,13 +301,16 @@ class SparkStager(Stager):
             self.table = rows.select(*columns)
 
 
-def _collect_task_results(rows: Iterable[Any]) -> _TaskResults:
-    """Put together what the tasks returned; the first rejection is raised as what it was on the worker."""
-    received, parts, rejections = _TaskResults(), dict[int, list[tuple[int, bytes]]](), list[dict[str, Any]]()
+def _collect_task_results(rows: Iterable[Any]) -> tuple[int, dict[int, list[bytes]]]:
+    """Return how many rows the tasks drew, and by place what they sealed and tagged, in the order of the ids.
+
+    The first rejection is raised as what it was on the worker.
+    """
+    count, parts, rejections = 0, dict[int, list[tuple[int, bytes]]](), list[dict[str, Any]]()
     for partition, place, content in rows:
         if place == _SUMMARY:
             summary = json.loads(bytes(content))
-            received.rows += summary["rows"]
+            count += summary["rows"]
             rejections += [summary] if "error" in summary else []
         else:
             parts.setdefault(place, []).append((partition, bytes(content)))
@@ -324,13 +318,9 @@ def _collect_task_results(rows: Iterable[Any]) -> _TaskResults:
         first = min(rejections, key=lambda each: each["partition"])
         kind = getattr(errors, first["error"], SparkError)
         raise kind(first["sentence"], hint=first["hint"], **first["fields"] | {"counted": "by id"})
-    for place, contents in parts.items():
-        ordered = [content for _, content in sorted(contents, key=lambda each: each[0])]  # stable within a partition
-        if place == _TAGS:
-            received.tags = ordered
-        else:
-            received.sealed[place] = ordered
-    return received
+    for contents in parts.values():
+        contents.sort(key=lambda each: each[0])  # stable within a partition
+    return count, {place: [content for _, content in contents] for place, contents in parts.items()}
 
 
 class _TableTags:

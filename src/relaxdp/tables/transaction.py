@@ -49,8 +49,9 @@ class Stager(ABC):
     """The released rows, if not in a file."""
 
     def __init__(self, plan: ReleasePlan) -> None:
-        self.plan, self.resources = plan, ExitStack()
-        """`resources` hold what is staged, until it is published."""
+        self.plan = plan
+        self.resources = ExitStack()
+        """What holds the staged rows, until they are published."""
         self._snapshots: list[StagedSnapshot] = []
 
     @abstractmethod
@@ -156,7 +157,7 @@ class LocalStager(Stager):
 
     def _stage(self, batches: Iterator[InputBatch], expected_rows: int | None) -> StagedRelease:
         plan, rows = self.plan, 0
-        described = [] if plan.is_relaxation else plan.describe_snapshots()
+        described = [] if plan.is_relaxation else plan.describe_snapshots()  # the old snapshots remain
         staged = [self.start_snapshot() for _ in described]
         parts = [each.start_part(description) for each, description in zip(staged, described, strict=True)]
         passthrough = parts[-1] if parts and plan.passthrough else None

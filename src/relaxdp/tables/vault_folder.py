@@ -183,7 +183,7 @@ class VaultFolder:
                 key.save_for_vault(outside or made / KEY)
                 is_saved = True
             account = Ledger(store, key, vault_id).create(make_first_event(settings))
-            _write_stamp(settings, place, account, is_required=True)
+            _write_stamp(settings, place, account, is_adopted=True)
             made.rename(place)
         except BaseException as problem:
             shutil.rmtree(made, ignore_errors=True)
@@ -270,16 +270,10 @@ class VaultFolder:
         """Read the ledger, and describe how it contradicts the stamp on this machine; None where it does not."""
         # The stamp first: another process writes the ledger before the stamp.
         stamp, account = _read_stamp(self.id), self.ledger.read_account()
-        if stamp is None and self.settings.ledger is None:
-            return account, "is not known on this machine: it was copied, moved here or restored"
         if stamp is None:
-            return account, None
-        number, digest = stamp
-        if number > account.number:
-            return account, f"is older than its last use here: it has {account.number} events, and had {number}"
-        if self.ledger.get_digest(number) != digest:
-            return account, "has another history than the vault that was used here before: two copies were used"
-        return account, None
+            is_shared = self.settings.ledger is not None
+            return account, None if is_shared else "is not known on this machine: it was copied, moved here or restored"
+        return account, _find_contradiction(stamp, account, self.ledger.get_digest(stamp[0]))
 
     def _make_old_vault_error(self, problem: str) -> OldVaultError:
         return OldVaultError(
@@ -299,22 +293,20 @@ class VaultFolder:
             stamp = _read_stamp(self.id)
 
             def check(account: Account) -> Event | None:
-                if stamp is not None and stamp[0] > account.number:
-                    raise self._make_old_vault_error(
-                        f"is behind another copy: it has {account.number} events, not {stamp[0]}"
-                    )
-                if stamp is not None and stamp[0] == account.number and stamp[1] != account.digest:
-                    raise self._make_old_vault_error("has another history than the vault that was used here before")
+                if stamp is not None and stamp[0] >= account.number:
+                    problem = _find_contradiction(stamp, account, account.digest)
+                    if problem:
+                        raise self._make_old_vault_error(problem)
                 return make_event(account)
 
             account = self.ledger.append_event(check)
-            _write_stamp(self.settings, self.path, account, is_locked=True)
+            _write_stamp(self.settings, self.path, account, is_adopted=False)
         return account
 
     def adopt_copy(self, make_event: Callable[[Account], Event]) -> None:
         """Append an event although this machine has seen another copy, and take this one for the newest."""
         account = self.ledger.append_event(make_event)
-        _write_stamp(self.settings, self.path, account, is_required=True, may_go_back=True)
+        _write_stamp(self.settings, self.path, account, is_adopted=True)
 
     # Snapshots.
 
@@ -423,30 +415,30 @@ def _lock_stamps() -> Iterator[None]:
         yield
 
 
-def _write_stamp(
-    settings: VaultSettings,
-    path: Path,
-    account: Account,
-    *,
-    is_required: bool = False,
-    may_go_back: bool = False,
-    is_locked: bool = False,
-) -> None:
-    """Write the last event of a vault. A stamp moves forward, unless a vault is adopted."""
+def _find_contradiction(stamp: tuple[int, str], account: Account, digest: str | None) -> str | None:
+    """Describe how a vault with this digest of the stamp's event contradicts the stamp; None where it does not."""
+    if stamp[0] > account.number:
+        return f"is older than its last use here: it has {account.number} events, and had {stamp[0]}"
+    if stamp[1] != digest:
+        return "has another history than the vault that was used here before: two copies were used"
+    return None
+
+
+def _write_stamp(settings: VaultSettings, path: Path, account: Account, *, is_adopted: bool) -> None:
+    """Write the last event of a vault. A stamp only moves forward, under the caller's lock, unless it is adopted."""
     content = {
         "vault": settings.vault, "path": str(path), "key": settings.key_fingerprint,
         "event": account.number, "digest": account.digest,
     }  # fmt: skip
     try:
         _get_stamp_folder().mkdir(0o700, parents=True, exist_ok=True)
-        # Another process may write a later event.
-        with nullcontext() if is_locked else lock_folder(_get_stamp_folder()):
+        with lock_folder(_get_stamp_folder()) if is_adopted else nullcontext():
             known = _read_stamp(settings.vault)
-            if known is None or known[0] < account.number or may_go_back:
+            if known is None or known[0] < account.number or is_adopted:
                 write_private_file(_get_stamp_path(settings.vault), json.dumps(content).encode(), replace=True)
     except (OSError, PrivateFileError, RuntimeError) as problem:
         why = _describe_problem(problem)
-        if is_required:
+        if is_adopted:
             raise VaultError(
                 "The state folder of this user cannot be written: {why}. It holds a stamp by which an older copy of "
                 "the vault is noticed.",
