@@ -158,13 +158,9 @@ class Ledger:
     def __init__(self, store: EventStore, key: Key, vault_id: str) -> None:
         # The key itself is kept as well: it cannot be pickled, and so neither can a ledger.
         self._store, self._key, self._vault = store, key, vault_id
+        self.address = store.address
         self._secret = key.derive(add_length_prefix(b"ledger"))
         self._verified: _VerifiedChain | None = None
-
-    @property
-    def address(self) -> str:
-        """The file, or the URL without its password."""
-        return self._store.address
 
     def create(self, event: Event) -> Account:
         """Create the ledger with its first event, durably; reject a place that has events of this vault."""

@@ -14,7 +14,6 @@ from typing import Any
 from relaxdp.errors import ArgumentError, on_error
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.ledger import ledger_rules
-from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import CopyAdopted, Event, VaultCreated, parse_budget
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_name_to_text
@@ -239,20 +238,17 @@ class Vault:
     @property
     def budget(self) -> Decimal:
         """The largest total epsilon that may be spent."""
-        return self._read_account().budget
+        return self._folder.read_account().budget
 
     @property
     def spent(self) -> Decimal:
         """The epsilon spent: the largest level of each column, summed over columns and names."""
-        return self._read_account().spent
+        return self._folder.read_account().spent
 
     @property
     def remaining(self) -> Decimal:
         """The rest of the budget."""
-        return self._read_account().remaining
-
-    def _read_account(self) -> Account:
-        return self._folder.read_account()
+        return self._folder.read_account().remaining
 
     @on_error("The budget was not raised.")
     def raise_budget(self, budget: Epsilon, *, reason: str) -> None:
@@ -280,7 +276,7 @@ class Vault:
             UnknownReleaseError: The vault has no such release.
         """
         self._append_event(lambda account: ledger_rules.make_retirement_event(account, name, reason, datetime.now(UTC)))
-        with self._folder.lock_snapshots(self._read_account()):
+        with self._folder.lock_snapshots(self._folder.read_account()):
             pass  # which removes what interrupted releases of it left
 
     @on_error("Nothing was adopted.")
@@ -306,7 +302,7 @@ class Vault:
         self._folder.adopt_copy(lambda account: CopyAdopted(account.number + 1, datetime.now(UTC), reason, found))
 
     def _append_event(self, make: Any) -> None:
-        before = self._read_account()
+        before = self._folder.read_account()
         after = self._folder.append_event(make)
         self._folder.remove_snapshots(before, after)
 
@@ -317,7 +313,7 @@ class Vault:
             A pandas data frame, or a pyarrow table without pandas. `risk` is how often a guess between two answers is
             right at most. Columns may depend on one another, so it follows from everything that was spent.
         """
-        account = self._read_account()
+        account = self._folder.read_account()
         rows = [
             {
                 "name": release.name, "column": column.column, "mechanism": get_mechanism_title(column.mechanism),
@@ -373,7 +369,7 @@ class Vault:
         return copy_vault(self._folder, _require_path(folder, "folder"), with_key=_require_bool(with_key, "with_key"))
 
     def _format_parts(self) -> tuple[str, list[str], list[list[str]], list[str]]:
-        account = self._read_account()
+        account = self._folder.read_account()
         spent, budget, left = map(format_epsilon, (account.spent, account.budget, account.remaining))
         rows = [
             [
