@@ -62,16 +62,15 @@ class SparkSource:
         try:
             schema = to_arrow_schema(described)
         except Exception:
-            raise make_unsupported_type_error() from None
+            raise ArgumentError(
+                "The table has a column of a type that cannot be exchanged between Spark and Arrow.",
+                hint="Convert the column to text.",
+            ) from None
         # Spark has no unsigned numbers: those of 64 bits arrive as decimals.
         self.types: ColumnTypes = {each.name: pa.uint64() for each in schema if each.type == UNSIGNED}
         self.schema = pa.schema([(each.name, self.types.get(each.name, each.type)) for each in schema])
         self.names = ColumnNames.from_frame(schema.names)
         self.report_description = read_spark_description(frame)
-
-    def get_original_row(self, row: int) -> int | None:
-        """Return None: rows of a Spark DataFrame have no order."""
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,12 +212,15 @@ class SparkStager(Stager):
 
     def stage(self) -> StagedRelease:
         """Let the workers draw, receive what they sealed, and compare their tags with all rows released before."""
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
         task, schema = self._task, self._schema
         with replace_spark_errors():
+            spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=True)
             rows = self._source.native.select(*(quote_spark_name(name) for name in task.input_columns))
             by = quote_spark_name(task.id_column)
             ordered = rows.repartitionByRange(by).sortWithinPartitions(by)
-            drawn = ordered.mapInArrow(lambda batches: draw_partition(task, batches, schema), make_spark_schema(schema))
+            drawn = ordered.mapInArrow(lambda batches: draw_partition(task, batches, schema), spark_schema)
             self._drawn = drawn.localCheckpoint()  # computed now, and never again
             extra = self._drawn.where(self._drawn[_PLACE].isNotNull()).select(_NUMBER, _PLACE, _CONTENT)
             count, received = _collect_task_results(extra.toLocalIterator())
@@ -356,24 +358,6 @@ def get_spark_type(kind: Any) -> Any:
     if kind == pa.uuid() or pa.types.is_fixed_size_binary(kind):
         return pa.binary()
     return _NEAREST.get(kind, kind)
-
-
-def make_spark_schema(schema: Any) -> Any:
-    """Return Spark's own words for columns of types that it has."""
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
-
-    try:
-        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
-    except Exception:
-        raise make_unsupported_type_error() from None
-
-
-def make_unsupported_type_error() -> ArgumentError:
-    """Return the error about a column that Spark and Arrow cannot exchange."""
-    return ArgumentError(
-        "The table has a column of a type that cannot be exchanged between Spark and Arrow.",
-        hint="Convert the column to text.",
-    )
 
 
 def restore_types(batch: Any, types: ColumnTypes) -> Any:

@@ -189,9 +189,10 @@ def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: i
     if mechanism.domain == "range":
         return convert_to_numbers(column, first_row, name)
     kind = get_plain_type(column.type)
-    if mechanism.domain != "values" or not is_released_as_text(kind):
+    is_boolean = pa.types.is_boolean(kind)
+    if mechanism.domain != "values" or not (is_boolean or pa.types.is_date(kind)):
         return column
-    is_boolean, labels = pa.types.is_boolean(kind), [each for each in mechanism.labels if isinstance(each, str)]
+    labels = [each for each in mechanism.labels if isinstance(each, str)]
     if not any(each in ("true", "false") if is_boolean else _is_iso_date(each) for each in labels):
         raise ValuesError(
             "{column} holds {kind}, and no declared value is of this type.",
@@ -200,12 +201,6 @@ def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: i
             kind=describe_column_type(kind),
         )
     return decode_dictionary(column).cast(pa.string())
-
-
-def is_released_as_text(arrow_type: Any) -> bool:
-    """Tell whether a column of this type is released as text, because no such value can be declared as it is."""
-    kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
-    return bool(pa.types.is_boolean(kind) or pa.types.is_date(kind))
 
 
 def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
