@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 from unicodedata import is_normalized
 
 from relaxdp.errors import (
@@ -99,23 +100,16 @@ def check_reason(reason: object) -> None:
         )
 
 
-_USE_A_NAME = "Use a name such as 'patients-2026'."
-
-
-def check_name(text: object, what: str) -> None:
+def check_name(text: Any, what: str) -> None:
     """Reject a name that is empty or could look like another one. The name is not shown: it may be a secret."""
-    if not isinstance(text, str) or not text or len(text) > MAX_CHARACTERS:
+    is_text = isinstance(text, str) and 0 < len(text) <= MAX_CHARACTERS
+    if not is_text or text != text.strip() or not text.isprintable():
         raise ArgumentError(
-            "The name of a {what} must be text of 1 to {most} characters.",
-            hint=_USE_A_NAME,
+            "The name of a {what} must be text of 1 to {most} characters, without a space at its ends and without "
+            "control characters.",
+            hint="Use a name such as 'patients-2026'.",
             what=what,
             most=MAX_CHARACTERS,
-        )
-    if text != text.strip() or not text.isprintable():
-        raise ArgumentError(
-            "The name of a {what} must not begin or end with a space, or contain control characters.",
-            hint=_USE_A_NAME,
-            what=what,
         )
     if not is_normalized("NFC", text):
         raise ArgumentError(

@@ -230,35 +230,24 @@ def move_to_target(unfinished: Path, target: Path) -> None:
     umask = os.umask(0)
     os.umask(umask)
     if os.name == "posix":
-        with (
-            _open_without_links(unfinished.parent) as parent,
-            _open_without_links(unfinished.name, parent) as descriptor,
-        ):
-            # Others who may write to the folder can exchange the file, for a link or for another private file of ours.
+        # Others who may write to the folder can exchange the file, for a link or for another private file of ours.
+        try:
+            descriptor = os.open(unfinished, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as problem:
+            if problem.errno not in _NOT_OURS:
+                raise
+            raise _make_exchanged_error(unfinished.name) from None
+        try:
             if _unfinished_targets.get(_get_file_identity(os.fstat(descriptor))) != target:
                 raise _make_exchanged_error(unfinished.name)
             os.fchmod(descriptor, 0o666 & ~umask)
+        finally:
+            os.close(descriptor)
     else:  # pragma: no cover
         unfinished.chmod(0o666 & ~umask)
     unfinished.rename(target)
     with suppress(OSError):  # the file is there; a power failure may take its name away again
         sync_folder(target.parent)
-
-
-@contextmanager
-def _open_without_links(name: str | Path, folder: int | None = None) -> Iterator[int]:
-    """Open a folder, or a file in an open folder without following a link or waiting for a pipe."""
-    kind = os.O_DIRECTORY if folder is None else os.O_NOFOLLOW | os.O_NONBLOCK
-    try:
-        descriptor = os.open(name, os.O_RDONLY | kind, dir_fd=folder)
-    except OSError as problem:
-        if folder is None or problem.errno not in _NOT_OURS:
-            raise
-        raise _make_exchanged_error(str(name)) from None
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _make_exchanged_error(name: str) -> TableFileError:

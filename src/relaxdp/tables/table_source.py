@@ -6,7 +6,6 @@ others are sorted, a data frame in memory and a file by DuckDB with a limit on m
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -349,13 +348,7 @@ def _join_batches(parts: list[Any]) -> Any:
 
 
 def read_batches_ahead(batches: Generator[Any]) -> Generator[Any]:
-    """Return the batches, read by a separate thread where there is more than one core, a few ahead.
-
-    Otherwise the thread that writes would read in between, and a second core would wait for it.
-    """
-    if os.cpu_count() == 1:
-        yield from batches
-        return
+    """Return the batches, read by a separate thread, a few ahead: the thread that writes need not wait for them."""
     with ThreadPoolExecutor(1) as reader, closing(batches):
         try:
             read = deque(reader.submit(next, batches, None) for _ in range(_AHEAD))
