@@ -82,7 +82,7 @@ class ReleaseWriter:
         return format_reports(column, self._description.columns[name].text_bits)
 
     def close(self) -> None:
-        """Write what is left, and what the file says about itself, and wait for the disk."""
+        """Write what is left and the description, and wait for the disk."""
         if not self._is_text:
             self._writer.add_key_value_metadata(make_parquet_metadata(self.schema, self.description))
         self._writer.close()
@@ -94,7 +94,7 @@ class ReleaseWriter:
 
     @property
     def description(self) -> FileDescription:
-        """What the file says about itself, with the number of rows so far."""
+        """The description of the file, with the number of rows so far."""
         rows = self._description.rows
         return replace(self._description, rows=self._rows if rows is None else rows)
 
