@@ -27,7 +27,7 @@ StoredEvent = tuple[int, str, str]
 
 
 class StoreProblem(NamedTuple):
-    """A problem of a database: what is wrong with the ledger, what to do, and the error to raise."""
+    """A problem of a database: the state of the ledger, the remedy, and the error to raise."""
 
     what: str
     """`{timeout}` stands for the seconds that were waited."""
