@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -52,11 +50,10 @@ def write_release(
     """Write the file that a vault with this key releases, without a vault: for many files, or for any key."""
     rows = table.sort_by(id).combine_chunks().to_batches()[0]
     arrays, fields, described = [remove_hidden_values(rows.column(id))], [table.schema.field(id)], {}
-    holder: Any = SimpleNamespace(key=key)
     for column, mechanism in columns.items():
         level, place = mechanism.level(epsilon), PathId(name, column)
-        planned = PlannedColumn(column, mechanism, "", level, place, Decimal(0), None)
-        arrays += planned.draw(holder, rows.column(column), arrays[0], 0)[0]
+        planned = PlannedColumn(column, mechanism, "", level, place)
+        arrays += planned.draw(key, rows.column(column), arrays[0], 0)[0]
         fields += planned.make_fields()
         described[planned.output] = ColumnDescription.from_level(
             mechanism, level, path=place, id_type=get_id_type(arrays[0].type), key_fingerprint=key.fingerprint

@@ -7,8 +7,8 @@ have places for fields. A public function, a command or a route adds what did no
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import ContextDecorator
+from collections.abc import Iterator, Mapping
+from contextlib import ContextDecorator, contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -111,6 +111,17 @@ class on_error(ContextDecorator):  # noqa: N801 (used as a statement)
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         if isinstance(problem, RelaxdpError):
             problem.consequence = problem.consequence or self._consequence
+
+
+@contextmanager
+def replace_os_error(kind: type[RelaxdpError], sentence: str, *, hint: str, **fields: Any) -> Iterator[None]:
+    """Raise this error in place of one of the operating system, whose reason is the field `why`."""
+    try:
+        yield
+    except OSError as problem:
+        if isinstance(problem, RelaxdpError):
+            raise
+        raise kind(sentence, hint=hint, why=problem.strerror or "the disk may be full", **fields) from None
 
 
 class EpsilonError(RelaxdpError, ValueError):

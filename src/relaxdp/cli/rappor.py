@@ -147,7 +147,7 @@ def encode(
             columns={column: Bloom(parameters.shape)},
             dry_run=dry_run,
         )
-        done = opened.release_source(table, request, output, progress)
+        done = opened.run_request(request, table, output, progress)
     print_release(done, as_json)
 
 
@@ -180,7 +180,8 @@ def relax(
     else:
         level = _find_next_level(place, name, options.parse_schedule(schedule or ""))
     with show_progress("relaxing", "rows") as progress:
-        done = Vault(place).relax_with_progress(name, level, output=output, dry_run=dry_run, progress=progress)
+        request = ReleaseRequest(name=name, epsilon=level, dry_run=dry_run)
+        done = Vault(place).run_request(request, None, output, progress)
     print_release(done, as_json)
 
 

@@ -128,7 +128,7 @@ def release(
             dry_run=dry_run,
         )
         with show_progress("releasing", "rows") as progress:
-            done = opened.release_source(table, request, output, progress)
+            done = opened.run_request(request, table, output, progress)
     print_release(done, as_json)
 
 
@@ -151,9 +151,8 @@ def relax(
     """
     opened = Vault(locate_vault(vault))
     with show_progress("relaxing", "rows") as progress:
-        done = opened.relax_with_progress(
-            name, epsilon, columns=column, output=output, dry_run=dry_run, progress=progress
-        )
+        request = ReleaseRequest(name=name, epsilon=as_epsilon(epsilon), columns=column, dry_run=dry_run)
+        done = opened.run_request(request, None, output, progress)
     print_release(done, as_json)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 from relaxdp.ledger.events import (
     ZERO,
@@ -20,23 +19,12 @@ from relaxdp.ledger.events import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnState:
-    """A column of a release: the mechanism that its first release fixed, and what its last release recorded."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnState(ColumnCharge):
+    """A column of a release, as its last release recorded it. Its mechanism is that of the first release."""
 
-    column: str
-    mechanism: str
-    params: str
-    description: Mapping[str, Any]
     largest: Decimal
     """The largest epsilon ever released, which is the cost of the column."""
-    epsilon: Decimal
-    """The epsilon of the last release."""
-    snapshot: str
-    known: int
-    joined: int
-    left: int
-    exchanged: int
     last_event: int
 
 
@@ -146,7 +134,4 @@ def _charge_column(known: ColumnState | None, charge: ColumnCharge, number: int)
     if known is not None and (known.mechanism, known.params) != (charge.mechanism, charge.params):
         raise ValueError("a column has another mechanism than before")
     largest = charge.epsilon if known is None else max(known.largest, charge.epsilon)
-    return ColumnState(
-        charge.column, charge.mechanism, charge.params, charge.description, largest, charge.epsilon, charge.snapshot,
-        charge.known, charge.joined, charge.left, charge.exchanged, number,
-    )  # fmt: skip
+    return ColumnState(**asdict(charge), largest=largest, last_event=number)

@@ -113,9 +113,24 @@ class BudgetRaised(_Event):
         return f"budget raised {ends}{_format_reason(self.reason)}"
 
 
+@dataclass(frozen=True, slots=True)
+class SealedColumn:
+    """The snapshot of a column after a release, and how many rows it knows."""
+
+    snapshot: str
+    """Its digest, in hexadecimal."""
+    known: int
+    joined: int
+    """Rows that joined after the first release."""
+    left: int
+    """Known rows that are absent from the table."""
+    exchanged: int
+    """Rows that joined while others were absent, summed over releases, since this was last accepted."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnRequest:
-    """One column that is to be released: its level, its mechanism, and the new snapshot of its true values."""
+class ColumnCharge(SealedColumn):
+    """One released column: its level, its mechanism, the new snapshot of its true values, and its cost."""
 
     column: str
     epsilon: Decimal
@@ -126,20 +141,7 @@ class ColumnRequest:
     """Everything that is needed to rebuild the mechanism, as JSON."""
     why: str
     """Why this mechanism was chosen."""
-    snapshot: str
-    """The digest of the snapshot, in hexadecimal."""
-    known: int
-    joined: int
-    left: int
-    exchanged: int
-    """Rows that joined while others were absent, summed over releases, since this was last accepted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnCharge(ColumnRequest):
-    """One released column with its cost."""
-
-    cost: Decimal
+    cost: Decimal = ZERO
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ released files show that.
 from __future__ import annotations
 
 import hmac
-import os
-import re
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from relaxdp.errors import LedgerBusyError, LedgerError, LedgerUncertainError, MissingDependencyError
 from relaxdp.ledger.account import Account
@@ -27,75 +26,114 @@ StoredEvent = tuple[int, str, str]
 """An event as it is stored: its number, its JSON and its digest."""
 
 
-class StoredEvents(Protocol):
+class StoreProblem(NamedTuple):
+    """A problem of a database: the state of the ledger, the remedy, and the error to raise."""
+
+    what: str
+    """`{timeout}` stands for the seconds that were waited."""
+    hint: str
+    error_class: type[LedgerError] = LedgerError
+
+
+LOCKED = StoreProblem(
+    "is in use by another process, and did not become free within {timeout:g} seconds",
+    "Run the command again when the other process has ended.",
+    LedgerBusyError,
+)
+UNCERTAIN = StoreProblem(
+    "failed while it was written, so the change may be recorded",
+    "Look at the history with `relaxdp budget history`, then run the command again.",
+    LedgerUncertainError,
+)
+
+TransactionKind = Literal["create", "read", "write"]
+TransactionStep = Literal["connect", "use", "commit", "close"]
+
+
+class StoredEvents:
     """The events of one vault, within a transaction."""
+
+    def __init__(self, connection: Any, select: str, insert: str, vault: tuple[str, ...]) -> None:
+        self._connection, self._select, self._insert, self._vault = connection, select, insert, vault
 
     def read_from(self, number: int) -> list[StoredEvent]:
         """Return the events from a number on, in ascending order."""
+        found: list[StoredEvent] = self._connection.execute(self._select, (*self._vault, number)).fetchall()
+        return found
 
     def add(self, number: int, content: str, digest: str) -> None:
         """Store the next event."""
+        self._connection.execute(self._insert, (*self._vault, number, content, digest))
 
 
-class EventStore(Protocol):
-    """Where events are stored. Every problem of the database is raised as a `LedgerError`."""
+class EventStore(ABC):
+    """Where events are stored. A connection is open during one transaction only."""
 
-    @property
-    def address(self) -> str:
-        """Where the ledger is, without a password."""
+    select: str
+    insert: str
+    database_error: type[Exception]
+    """What the database raises."""
+    vault: tuple[str, ...] = ()
+    """The id of the vault, where vaults share a table: the first parameter of both statements."""
 
-    def begin_creation(self) -> AbstractContextManager[StoredEvents]:
-        """Create the ledger in one transaction; on an exception nothing of it remains."""
+    def __init__(self, address: str, timeout: float) -> None:
+        self.address, self._timeout = address, timeout
 
-    def begin_read(self) -> AbstractContextManager[StoredEvents]:
-        """Show one consistent state."""
+    @contextmanager
+    def begin_transaction(self, kind: TransactionKind) -> Iterator[StoredEvents]:
+        """Show one consistent state. Writers hold the ledger: on a normal exit all is on disk, otherwise nothing.
 
-    def begin_write(self) -> AbstractContextManager[StoredEvents]:
-        """Hold the ledger against all other writers; on a normal exit everything is on disk, otherwise nothing."""
+        Every problem of the database is raised as a `LedgerError`.
+        """
+        found: Exception | None = None
+        step: TransactionStep = "connect"
+        try:
+            with closing(self._connect()) as connection:
+                step = "use"
+                self._begin(connection, kind)
+                yield StoredEvents(connection, self.select, self.insert, self.vault)
+                step = "use" if kind == "read" else "commit"
+                connection.execute("COMMIT")
+                step = "close"
+        except self.database_error as problem:
+            found = problem
+        if found is not None:
+            error = self._make_error(self._find_problem(found, step))
+            try:
+                raise error
+            finally:
+                error.__context__ = None  # Its text can show statements, and its frames a password.
 
+    @abstractmethod
+    def _connect(self) -> Any:
+        """Return a connection of its own."""
 
-class StoreProblem(NamedTuple):
-    """A problem of a database: the error to raise, what is wrong with the ledger, and what to do."""
+    @abstractmethod
+    def _begin(self, connection: Any, kind: TransactionKind) -> None:
+        """Begin a transaction: writers lock first, so that a decision still holds when it is written."""
 
-    error_class: type[LedgerError]
-    what: str
-    hint: str
+    @abstractmethod
+    def _find_problem(self, error: Any, step: TransactionStep) -> StoreProblem:
+        """Return the problem that an error of the database stands for."""
 
-    def to_error(self, address: str, timeout: float) -> LedgerError:
-        """Return the error. `{timeout}` in its words stands for the seconds that were waited."""
-        what = self.what.format(timeout=timeout)
-        error = self.error_class("The ledger {path!r} {what}.", hint=self.hint, path=address, what=what)
+    def _make_error(self, problem: StoreProblem) -> LedgerError:
+        what = problem.what.format(timeout=self._timeout)
+        error = problem.error_class("The ledger {path!r} {what}.", hint=problem.hint, path=self.address, what=what)
         if isinstance(error, LedgerUncertainError):
             error.consequence = "Nothing is charged twice."  # No boundary may add that nothing happened.
         return error
 
 
-LOCKED = StoreProblem(
-    LedgerBusyError,
-    "is in use by another process, and did not become free within {timeout:g} seconds",
-    "Run the command again when the other process has ended.",
-)
-UNCERTAIN = StoreProblem(
-    LedgerUncertainError,
-    "failed while it was written, so the change may be recorded",
-    "Look at the history with `relaxdp budget history`, then run the command again.",
-)
+def open_store(address: Path | str, vault_id: str) -> EventStore:
+    """Return the store in a file, or at a postgresql:// URL, which is text. Nothing is opened or created yet."""
+    if isinstance(address, Path):
+        from relaxdp.ledger.sqlite_store import SqliteStore  # noqa: PLC0415 (it imports this module)
 
-# Shown as a file name, these would show a password. The last one is libpq's other form of an address.
-_LIKE_A_URL = re.compile(r"\w+(\+\w*)?:/|(postgres|postgresql)(\+\w*)?:|.*\bpassword\s*=", re.IGNORECASE | re.DOTALL)
-
-
-def open_store(address: str | os.PathLike[str], vault_id: str) -> EventStore:
-    """Return the store at a path or a postgresql:// URL. Nothing is opened or created yet."""
-    from relaxdp.ledger.sqlite_store import SqliteStore  # noqa: PLC0415 (it imports this module)
-
-    text = os.fspath(address)
-    if not isinstance(address, str) or not _LIKE_A_URL.match(text):
         return SqliteStore(address)
-    if text.partition("://")[0].lower() not in ("postgres", "postgresql"):
+    if not address.lower().startswith(("postgres://", "postgresql://")):  # It is not shown: it may hold a password.
         raise LedgerError(
-            "The ledger must be a SQLite file or a PostgreSQL database.",
-            hint="Pass a path, or a URL such as postgresql://user@host/database.",
+            "Expected the URL of a PostgreSQL database as `ledger`.",
+            hint="Write postgresql://user@host/database, or leave it out: the ledger is a file in the vault.",
         )
     try:
         from relaxdp.ledger.postgres_store import PostgresStore  # noqa: PLC0415
@@ -103,7 +141,7 @@ def open_store(address: str | os.PathLike[str], vault_id: str) -> EventStore:
         raise MissingDependencyError(
             "A ledger in PostgreSQL needs psycopg.", hint="Run: pip install 'relaxdp[postgres]'"
         ) from None
-    return PostgresStore(text, vault_id)
+    return PostgresStore(address, vault_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +158,13 @@ class Ledger:
     def __init__(self, store: EventStore, key: Key, vault_id: str) -> None:
         # The key itself is kept as well: it cannot be pickled, and so neither can a ledger.
         self._store, self._key, self._vault = store, key, vault_id
+        self.address = store.address
         self._secret = key.derive(add_length_prefix(b"ledger"))
         self._verified: _VerifiedChain | None = None
 
-    @property
-    def address(self) -> str:
-        """The file, or the URL without its password."""
-        return self._store.address
-
     def create(self, event: Event) -> Account:
         """Create the ledger with its first event, durably; reject a place that has events of this vault."""
-        with self._store.begin_creation() as rows:
+        with self._store.begin_transaction("create") as rows:
             if rows.read_from(1):
                 raise LedgerError(
                     "The ledger {address!r} has events of this vault already.",
@@ -160,7 +194,7 @@ class Ledger:
         No other process writes between the call of `make_event` and the event. An exception or None writes nothing.
         """
         known = self._verified
-        with self._store.begin_write() as rows:
+        with self._store.begin_transaction("write") as rows:
             found = rows.read_from(1 if known is None else known.account.number)
             if known is not None:
                 # Everything up to the last verified digest is settled by that digest, so only the rest is verified.
@@ -174,17 +208,17 @@ class Ledger:
         self._verified = chain
         return chain.account
 
-    def copy_to(self, path: str | os.PathLike[str]) -> Account:
+    def copy_to(self, path: Path) -> Account:
         """Verify the chain, write a copy to a new private SQLite file, and return what the copy adds up to."""
         chain, _, stored = self._read_chain()
-        with open_store(Path(path), self._vault).begin_creation() as target:
+        with open_store(path, self._vault).begin_transaction("create") as target:
             for event in stored:
                 target.add(*event)
         return chain.account
 
     def _read_chain(self) -> tuple[_VerifiedChain, list[Event], list[StoredEvent]]:
         known = self._verified  # Before the transaction: another thread may append while this one reads.
-        with self._store.begin_read() as rows:
+        with self._store.begin_transaction("read") as rows:
             found = rows.read_from(1)
         chain, events = self._verify_events(found, None)
         if known is not None and chain.digests[: len(known.digests)] != known.digests:
@@ -202,7 +236,15 @@ class Ledger:
             if number != len(digests) + 1:
                 raise self._make_damage_error(f"event {len(digests) + 1} is missing")
             if not isinstance(content, str) or digest != self._compute_digest(account, content):
-                raise self._make_event_digest_error(number)
+                # Under a wrong key, the first digest is the first to differ.
+                damage = f"event {number} does not match its digest"
+                if number > 1:
+                    raise self._make_damage_error(damage)
+                raise self._make_damage_error(
+                    f"{damage} under the key {self._key.fingerprint}",
+                    "If that is not the key of the vault, use the right one. Otherwise restore {address!r} from a "
+                    "backup.",
+                )
             try:
                 event = parse_event(content)
                 account = self._apply_event(account, event, digest)
@@ -217,11 +259,11 @@ class Ledger:
     def _store_event(self, rows: StoredEvents, known: _VerifiedChain | None, event: Event) -> _VerifiedChain:
         account, digests = (None, ()) if known is None else (known.account, known.digests)
         content = event.to_json()
-        parse_event(content)  # raises: an event that cannot be read again would damage the ledger for good
+        event = parse_event(content)  # raises: an event that cannot be read again would damage the ledger for good
         digest = self._compute_digest(account, content)
-        after = self._apply_event(account, event, digest)
+        chain = _VerifiedChain(self._apply_event(account, event, digest), (*digests, digest))
         rows.add(event.number, content, digest)
-        return _VerifiedChain(after, (*digests, digest))
+        return chain
 
     def _apply_event(self, account: Account | None, event: Event, digest: str) -> Account:
         if account is not None:
@@ -234,14 +276,6 @@ class Ledger:
     def _compute_digest(self, account: Account | None, content: str) -> str:
         before = self._vault if account is None else account.digest
         return hmac.digest(self._secret, f"{before}{content}".encode(), "sha256").hex()
-
-    def _make_event_digest_error(self, number: int) -> LedgerError:
-        if number > 1:
-            return self._make_damage_error(f"event {number} does not match its digest")
-        return self._make_damage_error(
-            f"event 1 does not match its digest under the key {self._key.fingerprint}",
-            "If that is not the key of the vault, use the right one. Otherwise restore {address!r} from a backup.",
-        )
 
     def _make_rollback_error(self) -> LedgerError:
         return self._make_damage_error("it went back to an earlier state, or has another history than before")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 from unicodedata import is_normalized
 
 from relaxdp.errors import (
@@ -17,75 +17,36 @@ from relaxdp.errors import (
     UnknownReleaseError,
 )
 from relaxdp.ledger.account import Account, ReleaseState, compute_cost
-from relaxdp.ledger.events import (
-    Action,
-    BudgetRaised,
-    ColumnCharge,
-    ColumnRequest,
-    ReleaseCharged,
-    ReleaseRetired,
-    add_amounts,
-)
+from relaxdp.ledger.events import BudgetRaised, ReleaseCharged, ReleaseRetired, add_amounts
 from relaxdp.theory.epsilon import format_epsilon
 
 MAX_CHARACTERS = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChargeRequest:
-    """A release that is to be charged, and the state of the ledger when it was planned."""
+def make_release_event(account: Account, draft: ReleaseCharged, expected: ReleaseState | None) -> ReleaseCharged:
+    """Return the event that charges a release, or reject what may not be released.
 
-    name: str
-    action: Action
-    id_column: str
-    id_type: str
-    columns: tuple[ColumnRequest, ...]
-    passthrough: tuple[str, ...]
-    passthrough_snapshot: str | None
-    rows: int
-    accept_new_rows: bool
-    expected_event: int
-    """The last event of the name; 0 for a new name."""
-    expected_snapshots: Mapping[str, str | None]
-    """The last snapshot of each column; None for a new column."""
-
-
-def compute_charges(account: Account, request: ChargeRequest) -> tuple[ColumnCharge, ...]:
-    """Return what each column would be charged, in the order of the request; reject what may not be released."""
-    check_name(request.name, "release")
-    for column in request.columns:
+    The draft has no number and no costs yet. It was planned for the expected state of its name, None for a new one.
+    """
+    check_name(draft.name, "release")
+    for column in draft.columns:
         check_name(column.column, "column")
-    known = account.releases.get(request.name)
-    if request.action == "relax" or known is not None:
-        known = require_release(account, request.name)
-    _reject_stale_plan(known, request)
+    known = account.releases.get(draft.name)
+    if draft.action == "relax" or known is not None:
+        known = require_release(account, draft.name)
+    if known != expected:  # The snapshots of this plan would forget rows.
+        raise LedgerBusyError(
+            "The release {name!r} changed while this release ran: another process released it.",
+            hint="Run the command again.",
+            name=draft.name,
+        )
     if known is not None:
-        _reject_changed_release(known, request)
-    _reject_exposed_columns(account, request)
-    columns = {} if known is None else known.columns
-    charges = tuple(
-        ColumnCharge(cost=compute_cost(columns.get(each.column), each.epsilon), **asdict(each))
-        for each in request.columns
-    )
-    _reject_overspending(account, add_amounts(each.cost for each in charges))
-    return charges
-
-
-def make_release_event(account: Account, request: ChargeRequest, time: datetime) -> ReleaseCharged:
-    """Return the event that charges a release; reject it by the same rules as `compute_charges`."""
-    return ReleaseCharged(
-        account.number + 1,
-        time,
-        name=request.name,
-        action=request.action,
-        id_column=request.id_column,
-        id_type=request.id_type,
-        columns=compute_charges(account, request),
-        passthrough=request.passthrough,
-        passthrough_snapshot=request.passthrough_snapshot,
-        rows=request.rows,
-        accepted_new_rows=request.accept_new_rows,
-    )
+        _reject_changed_release(known, draft)
+    _reject_exposed_columns(account, draft)
+    states = {} if known is None else known.columns
+    columns = tuple(replace(each, cost=compute_cost(states.get(each.column), each.epsilon)) for each in draft.columns)
+    _reject_overspending(account, add_amounts(each.cost for each in columns))
+    return replace(draft, number=account.number + 1, columns=columns)
 
 
 def make_budget_event(account: Account, budget: Decimal, reason: str, time: datetime) -> BudgetRaised:
@@ -139,23 +100,16 @@ def check_reason(reason: object) -> None:
         )
 
 
-_USE_A_NAME = "Use a name such as 'patients-2026'."
-
-
-def check_name(text: object, what: str) -> None:
+def check_name(text: Any, what: str) -> None:
     """Reject a name that is empty or could look like another one. The name is not shown: it may be a secret."""
-    if not isinstance(text, str) or not text or len(text) > MAX_CHARACTERS:
+    is_text = isinstance(text, str) and 0 < len(text) <= MAX_CHARACTERS
+    if not is_text or text != text.strip() or not text.isprintable():
         raise ArgumentError(
-            "The name of a {what} must be text of 1 to {most} characters.",
-            hint=_USE_A_NAME,
+            "The name of a {what} must be text of 1 to {most} characters, without a space at its ends and without "
+            "control characters.",
+            hint="Use a name such as 'patients-2026'.",
             what=what,
             most=MAX_CHARACTERS,
-        )
-    if text != text.strip() or not text.isprintable():
-        raise ArgumentError(
-            "The name of a {what} must not begin or end with a space, or contain control characters.",
-            hint=_USE_A_NAME,
-            what=what,
         )
     if not is_normalized("NFC", text):
         raise ArgumentError(
@@ -165,29 +119,16 @@ def check_name(text: object, what: str) -> None:
         )
 
 
-def _reject_stale_plan(known: ReleaseState | None, request: ChargeRequest) -> None:
-    """Reject a plan that another process has overtaken: its snapshots would forget rows."""
-    columns = {} if known is None else known.columns
-    found = [None if (state := columns.get(each.column)) is None else state.snapshot for each in request.columns]
-    expected = [request.expected_snapshots.get(each.column) for each in request.columns]
-    if (0 if known is None else known.last_event) != request.expected_event or found != expected:
-        raise LedgerBusyError(
-            "The release {name!r} changed while this release ran: another process released it.",
-            hint="Run the command again.",
-            name=request.name,
-        )
-
-
-def _reject_changed_release(known: ReleaseState, request: ChargeRequest) -> None:
-    if request.id_type != known.id_type:
+def _reject_changed_release(known: ReleaseState, draft: ReleaseCharged) -> None:
+    if draft.id_type != known.id_type:
         raise ReleaseChangedError(
             "The ids of {name!r} are of type {recorded!r}, and the ids of this table are of type {given!r}.",
             hint="Convert the id column to {recorded!r}, or choose a new name. A new name is charged in full.",
-            name=request.name,
+            name=draft.name,
             recorded=known.id_type,
-            given=request.id_type,
+            given=draft.id_type,
         )
-    for each in request.columns:
+    for each in draft.columns:
         state = known.columns.get(each.column)
         if state is not None and (state.mechanism, state.params) != (each.mechanism, each.params):
             raise ReleaseChangedError(
@@ -196,18 +137,18 @@ def _reject_changed_release(known: ReleaseState, request: ChargeRequest) -> None
                 else "The values or parameters of column {column!r} differ from the first release of {name!r}.",
                 hint="Declare the same mechanism, values and order of values as before, or choose a new name. A new "
                 "name is charged in full.",
-                name=request.name,
+                name=draft.name,
                 column=each.column,
                 recorded=state.mechanism,
                 given=each.mechanism,
             )
 
 
-def _reject_exposed_columns(account: Account, request: ChargeRequest) -> None:
+def _reject_exposed_columns(account: Account, draft: ReleaseCharged) -> None:
     """Reject a column that would leave both protected and in the clear, in this release or with an earlier one."""
-    in_clear = dict.fromkeys((request.id_column, *request.passthrough), request.name)
+    in_clear = dict.fromkeys((draft.id_column, *draft.passthrough), draft.name)
     unprotected, protected = {**account.unprotected_columns, **in_clear}, account.protected_columns
-    for each in request.columns:
+    for each in draft.columns:
         release = unprotected.get(each.column)
         if release is not None:
             raise ReleaseChangedError(

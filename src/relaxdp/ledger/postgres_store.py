@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from hashlib import sha256
 from typing import Any, LiteralString
 
@@ -13,7 +11,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from relaxdp.errors import LedgerError
-from relaxdp.ledger.ledger import LOCKED, UNCERTAIN, StoredEvent, StoreProblem
+from relaxdp.ledger.ledger import LOCKED, UNCERTAIN, EventStore, StoreProblem, TransactionKind, TransactionStep
 
 # The name of the table holds the version of its columns. ALWAYS fires the trigger for replication roles as well.
 _CREATE: tuple[LiteralString, ...] = (
@@ -39,18 +37,18 @@ _AGAIN = "Run the command again."
 _URL = "Check the URL of the ledger in vault.toml, and that the server runs."
 _ADMIN = "Ask the administrator of the database."
 _LOGIN = "Check the user and the password, for example in ~/.pgpass."
-_RIGHTS = StoreProblem(LedgerError, "cannot be read or written: this user lacks the rights to its table", _ADMIN)
-_DOWN = StoreProblem(LedgerError, "cannot be used now: its server starts or shuts down", _AGAIN)
-_BUSY = StoreProblem(LedgerError, "cannot be opened: its server has no connection or no memory left", _AGAIN)
-_READ_ONLY = StoreProblem(LedgerError, "cannot be written: its server is a replica, or read-only", _URL)
-_REJECTED = StoreProblem(LedgerError, "rejects this user: the name or the password is wrong or missing", _LOGIN)
-_NO_DATABASE = StoreProblem(LedgerError, "cannot be opened: there is no such database", _URL)
-_STOPPED = StoreProblem(LedgerError, "ended the transaction: it took too long, or was stopped", _AGAIN)
-_LOST = StoreProblem(LedgerError, "cannot be used: the connection was lost", _AGAIN)
-_DAMAGED = StoreProblem(LedgerError, "is damaged", "Restore the database from a backup.")
-_NO_SYNC = StoreProblem(LedgerError, "is not durable: its server does not write to its disk (fsync is off)", _ADMIN)
+_RIGHTS = StoreProblem("cannot be read or written: this user lacks the rights to its table", _ADMIN)
+_DOWN = StoreProblem("cannot be used now: its server starts or shuts down", _AGAIN)
+_BUSY = StoreProblem("cannot be opened: its server has no connection or no memory left", _AGAIN)
+_READ_ONLY = StoreProblem("cannot be written: its server is a replica, or read-only", _URL)
+_REJECTED = StoreProblem("rejects this user: the name or the password is wrong or missing", _LOGIN)
+_NO_DATABASE = StoreProblem("cannot be opened: there is no such database", _URL)
+_STOPPED = StoreProblem("ended the transaction: it took too long, or was stopped", _AGAIN)
+_LOST = StoreProblem("cannot be used: the connection was lost", _AGAIN)
+_DAMAGED = StoreProblem("is damaged", "Restore the database from a backup.")
+_NO_SYNC = StoreProblem("is not durable: its server does not write to its disk (fsync is off)", _ADMIN)
 _NOT_UTF8 = StoreProblem(
-    LedgerError, "cannot store every name: the character encoding of the database is not UTF8", "Use another database."
+    "cannot store every name: the character encoding of the database is not UTF8", "Use another database."
 )
 
 # By SQLSTATE: the whole code first, then its class.
@@ -60,17 +58,17 @@ _CODES = {
     "42501": _RIGHTS,
     "28": _REJECTED,
     "3D000": _NO_DATABASE,
-    "3F000": StoreProblem(LedgerError, "cannot be created: the schema of the search path does not exist", _ADMIN),
+    "3F000": StoreProblem("cannot be created: the schema of the search path does not exist", _ADMIN),
     "25006": _READ_ONLY,
     "25P03": _STOPPED,
     "25P04": _STOPPED,
     "57014": _STOPPED,
     "57P": _DOWN,
     "08": _LOST,
-    "53100": StoreProblem(LedgerError, "cannot be written: the disk of its server is full", _ADMIN),
+    "53100": StoreProblem("cannot be written: the disk of its server is full", _ADMIN),
     "53": _BUSY,
-    "58": StoreProblem(LedgerError, "cannot be read or written: the disk of its server is full or fails", _ADMIN),
-    "42P01": StoreProblem(LedgerError, "is missing: the database has no table of ledgers", _URL),
+    "58": StoreProblem("cannot be read or written: the disk of its server is full or fails", _ADMIN),
+    "42P01": StoreProblem("is missing: the database has no table of ledgers", _URL),
     "42703": _DAMAGED,
     "23": _DAMAGED,
     "XX": _DAMAGED,
@@ -84,126 +82,65 @@ _WORDS = (
     (("permission denied",), _RIGHTS),
     (('database "" does not exist',), _NO_DATABASE),
     (("session is read-only", "hot standby"), _READ_ONLY),
-    (("timeout", "timed out"), StoreProblem(LedgerError, "did not answer in time", _AGAIN)),
-    (("certificate", "SSL"), StoreProblem(LedgerError, "cannot be opened: the encrypted connection fails", _URL)),
-    (("refused", "No such file", "resolve", "translate host"), StoreProblem(LedgerError, "does not answer", _URL)),
+    (("timeout", "timed out"), StoreProblem("did not answer in time", _AGAIN)),
+    (("certificate", "SSL"), StoreProblem("cannot be opened: the encrypted connection fails", _URL)),
+    (("refused", "No such file", "resolve", "translate host"), StoreProblem("does not answer", _URL)),
 )
-_UNREACHABLE = StoreProblem(LedgerError, "cannot be reached, or does not accept the connection", _URL)
+_UNREACHABLE = StoreProblem("cannot be reached, or does not accept the connection", _URL)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")  # Names of hosts and users, which may contain any of these words.
 
 
-class PostgresStore:
-    """The rows of one vault in a table of ledgers. A connection is open during one transaction only."""
+class PostgresStore(EventStore):
+    """The rows of one vault in a table of ledgers."""
+
+    select = "SELECT number, content, digest FROM relaxdp_ledger_v1 WHERE vault = %s AND number >= %s ORDER BY number"
+    insert = "INSERT INTO relaxdp_ledger_v1 (vault, number, content, digest) VALUES (%s, %s, %s, %s)"
+    database_error = psycopg.Error
 
     def __init__(self, url: str, vault_id: str, *, timeout: float = 30.0) -> None:
-        self._vault, self._timeout = vault_id, timeout
-        self._parameters = _parse_url(url, timeout)
-        self._address = _format_address(self._parameters)
+        self._parameters, self.vault = _parse_url(url, timeout), (vault_id,)
+        super().__init__(_format_address(self._parameters), timeout)
 
-    @property
-    def address(self) -> str:
-        """The URL without its password."""
-        return self._address
+    def _connect(self) -> psycopg.Connection[Any]:
+        # Nothing is prepared: poolers between here and the server share connections.
+        return psycopg.connect(**self._parameters, prepare_threshold=None)
 
-    @contextmanager
-    def begin_creation(self) -> Iterator[_PostgresEvents]:
-        """Create the table, if no other vault has, and the first events of this one."""
-        with self._open_transaction(writing=True) as connection:
-            _wait_for_lock(connection, "relaxdp ledger")  # Vaults that are created together wait for each other.
-            if connection.execute("SELECT to_regclass('relaxdp_ledger_v1')").fetchall() == [(None,)]:
-                for statement in _CREATE:
-                    connection.execute(statement)
-            yield _PostgresEvents(connection, self._vault)
-
-    @contextmanager
-    def begin_read(self) -> Iterator[_PostgresEvents]:
-        """Show one consistent state."""
-        with self._open_transaction(writing=False) as connection:
-            yield _PostgresEvents(connection, self._vault)
-
-    @contextmanager
-    def begin_write(self) -> Iterator[_PostgresEvents]:
-        """Hold the vault's events before reading, so that a decision still holds when it is written."""
-        with self._open_transaction(writing=True) as connection:
-            _wait_for_lock(connection, f"relaxdp ledger {self._vault}")
-            yield _PostgresEvents(connection, self._vault)
-
-    @contextmanager
-    def _open_transaction(self, *, writing: bool) -> Iterator[psycopg.Connection[Any]]:
-        """Run one transaction, and turn the errors of PostgreSQL into sentences."""
-        found: psycopg.Error | None = None
-        connecting, committing = True, False
-        try:
-            # Nothing is prepared: poolers between here and the server share connections.
-            with closing(psycopg.connect(**self._parameters, prepare_threshold=None)) as connection:
-                connecting = False
-                # A writer must see what was committed while it waited, a reader one state and nothing later.
-                level = psycopg.IsolationLevel
-                connection.isolation_level = level.READ_COMMITTED if writing else level.REPEATABLE_READ
-                connection.read_only = not writing
-                self._configure_transaction(connection)
-                yield connection
-                committing = writing
-                connection.commit()
-                committing = False
-        except psycopg.Error as problem:
-            found = problem
-        if found is not None:
-            error = self._make_error(
-                UNCERTAIN if committing and _is_connection_lost(found) else _find_problem(found, connecting)
-            )
-            try:
-                raise error
-            finally:
-                error.__context__ = None  # Its frames hold the connection, and with it the password.
-
-    def _configure_transaction(self, connection: psycopg.Connection[Any]) -> None:
+    def _begin(self, connection: psycopg.Connection[Any], kind: TransactionKind) -> None:
+        # A writer must see what was committed while it waited, a reader one state and nothing later.
+        level = psycopg.IsolationLevel
+        connection.isolation_level = level.REPEATABLE_READ if kind == "read" else level.READ_COMMITTED
+        connection.read_only = kind == "read"
         wait = min(2**31 - 1, max(1, round(self._timeout * 1000)))
         *_, syncs, encoding = connection.execute(_SETTINGS, (str(wait),)).fetchall()[0]
         if syncs != "on":
             raise self._make_error(_NO_SYNC)
         if encoding != "UTF8":
             raise self._make_error(_NOT_UTF8)
+        if kind == "write":
+            _wait_for_lock(connection, f"relaxdp ledger {self.vault[0]}")
+        elif kind == "create":
+            _wait_for_lock(connection, "relaxdp ledger")  # Vaults that are created together wait for each other.
+            if connection.execute("SELECT to_regclass('relaxdp_ledger_v1')").fetchall() == [(None,)]:
+                for statement in _CREATE:
+                    connection.execute(statement)
 
-    def _make_error(self, problem: StoreProblem) -> LedgerError:
-        return problem.to_error(self._address, self._timeout)
-
-
-class _PostgresEvents:
-    """The events of one vault, within a transaction."""
-
-    def __init__(self, connection: psycopg.Connection[Any], vault: str) -> None:
-        self._connection, self._vault = connection, vault
-
-    def read_from(self, number: int) -> list[StoredEvent]:
-        """Return the events from a number on, in ascending order."""
-        select = (
-            "SELECT number, content, digest FROM relaxdp_ledger_v1 WHERE vault = %s AND number >= %s ORDER BY number"
-        )
-        return self._connection.execute(select, (self._vault, number)).fetchall()
-
-    def add(self, number: int, content: str, digest: str) -> None:
-        """Store the next event."""
-        insert = "INSERT INTO relaxdp_ledger_v1 (vault, number, content, digest) VALUES (%s, %s, %s, %s)"
-        self._connection.execute(insert, (self._vault, number, content, digest))
+    def _find_problem(self, error: psycopg.Error, step: TransactionStep) -> StoreProblem:
+        if step == "commit" and _is_connection_lost(error):
+            return UNCERTAIN
+        code = error.sqlstate or ""
+        for known in (code, code[:3], code[:2]):
+            if known in _CODES:
+                return _CODES[known]
+        if step == "connect":
+            text = _QUOTED.sub('""', str(error))
+            return next((each for words, each in _WORDS if any(word in text for word in words)), _UNREACHABLE)
+        return _LOST if _is_connection_lost(error) else StoreProblem("cannot be used", _AGAIN)
 
 
 def _wait_for_lock(connection: psycopg.Connection[Any], name: str) -> None:
     """Wait for a lock that ends with the transaction. Two vaults with one hash only wait for each other."""
     number = int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
-
-
-def _find_problem(error: psycopg.Error, connecting: bool) -> StoreProblem:
-    """Return the problem that an error of PostgreSQL stands for."""
-    code = error.sqlstate or ""
-    for known in (code, code[:3], code[:2]):
-        if known in _CODES:
-            return _CODES[known]
-    if connecting:
-        text = _QUOTED.sub('""', str(error))
-        return next((each for words, each in _WORDS if any(word in text for word in words)), _UNREACHABLE)
-    return _LOST if _is_connection_lost(error) else StoreProblem(LedgerError, "cannot be used", _AGAIN)
 
 
 def _is_connection_lost(error: psycopg.Error) -> bool:

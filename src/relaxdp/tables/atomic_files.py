@@ -6,7 +6,6 @@ true values. The next release removes those that are abandoned: a free lock, the
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import platform
@@ -22,7 +21,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from relaxdp.errors import TableFileError
+from relaxdp.errors import TableFileError, replace_os_error
 from relaxdp.sampling.private_file import sync_folder
 
 _ENDING = ".relaxdp-unfinished"
@@ -45,11 +44,14 @@ def write_signature(folder_descriptor: int, name: str) -> None:
 
 def remove_abandoned_files(folder: Path) -> None:
     """Remove abandoned files from a folder and from the temporary files, where sorts spill true values."""
-    for each in {folder: None, _get_temporary_folder(): None}:
-        for path in _list_unfinished(each):
-            with suppress(OSError), open_abandoned(path) as descriptor:
-                if descriptor is not None and _is_abandoned(path, descriptor):
-                    _remove_abandoned(path, descriptor)
+    found: list[Path] = []
+    for list_folder in (folder.iterdir, lambda: Path(tempfile.gettempdir()).iterdir()):
+        with suppress(OSError):
+            found += [path for path in list_folder() if _NAME.fullmatch(path.name)]
+    for path in dict.fromkeys(found):
+        with suppress(OSError), open_abandoned(path) as descriptor:
+            if descriptor is not None and _is_abandoned(path, descriptor):
+                _remove_abandoned(path, descriptor)
 
 
 @contextmanager
@@ -85,18 +87,6 @@ def try_lock(descriptor: int) -> bool | None:
     except OSError:
         return None
     return True
-
-
-def _list_unfinished(folder: Path | None) -> list[Path]:
-    with suppress(OSError):
-        return [] if folder is None else [each for each in folder.iterdir() if _NAME.fullmatch(each.name)]
-    return []
-
-
-def _get_temporary_folder() -> Path | None:
-    with suppress(OSError):
-        return Path(tempfile.gettempdir())
-    return None
 
 
 def _is_abandoned(path: Path, descriptor: int) -> bool:
@@ -165,13 +155,6 @@ def make_unfinished_file(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def make_unfinished_folder(target: Path) -> Iterator[Path]:
-    """Give a new folder next to `target`, which is removed at the end. The target itself may exist."""
-    with _make_unfinished(target, is_folder=True) as path:
-        yield path
-
-
-@contextmanager
 def make_temporary_folder() -> Iterator[Path]:
     """Give a private folder among the temporary files, for rows that do not fit into memory or are on their way.
 
@@ -180,7 +163,9 @@ def make_temporary_folder() -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             if os.name == "posix":
-                folder = stack.enter_context(make_unfinished_folder(Path(tempfile.gettempdir()) / "relaxdp-files"))
+                folder = stack.enter_context(
+                    _make_unfinished(Path(tempfile.gettempdir()) / "relaxdp-files", is_folder=True)
+                )
             else:  # pragma: no cover (a folder cannot be held there)
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
         except OSError:
@@ -193,8 +178,17 @@ def make_temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def _make_unfinished(target: Path, *, is_folder: bool) -> Iterator[Path]:
-    """Make a locked file or folder next to `target`, and remove it at the end, unless it was exchanged."""
-    descriptor, path = _create_and_lock(target, is_folder=is_folder)
+    """Make a locked file or folder next to `target`, and remove it at the end, unless it was exchanged.
+
+    Another release may find it before it is locked, and remove it as abandoned: then the next one is made.
+    """
+    remove_abandoned_files(target.parent)
+    descriptor = None
+    sentence = "The folder of the file {target!r} cannot be written to: {why}."
+    with replace_os_error(TableFileError, sentence, hint=_MAKE_ROOM, target=str(target)):
+        while descriptor is None:
+            path = make_unfinished_path(target)
+            descriptor = _try_create_and_lock(path, is_folder=is_folder)
     number = _get_file_identity(os.fstat(descriptor))
     _unfinished_targets[number] = target
     try:
@@ -205,27 +199,6 @@ def _make_unfinished(target: Path, *, is_folder: bool) -> Iterator[Path]:
         os.close(descriptor)
         if is_there:
             shutil.rmtree(path, ignore_errors=True) if is_folder else path.unlink(missing_ok=True)
-
-
-def _create_and_lock(target: Path, *, is_folder: bool) -> tuple[int, Path]:
-    """Make a file or folder next to `target` and lock it.
-
-    Another release may find it before it is locked, and remove it as abandoned: then the next one is made.
-    """
-    remove_abandoned_files(target.parent)
-    try:
-        while True:
-            path = make_unfinished_path(target)
-            descriptor = _try_create_and_lock(path, is_folder=is_folder)
-            if descriptor is not None:
-                return descriptor, path
-    except OSError as problem:
-        raise TableFileError(
-            "The folder of the file {target!r} cannot be written to: {why}.",
-            hint=_MAKE_ROOM,
-            target=str(target),
-            why=problem.strerror,
-        ) from None
 
 
 def _try_create_and_lock(path: Path, *, is_folder: bool) -> int | None:
@@ -257,35 +230,24 @@ def move_to_target(unfinished: Path, target: Path) -> None:
     umask = os.umask(0)
     os.umask(umask)
     if os.name == "posix":
-        with (
-            _open_without_links(unfinished.parent) as parent,
-            _open_without_links(unfinished.name, parent) as descriptor,
-        ):
-            # Others who may write to the folder can exchange the file, for a link or for another private file of ours.
+        # Others who may write to the folder can exchange the file, for a link or for another private file of ours.
+        try:
+            descriptor = os.open(unfinished, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as problem:
+            if problem.errno not in _NOT_OURS:
+                raise
+            raise _make_exchanged_error(unfinished.name) from None
+        try:
             if _unfinished_targets.get(_get_file_identity(os.fstat(descriptor))) != target:
                 raise _make_exchanged_error(unfinished.name)
             os.fchmod(descriptor, 0o666 & ~umask)
+        finally:
+            os.close(descriptor)
     else:  # pragma: no cover
         unfinished.chmod(0o666 & ~umask)
     unfinished.rename(target)
     with suppress(OSError):  # the file is there; a power failure may take its name away again
         sync_folder(target.parent)
-
-
-@contextmanager
-def _open_without_links(name: str | Path, folder: int | None = None) -> Iterator[int]:
-    """Open a folder, or a file in an open folder without following a link or waiting for a pipe."""
-    kind = os.O_DIRECTORY if folder is None else os.O_NOFOLLOW | os.O_NONBLOCK
-    try:
-        descriptor = os.open(name, os.O_RDONLY | kind, dir_fd=folder)
-    except OSError as problem:
-        if folder is None or problem.errno not in _NOT_OURS:
-            raise
-        raise _make_exchanged_error(str(name)) from None
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _make_exchanged_error(name: str) -> TableFileError:
@@ -301,7 +263,7 @@ def _get_file_identity(found: os.stat_result) -> tuple[int, int]:
 
 
 def _read_file_identity(path: Path) -> tuple[int, int] | None:
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         return _get_file_identity(path.lstat())
     return None
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.ipc as pa_ipc
 
-from relaxdp.errors import RelaxdpError, TableFileError
+from relaxdp.errors import TableFileError, replace_os_error
 from relaxdp.mechanisms.report_arrays import format_bits, read_packed_matrix
 from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 from relaxdp.tables.files import FileKind, TableFormat, get_file_kind, get_sidecar_path
@@ -33,104 +32,82 @@ class ReleaseWriter:
         self.schema = schema.with_metadata(None)
         self._file = place.open("w+b")
         try:
-            self._start(kind, description)
+            if self._is_text:
+                self._start_text(kind)
+            else:
+                self._writer: Any = open_parquet_writer(self._file, self.schema, description.id_column)
         except BaseException:
-            self._file.close()
+            self.close_unfinished()
             raise
 
-    def _start(self, kind: FileKind, description: FileDescription) -> None:
-        if not self._is_text:
-            self._writer: Any = open_parquet_writer(self._file, self.schema, description.id_column)
-            return
-        # Packed reports alone: an id must be read back as the id that it is.
-        self._packed = {
-            name: column.text_bits for name, column in description.columns.items() if _is_packed(self.schema, name)
-        }
+    def _start_text(self, kind: FileKind) -> None:
         self._sink = _UnclosableFile(self._file)
         self._text: Any = pa.PythonFile(self._sink, mode="w")
         if kind.compression is not None:
             self._text = pa.CompressedOutputStream(self._text, kind.compression)
-        is_text = {each.name for each in self.schema if each.name in self._packed or each.type == pa.uuid()}
-        self._written = pa.schema(
-            [(each.name, pa.string() if each.name in is_text else each.type) for each in self.schema]
-        )
-        self._writer = None
-        with contextlib.suppress(pa.ArrowInvalid):
+        # Of bytes only packed reports become text: an id must be read back as the id that it is.
+        packed, columns = pa.types.is_fixed_size_binary, self._description.columns
+        is_text = {each.name for each in self.schema if each.name in columns and packed(each.type)}
+        is_text |= {each.name for each in self.schema if each.type == pa.uuid()}
+        types = [(each.name, pa.string() if each.name in is_text else each.type) for each in self.schema]
+        self._text_schema = pa.schema(types)
+        with suppress(pa.ArrowInvalid):
             options = pa_csv.WriteOptions(delimiter=kind.separator)
-            self._writer = pa_csv.CSVWriter(self._text, self._written, write_options=options)
-        if self._writer is None:
-            self.close_unfinished()
-            raise TableFileError(
-                "A pass-through column is of a type that CSV cannot hold.",
-                hint="Choose an output that ends in .parquet.",
-            )
+            self._writer = pa_csv.CSVWriter(self._text, self._text_schema, write_options=options)
+            return
+        raise TableFileError(
+            "A pass-through column is of a type that CSV cannot hold.", hint="Choose an output that ends in .parquet."
+        )
 
     def write(self, batch: Any) -> None:
         """Write one batch."""
         self._rows += batch.num_rows
         if not self._is_text:
             self._writer.write_batch(batch)
-        elif not self._write_text(batch):
-            raise TableFileError(
-                "A column contains binary data, which CSV cannot hold.", hint="Choose an output that ends in .parquet."
-            )
+            return
+        with suppress(pa.ArrowInvalid):  # It may quote a row, and must not come along as a context.
+            columns = [
+                column if column.type == field.type else self._format_column(field.name, column)
+                for field, column in zip(self._text_schema, batch.columns, strict=True)
+            ]
+            self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._text_schema))
+            return
+        raise TableFileError(
+            "A column contains binary data, which CSV cannot hold.", hint="Choose an output that ends in .parquet."
+        )
 
-    def _write_text(self, batch: Any) -> bool:
-        """Write one batch as text; False where that cannot be, because Arrow's own exception may quote a row."""
-        try:
-            self._writer.write_batch(_convert_batch_to_text(batch, self._packed, self._written))
-        except pa.ArrowInvalid:
-            return False
-        return True
+    def _format_column(self, name: str, column: Any) -> Any:
+        if column.type == pa.uuid():
+            return pa.array([None if cell is None else str(cell) for cell in column.to_pylist()], pa.string())
+        return format_reports(column, self._description.columns[name].text_bits)
 
     def close(self) -> None:
-        """Write what is left, and what the file says about itself. The caller makes the file durable."""
+        """Write what is left and the description, and wait for the disk."""
         if not self._is_text:
-            self._writer.add_key_value_metadata(make_parquet_metadata(self.schema, self._final_description))
+            self._writer.add_key_value_metadata(make_parquet_metadata(self.schema, self.description))
         self._writer.close()
         if self._is_text:
             self._text.close()
         self._is_closed = True
         self._file.flush()
+        os.fsync(self._file.fileno())
 
     @property
-    def _final_description(self) -> FileDescription:
+    def description(self) -> FileDescription:
+        """The description of the file, with the number of rows so far."""
         rows = self._description.rows
         return replace(self._description, rows=self._rows if rows is None else rows)
 
-    def get_descriptor(self) -> int:
-        """Return the file's descriptor, to wait for the disk."""
-        return self._file.fileno()
-
     def close_unfinished(self) -> None:
         """Close the file, finished or not; an unfinished one is about to be removed."""
-        with contextlib.suppress(Exception):  # Arrow's writers would complain later that their file is gone
+        with suppress(Exception):  # Arrow's writers would complain later that their file is gone
             if not self._is_closed:  # one of Arrow files would write its foot again
                 if self._is_text:
                     self._sink.discard_writes()
                     self._text.close()
                 self._writer.close()
-        with contextlib.suppress(OSError):  # a full disk refuses the last bytes here too
+        with suppress(OSError):  # a full disk refuses the last bytes here too
             self._file.close()
-
-
-def _is_packed(schema: Any, name: str) -> bool:
-    return name in schema.names and pa.types.is_fixed_size_binary(schema.field(name).type)
-
-
-def _convert_batch_to_text(batch: Any, packed: Mapping[str, int | None], schema: Any) -> Any:
-    """Return a batch whose packed reports are text."""
-    columns = [
-        format_reports(column, packed[name]) if name in packed else _format_uuids(column)
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _format_uuids(column: Any) -> Any:
-    if column.type != pa.uuid():
-        return column
-    return pa.array([None if cell is None else str(cell) for cell in column.to_pylist()], pa.string())
 
 
 def format_reports(column: Any, bits: int | None) -> Any:
@@ -195,6 +172,8 @@ class MemorySink:
 class FileSink:
     """Writes released rows next to the target, and renames the file when it is paid for."""
 
+    table = None
+
     def __init__(self, target: Path) -> None:
         """Reject a target that cannot become a released file."""
         self.target = target
@@ -203,14 +182,7 @@ class FileSink:
                 "The output {path!r} is a folder.", hint="Name a file in it, such as {example!r}.", path=str(target),
                 example=str(target / "out.parquet"),
             )  # fmt: skip
-        try:
-            self._kind = get_file_kind(target)
-        except TableFileError:
-            raise TableFileError(
-                "The output {path!r} must end in .parquet, .csv or .tsv. Text may also end in .gz or .zst.",
-                hint="Choose a name such as 'out.parquet'.",
-                path=str(target),
-            ) from None
+        self._kind = get_file_kind(target)
         _reject_existing(target)
         if not target.absolute().parent.is_dir():
             raise TableFileError(
@@ -222,7 +194,6 @@ class FileSink:
     @contextmanager
     def open(self, schema: Any, description: FileDescription) -> Iterator[None]:
         """Hold a place next to the target, in which rows are written until they are published."""
-        self._description, self._rows = description, 0
         sidecar = get_sidecar_path(self.target)
         # A release that was killed may have come so far as to its description: the same release finishes it.
         is_ours = sidecar.is_file() and description.equals_json(sidecar.read_bytes())
@@ -237,7 +208,6 @@ class FileSink:
 
     def write(self, batch: Any) -> None:
         """Write one batch."""
-        self._rows += batch.num_rows
         with self._replace_os_errors():
             self._output.write(batch)
 
@@ -245,7 +215,6 @@ class FileSink:
         """Make the file durable, under a temporary name."""
         with self._replace_os_errors():
             self._output.close()
-            os.fsync(self._output.get_descriptor())
 
     def publish(self) -> None:
         """Give the file its name. The description of a text file comes first: none is ever without one."""
@@ -257,7 +226,7 @@ class FileSink:
             sidecar.unlink(missing_ok=True)
             with make_unfinished_file(sidecar) as place:
                 with place.open("w", encoding="utf-8") as file:
-                    file.write(replace(self._description, rows=self._rows).dumps())
+                    file.write(self._output.description.dumps())
                     file.flush()
                     os.fsync(file.fileno())
                 move_to_target(place, sidecar)
@@ -267,19 +236,11 @@ class FileSink:
                 if not os.path.lexists(self.target):
                     sidecar.unlink(missing_ok=True)
 
-    @contextmanager
-    def _replace_os_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as problem:
-            if isinstance(problem, RelaxdpError):
-                raise
-            raise TableFileError(
-                "The output {path!r} cannot be written: {why}.",
-                hint="Free some space, or choose another output.",
-                path=str(self.target),
-                why=problem.strerror or "the disk may be full",
-            ) from None
+    def _replace_os_errors(self) -> AbstractContextManager[None]:
+        hint = "Free some space, or choose another output."
+        return replace_os_error(
+            TableFileError, "The output {path!r} cannot be written: {why}.", hint=hint, path=str(self.target)
+        )
 
 
 def _reject_existing(path: Path) -> None:

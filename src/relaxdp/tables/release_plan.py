@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -27,21 +28,33 @@ from relaxdp.errors import (
 from relaxdp.estimation.mechanism_choice import NumberRange, choose_mechanism
 from relaxdp.estimation.planning import compute_max_margin, find_epsilon, find_margin
 from relaxdp.ledger.account import Account, ColumnState, ReleaseState
-from relaxdp.ledger.events import ColumnRequest
-from relaxdp.ledger.ledger_rules import ChargeRequest, check_name, compute_charges, require_release
+from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SealedColumn
+from relaxdp.ledger.ledger_rules import check_name, make_release_event, require_release
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.declared import require_list
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.mechanisms.report_arrays import get_report_type
 from relaxdp.sampling.keyed_stream import PathId
+from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
-from relaxdp.tables.snapshot import ChunkKind, Snapshot, TrueRowValues, concatenate_values, parse_id_type
+from relaxdp.tables.snapshot import (
+    ChunkKind,
+    PartWriter,
+    Snapshot,
+    TrueRows,
+    TrueRowValues,
+    concatenate_values,
+    normalize_ids,
+    parse_id_type,
+)
 from relaxdp.tables.table_columns import (
     check_columns,
     convert_column_for_mechanism,
     convert_declared_values,
     get_id_type,
     get_plain_type,
+    make_record_batch,
+    remove_hidden_values,
 )
 from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import format_epsilon
@@ -72,108 +85,160 @@ class PlannedColumn:
     why: str
     level: Level
     path: PathId
-    cost: Decimal
-    state: ColumnState | None
+    cost: Decimal = Decimal(0)
+    state: ColumnState | None = None
     """What the ledger has of it; None before its first release."""
 
     @property
     def output(self) -> str:
         """The name of the reports: a report of a number is not a number of the table, and is not called like it."""
-        return f"{self.column}_report" if self.mechanism.domain == "range" else self.column
+        return {"words": "report", "range": f"{self.column}_report"}.get(self.mechanism.domain, self.column)
 
     def make_fields(self) -> list[Any]:
         """Return the columns of the output."""
-        if self.mechanism.domain == "words":
-            return [pa.field("cohort", pa.uint32()), pa.field("report", get_report_type(self.mechanism))]
-        return [pa.field(self.output, get_report_type(self.mechanism))]
+        reports = pa.field(self.output, get_report_type(self.mechanism))
+        return [pa.field("cohort", pa.uint32()), reports] if self.mechanism.domain == "words" else [reports]
 
-    def draw(self, vault: VaultFolder, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueRowValues]:
+    def draw(self, key: Key, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueRowValues]:
         """Return the reports of some rows, and their true values as the stream takes them.
 
         `cells` are those of a table, or true values of a snapshot.
         """
+        mechanism: Any = self.mechanism
+        where: Any = {"key": key, "level": self.level, "path": self.path, "first_row": first_row}
         try:
-            return self._draw_reports(vault, cells, ids, first_row)
+            if mechanism.domain == "words":
+                arrays, words = mechanism.release_text_column(cells, ids, **where)
+                return arrays, words
+            if isinstance(cells, TrueValues):
+                return [release_reports(mechanism, cells, ids, **where)], cells
+            parts: list[TrueRowValues] = []
+            cells = convert_column_for_mechanism(cells, mechanism, first_row, self.column)
+            reports = release_reports(mechanism, cells, ids, **where, watch=lambda _, values: parts.append(values))
+            return [reports], concatenate_values(parts)
         except RelaxdpError as problem:
             problem.fields["of_column"] = self.column
             raise
 
-    def _draw_reports(
-        self, vault: VaultFolder, cells: Any, ids: Any, first_row: int
-    ) -> tuple[list[Any], TrueRowValues]:
-        where: Any = {"key": vault.key, "level": self.level, "path": self.path, "first_row": first_row}
-        if self.mechanism.domain == "words":
-            bloom: Any = self.mechanism
-            arrays, words = bloom.release_text_column(cells, ids, **where)
-            return arrays, words
-        if isinstance(cells, TrueValues):
-            return [release_reports(self.mechanism, cells, ids, **where)], cells
-        truths: list[TrueRowValues] = []
-        cells = convert_column_for_mechanism(cells, self.mechanism, first_row, self.column)
-        reports = release_reports(
-            self.mechanism, cells, ids, **where, watch=lambda messages, values: truths.append(values)
-        )
-        return [reports], concatenate_values(truths)
+    def make_description(self, **known: Any) -> ColumnDescription:
+        """Return what a released file and the ledger state about the column."""
+        return ColumnDescription.from_level(self.mechanism, self.level, path=self.path, **known)
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasePlan:
+class InputBatch:
+    """Some rows in the order of their ids: cells of a table, or true values of a snapshot."""
+
+    ids: Any
+    cells: list[Any]
+    passthrough: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnBatch:
+    """Released rows, what they were drawn from, and that sealed: for each column, then for all pass-through columns."""
+
+    released: Any
+    rows: list[TrueRows]
+    sealed: list[bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawingPlan:
+    """The columns to draw, and those of the output."""
+
+    columns: tuple[PlannedColumn, ...]
+    id_column: str
+    passthrough: tuple[str, ...]
+    schema: Any
+    """The columns of the output."""
+
+    @property
+    def input_columns(self) -> list[str]:
+        """The columns of the table that are read."""
+        return [self.id_column, *(each.column for each in self.columns), *self.passthrough]
+
+    def read_batch(self, batch: Any) -> InputBatch:
+        """Return the rows of a record batch of a table."""
+        return InputBatch(
+            remove_hidden_values(batch.column(self.id_column)),
+            [batch.column(each.column) for each in self.columns],
+            [remove_hidden_values(batch.column(name)) for name in self.passthrough],
+        )
+
+    def describe_snapshots(self) -> list[dict[str, Any]]:
+        """Return the description of each column's snapshot, then of that of all pass-through columns."""
+        kind = get_plain_type(self.schema.field(self.id_column).type)
+        id_type = "uuid" if kind == pa.uuid() else str(kind)
+        described: list[dict[str, Any]] = [
+            {
+                "release": each.path.release,
+                "column": each.column,
+                "labels": len(each.mechanism.labels) if each.mechanism.domain == "values" else 2,
+                "id": id_type,
+            }
+            for each in self.columns
+        ]
+        if self.passthrough:
+            described.append({"release": self.columns[0].path.release})
+        return described
+
+    def draw_batch(
+        self, key: Key, batch: InputBatch, first_row: int, number: int, parts: Sequence[PartWriter]
+    ) -> DrawnBatch:
+        """Draw some rows, and seal what they are drawn from as the chunks with this number of all parts."""
+        ids, arrays, rows = normalize_ids(batch.ids), [batch.ids], []
+        for planned, cells in zip(self.columns, batch.cells, strict=True):
+            reports, values = planned.draw(key, cells, batch.ids, first_row)
+            arrays += reports
+            rows.append(TrueRows(ids, values))
+        released = make_record_batch([*arrays, *batch.passthrough], self.schema)
+        sealed = [part.seal_rows(ChunkKind.PRESENT, number, each) for part, each in zip(parts, rows, strict=False)]
+        if parts and self.passthrough:
+            # With the ids, to compare them later.
+            fields = [pa.field("", ids.type), *(self.schema.field(name) for name in self.passthrough)]
+            columns = [ids, *(released.column(name) for name in self.passthrough)]
+            through = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+            sealed.append(parts[-1].seal_batch(ChunkKind.PASSTHROUGH, number, through))
+        return DrawnBatch(released, rows, sealed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasePlan(DrawingPlan):
     """The columns to draw, their costs, and the account from which they were decided."""
 
     request: ReleaseRequest
     vault: VaultFolder
     account: Account
     state: ReleaseState | None
-    columns: tuple[PlannedColumn, ...]
-    id_column: str
     id_type: str
-    passthrough: tuple[str, ...]
-    schema: Any
-    """The columns of the output."""
-    is_relaxation: bool = False
+    is_relaxation: bool
 
     @property
     def description(self) -> FileDescription:
         """The description of the output."""
+        known = {"id_type": self.id_type, "key_fingerprint": self.vault.key.fingerprint}
+        described = {each.output: each.make_description(**known) for each in self.columns}
         head = ChainHead(self.vault.id, self.account.number, self.account.digest)
-        described = {
-            each.make_fields()[-1].name: ColumnDescription.from_level(
-                each.mechanism,
-                each.level,
-                path=each.path,
-                id_type=self.id_type,
-                key_fingerprint=self.vault.key.fingerprint,
-            )
-            for each in self.columns
-        }
         return FileDescription(self.id_column, described, head=head)
 
-    def describe_snapshot(self, column: PlannedColumn) -> dict[str, Any]:
-        """Return the description of a column's snapshot."""
-        kind = get_plain_type(self.schema.field(self.id_column).type)
-        is_uuid = getattr(kind, "extension_name", None) == "arrow.uuid"
-        return {
-            "release": self.request.name,
-            "column": column.column,
-            "labels": len(column.mechanism.labels) if column.mechanism.domain == "values" else 2,
-            "id": "uuid" if is_uuid else str(kind),
-        }
-
-    def make_charge_request(self, staged: StagedRelease) -> ChargeRequest:
-        """Return what the ledger is asked to charge."""
+    def draft_event(self, staged: StagedRelease) -> ReleaseCharged:
+        """Return the event that charges the release, without its number and its costs."""
         columns = tuple(
-            ColumnRequest(
+            ColumnCharge(
+                *astuple(sealed),
                 column=each.column,
                 epsilon=each.level.epsilon,
                 mechanism=each.mechanism.name,
                 params=each.mechanism.params.hex(),
-                description=_describe_mechanism(each),
+                description=each.make_description().to_json(),
                 why=each.why,
-                **asdict(sealed),
             )
             for each, sealed in zip(self.columns, staged.columns, strict=True)
         )
-        return ChargeRequest(
+        return ReleaseCharged(
+            0,
+            datetime.now(UTC),
             name=self.request.name,
             action="relax" if self.is_relaxation else "release",
             id_column=self.id_column,
@@ -182,26 +247,8 @@ class ReleasePlan:
             passthrough=self.passthrough,
             passthrough_snapshot=staged.passthrough,
             rows=staged.rows,
-            accept_new_rows=self.request.accept_new_rows,
-            expected_event=0 if self.state is None else self.state.last_event,
-            expected_snapshots={
-                each.column: None if each.state is None else each.state.snapshot for each in self.columns
-            },
+            accepted_new_rows=self.request.accept_new_rows,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class SealedColumn:
-    """The snapshot of a column after a release, and how many rows it knows."""
-
-    snapshot: str
-    known: int
-    joined: int
-    """Rows that joined after the first release."""
-    left: int
-    """Known rows that are absent from the table."""
-    exchanged: int
-    """Rows that joined while others were absent, summed over releases, since this was last accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,23 +291,18 @@ def plan_release(vault: VaultFolder, request: ReleaseRequest, source: Any) -> Re
                     label=source.label,
                 )
     check_name(request.name, "release")
-    account = vault.read_account()
+    account, schema = vault.read_account(), source.schema
     state = account.releases.get(request.name)
-    schema = source.schema
     planned = [
         _plan_column(request, account, state, name, declared, schema.field(name).type)
         for name, declared in columns.items()
     ]
-    fields = [pa.field(request.id, get_plain_type(schema.field(request.id).type))]
-    for each in planned:
-        fields += each.make_fields()
-    fields += [pa.field(name, get_plain_type(schema.field(name).type)) for name in request.passthrough]
-    _reject_duplicate_names([field.name for field in fields])
+    fields = {
+        name: pa.field(name, get_plain_type(schema.field(name).type)) for name in (request.id, *request.passthrough)
+    }
+    id_field, *passthrough = fields.values()
     id_type = get_id_type(schema.field(request.id).type)
-    plan = ReleasePlan(
-        request, vault, account, state, tuple(planned), request.id, id_type, request.passthrough, pa.schema(fields)
-    )
-    return _add_costs(plan)
+    return _make_plan(request, vault, account, state, planned, id_field, passthrough, id_type=id_type)
 
 
 def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
@@ -279,21 +321,43 @@ def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
             )
     if not names or len(set(names)) < len(names):
         raise ArgumentError("`columns` is empty or names a column twice.", hint="Leave it out to relax all columns.")
-    planned = tuple(_continue_column(request, state.columns[name]) for name in names)
+    planned = [_continue_column(request, state.columns[name]) for name in names]
+    passthrough: list[Any] = []
     with detect_concurrent_release(vault, request.name, state):
-        kind = Snapshot(vault.snapshots, planned[0].state.snapshot, vault.key).description["id"]  # type: ignore[union-attr]
-        fields = [pa.field(state.id_column, parse_id_type(kind))]
-        for each in planned:
-            fields += each.make_fields()
+        kind = Snapshot(vault.snapshots, state.columns[names[0]].snapshot, vault.key).read_description()["id"]
         if state.passthrough_snapshot is not None:
             sealed = Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key)
             with closing(sealed.read_batches(ChunkKind.PASSTHROUGH)) as batches:
-                fields += [field for field in next(batches).schema if field.name in state.passthrough]
+                passthrough = list(next(batches).schema)[1:]
+    id_field = pa.field(state.id_column, parse_id_type(kind))
+    return _make_plan(
+        request, vault, account, state, planned, id_field, passthrough, id_type=state.id_type, is_relaxation=True
+    )
+
+
+def _make_plan(
+    request: ReleaseRequest, vault: VaultFolder, account: Account, state: ReleaseState | None,
+    columns: Sequence[PlannedColumn], id_field: Any, passthrough: Sequence[Any], *, id_type: str,
+    is_relaxation: bool = False,
+) -> ReleasePlan:  # fmt: skip
+    """Return the plan with the costs of all columns."""
+    fields = [id_field, *(field for each in columns for field in each.make_fields()), *passthrough]
+    names = [field.name for field in fields]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise ColumnError(
+            "Two columns of the output would be called {column!r}.",
+            hint="Rename a column of the table first. Reports of a number are called like the column, with _report.",
+            column=double,
+        )
     plan = ReleasePlan(
-        request, vault, account, state, planned, state.id_column, state.id_type, state.passthrough,
-        pa.schema(fields), is_relaxation=True,
+        request=request, vault=vault, account=account, state=state, columns=tuple(columns), id_column=id_field.name,
+        id_type=id_type, passthrough=tuple(field.name for field in passthrough), schema=pa.schema(fields),
+        is_relaxation=is_relaxation,
     )  # fmt: skip
-    return _add_costs(plan)
+    unsealed = StagedRelease(0, (SealedColumn("", 0, 0, 0, 0),) * len(columns), None)
+    charged = make_release_event(account, plan.draft_event(unsealed), state).columns
+    return replace(plan, columns=tuple(replace(each, cost=to.cost) for each, to in zip(columns, charged, strict=True)))
 
 
 @contextmanager
@@ -339,15 +403,13 @@ def _plan_column(
             declared, epsilon=request.epsilon, remaining_share=share, planned_epsilon=request.planned_epsilon
         )
         mechanism, why = choice.mechanism, choice.reason
-    level = mechanism.level(request.epsilon)
-    return PlannedColumn(name, mechanism, why, level, PathId(request.name, name), Decimal(0), None)
+    return PlannedColumn(name, mechanism, why, mechanism.level(request.epsilon), PathId(request.name, name))
 
 
 def _continue_column(request: ReleaseRequest, known: ColumnState) -> PlannedColumn:
     mechanism = ColumnDescription.from_json(known.description).mechanism()
-    level = mechanism.level(request.epsilon)
-    path = PathId(request.name, known.column)
-    return PlannedColumn(known.column, mechanism, "as at the first release", level, path, Decimal(0), known)
+    level, path = mechanism.level(request.epsilon), PathId(request.name, known.column)
+    return PlannedColumn(known.column, mechanism, "as at the first release", level, path, state=known)
 
 
 def _has_same_declaration(declared: Any, mechanism: Mechanism) -> bool:
@@ -356,28 +418,6 @@ def _has_same_declaration(declared: Any, mechanism: Mechanism) -> bool:
     if isinstance(declared, NumberRange):
         return declared.matches(mechanism)
     return mechanism.domain == "values" and tuple(declared) == tuple(mechanism.labels)
-
-
-def _describe_mechanism(column: PlannedColumn) -> dict[str, Any]:
-    return ColumnDescription.from_level(column.mechanism, column.level, path=column.path).to_json()
-
-
-def _add_costs(plan: ReleasePlan) -> ReleasePlan:
-    unsealed = SealedColumn("", 0, 0, 0, 0)
-    staged = StagedRelease(0, tuple(unsealed for _ in plan.columns), None)
-    charged = compute_charges(plan.account, plan.make_charge_request(staged))
-    columns = (replace(each, cost=cost.cost) for each, cost in zip(plan.columns, charged, strict=True))
-    return replace(plan, columns=tuple(columns))
-
-
-def _reject_duplicate_names(names: Sequence[str]) -> None:
-    double = next((name for name in names if names.count(name) > 1), None)
-    if double is not None:
-        raise ColumnError(
-            "Two columns of the output would be called {column!r}.",
-            hint="Rename a column of the table first. Reports of a number are called like the column, with _report.",
-            column=double,
-        )
 
 
 MAX_USEFUL_MARGIN = 0.5

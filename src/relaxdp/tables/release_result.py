@@ -19,8 +19,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_table, make_template
 from relaxdp.tables.metadata import FileDescription, attach_description
-from relaxdp.tables.release_plan import compute_margin
-from relaxdp.tables.transaction import ReleaseOutcome
+from relaxdp.tables.release_plan import ReleasePlan, StagedRelease, compute_margin
 from relaxdp.theory.epsilon import format_epsilon
 
 _WHOLE = 100
@@ -107,45 +106,41 @@ class Release:
     """The data frame that the rows came from, without its rows."""
 
     @classmethod
-    def from_outcome(cls, outcome: ReleaseOutcome, sink: Any, source: Any) -> Release:
-        """Return the release that a carried-out plan or a dry run has as its result."""
-        plan, staged = outcome.plan, outcome.staged
+    def from_plan(
+        cls, plan: ReleasePlan, source: Any, staged: StagedRelease | None = None, account: Account | None = None, *,
+        output: Path | None = None, table: Any = None,
+    ) -> Release:  # fmt: skip
+        """Return the result of a plan; nothing is staged and charged in a dry run."""
+        known = plan.state if source is None else source
         rows = None if staged is None else staged.rows
-        expected = rows if rows is not None or source is None else source.rows
-        if source is None and plan.state is not None:
-            expected = plan.state.rows
+        expected = known.rows if rows is None and known is not None else rows
         columns = tuple(
             ReleasedColumn(
-                each.column,
-                each.make_fields()[-1].name,
-                each.mechanism,
-                each.why,
-                each.level.epsilon,
-                each.cost,
+                each.column, each.output, each.mechanism, each.why, each.level.epsilon, each.cost,
                 compute_margin(each.mechanism, each.level.epsilon, expected),
             )
             for each in plan.columns
-        )
-        account: Account = outcome.account
-        spent = account.spent if staged is not None else add_amounts([account.spent, *(each.cost for each in columns)])
+        )  # fmt: skip
+        costs = [each.cost for each in columns]
+        library = "file" if source is None else source.library
         return cls(
-            plan.request.name,
-            plan.request.epsilon,
-            plan.id_column,
-            columns,
-            plan.passthrough,
-            rows,
-            0 if staged is None else staged.joined,
-            0 if staged is None else staged.left,
-            spent,
-            account.budget,
-            plan.vault.path.name,
-            None if staged is None else sink.target,
-            replace(plan.description, rows=rows),
-            staged is None,
-            None if staged is None else getattr(sink, "table", None),
-            "pyarrow" if source is None or source.library == "file" else source.library,
-            None if source is None else make_template(source.library, source.native, getattr(sink, "table", None)),
+            name=plan.request.name,
+            epsilon=plan.request.epsilon,
+            id=plan.id_column,
+            columns=columns,
+            passthrough=plan.passthrough,
+            rows=rows,
+            joined=0 if staged is None else staged.joined,
+            left=0 if staged is None else staged.left,
+            spent=add_amounts([plan.account.spent, *costs]) if account is None else account.spent,
+            budget=(account or plan.account).budget,
+            vault=plan.vault.path.name,
+            output=output,
+            description=replace(plan.description, rows=rows),
+            is_dry_run=staged is None,
+            table=table,
+            library="pyarrow" if library == "file" else library,
+            template=None if source is None else make_template(library, source.native, table),
         )
 
     @property

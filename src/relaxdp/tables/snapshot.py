@@ -19,7 +19,7 @@ import secrets
 import struct
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
@@ -34,7 +34,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from relaxdp.errors import VaultError
+from relaxdp.errors import VaultError, replace_os_error
 from relaxdp.mechanisms.base import TrueValues
 from relaxdp.mechanisms.report_arrays import get_code_dtype
 from relaxdp.sampling.canonical_encoding import add_length_prefix
@@ -49,6 +49,7 @@ _MAX_CHUNK_BYTES = 1 << 30
 _PIECE = 1 << 14
 SNAPSHOT_SUFFIX = ".snapshot"
 STAGED_PREFIX = ".staged-"
+_RESTORE = "Restore it from a backup of the vault, or release the table under a new name, at full cost."
 
 
 class ChunkKind(IntEnum):
@@ -110,11 +111,10 @@ class TrueRows:
         """Return some of the rows."""
         return TrueRows(self.ids.take(pa.array(rows)), take_values(self.values, rows))
 
-    def slice(self, start: int, stop: int) -> TrueRows:
-        """Return consecutive rows."""
-        part = slice(start, stop)
-        values = self.values[part] if isinstance(self.values, TrueValues) else self.values[start:stop]
-        return TrueRows(self.ids[start:stop], values)
+    def slice(self, start: int, count: int | None = None) -> TrueRows:
+        """Return consecutive rows, as Arrow does."""
+        ids = self.ids.slice(start, count)
+        return TrueRows(ids, self.values[start : start + len(ids)])
 
 
 def normalize_ids(ids: pa.Array) -> pa.Array:
@@ -317,17 +317,9 @@ class StagedSnapshot:
         return self._file
 
 
-@contextmanager
-def _replace_write_errors() -> Iterator[None]:
-    """Turn an error of the system into a sentence."""
-    try:
-        yield
-    except OSError as problem:
-        raise VaultError(
-            "The snapshot cannot be written: {why}.",
-            hint="Free some space in the vault's folder, or make it writable, and run the release again.",
-            why=problem.strerror or "the disk may be full",
-        ) from None
+def _replace_write_errors() -> AbstractContextManager[None]:
+    hint = "Free some space in the vault's folder, or make it writable, and run the release again."
+    return replace_os_error(VaultError, "The snapshot cannot be written: {why}.", hint=hint)
 
 
 def get_snapshot_path(folder: Path, digest: str) -> Path:
@@ -343,17 +335,11 @@ class Snapshot:
 
     def __init__(self, folder: Path, digest: str, key: Key) -> None:
         self.path, self._digest, self._key = get_snapshot_path(folder, digest), digest, key
-        self._description: dict[str, Any] | None = None
 
-    @property
-    def description(self) -> dict[str, Any]:
-        """The description of the rows."""
-        if self._description is None:
-            with self._open() as file:
-                self._description = _PartReader(
-                    file, self._key, start_snapshot_digest(self._key), self.path
-                ).description
-        return self._description
+    def read_description(self) -> dict[str, Any]:
+        """Return the description of the rows."""
+        with self._open() as file:
+            return _PartReader(file, self._key, start_snapshot_digest(self._key), self.path).description
 
     def read_rows(self, kind: ChunkKind) -> Iterator[TrueRows]:
         """Return the rows of one kind, chunk by chunk. At the end the whole file was the one that the ledger names."""
@@ -363,8 +349,14 @@ class Snapshot:
                 yield rows
                 continue
             negative = pc.sum(pc.less(rows.ids, 0)).as_py()
-            for part, type_ in ((rows.slice(0, negative), pa.int64()), (rows.slice(negative, len(rows)), pa.uint64())):
+            for part, type_ in ((rows.slice(0, negative), pa.int64()), (rows.slice(negative), pa.uint64())):
                 yield TrueRows(part.ids.cast(type_), part.values)
+
+    def read_all_rows(self) -> Iterator[tuple[ChunkKind, TrueRows]]:
+        """Return all rows ever released, with their kind."""
+        for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
+            for rows in self.read_rows(kind):
+                yield kind, rows
 
     def read_batches(self, kind: ChunkKind) -> Generator[Any]:
         """Return the batches of one kind, as they were sealed."""
@@ -383,15 +375,9 @@ class Snapshot:
             pass
 
     def _open(self) -> IO[bytes]:
-        try:
+        sentence = "The snapshot '{name}' of the vault cannot be read: {why}."
+        with replace_os_error(VaultError, sentence, hint=_RESTORE, name=self.path.name[:12]):
             return self.path.open("rb")
-        except OSError as problem:
-            raise VaultError(
-                "The snapshot '{name}' of the vault cannot be read: {why}.",
-                hint="Restore it from a backup of the vault, or release the table under a new name, at full cost.",
-                name=self.path.name[:12],
-                why=problem.strerror,
-            ) from None
 
 
 class _PartReader:
@@ -463,131 +449,6 @@ class _PartReader:
 def _make_damaged_error(path: Path) -> VaultError:
     return VaultError(
         "The snapshot '{name}' is damaged, or is not the one that the ledger names.",
-        hint="Restore it from a backup of the vault, or release the table under a new name, at full cost.",
+        hint=_RESTORE,
         name=path.name[:12],
     )
-
-
-# Comparing a table with what was released before.
-
-
-def _check_order(chunks: Iterator[TrueRows]) -> Iterator[TrueRows]:
-    """Reject a run that is not in the order of its ids: rows of it would be taken for new ones."""
-    last: Any = None
-    for rows in chunks:
-        if len(rows):
-            first = rows.ids[0].as_py()
-            if last is not None and not last < first:
-                raise VaultError(
-                    "A snapshot of the vault is damaged: its rows are not in the order of their ids.",
-                    hint="Restore it from a backup of the vault, or release the table under a new name, at full cost.",
-                )
-            last = rows.ids[len(rows) - 1].as_py()
-        yield rows
-
-
-class _SortedRows:
-    """Rows of a snapshot in ascending order of their ids, taken from the front."""
-
-    def __init__(self, chunks: Iterator[TrueRows]) -> None:
-        self._chunks = _check_order(chunks)
-        self._rows = next(self._chunks, None)
-
-    def take_rows_until(self, last: Any) -> list[TrueRows]:
-        """Return all rows whose ids are at most `last`; None takes all."""
-        taken: list[TrueRows] = []
-        while self._rows is not None:
-            if last is None or not len(self._rows) or self._rows.ids[len(self._rows) - 1].as_py() <= last:
-                taken.append(self._rows)
-                self._rows = next(self._chunks, None)
-                continue
-            limit = pa.scalar(last, self._rows.ids.type) if _fits_type(last, self._rows.ids.type) else None
-            count = 0 if limit is None else pc.sum(pc.less_equal(self._rows.ids, limit)).as_py()
-            if count:
-                taken.append(self._rows.slice(0, count))
-                self._rows = self._rows.slice(count, len(self._rows))
-            break
-        return [rows for rows in taken if len(rows)]
-
-
-def _fits_type(value: Any, kind: Any) -> bool:
-    return not (pa.types.is_uint64(kind) and isinstance(value, int) and value < 0)
-
-
-@dataclass(slots=True)
-class TableChanges:
-    """How a table differs from all rows that were released before."""
-
-    changed: int = 0
-    joined: int = 0
-    left: int = 0
-    """Rows of the last release that are not in the table."""
-    absent: int = 0
-    """All known rows that are not in the table."""
-
-
-class SnapshotComparison:
-    """Compares the batches of a table with the snapshot of one column, and collects what has left."""
-
-    def __init__(self, snapshot: Snapshot | None, *, has_left: bool) -> None:
-        self.changes = TableChanges()
-        self.joined_ids: list[pa.Array] = []
-        """The ids that no release had before, where there were earlier ones."""
-        self._is_first = snapshot is None
-        present = iter(()) if snapshot is None else snapshot.read_rows(ChunkKind.PRESENT)
-        left = snapshot.read_rows(ChunkKind.LEFT) if snapshot is not None and has_left else iter(())
-        self._present, self._left = _SortedRows(present), _SortedRows(left)
-
-    def compare_rows(self, rows: TrueRows) -> TrueRows | None:
-        """Compare the next rows, and return known rows before them that are absent from the table."""
-        if self._is_first:
-            return None
-        last = rows.ids[len(rows) - 1].as_py()
-        is_known = np.zeros(len(rows), dtype=bool)
-        absent = []
-        for run, is_present in ((self._present, True), (self._left, False)):
-            for old in run.take_rows_until(last):
-                absent += self._match(old, rows, is_known, is_present)
-        joined = int(np.count_nonzero(~is_known))
-        if joined:
-            self.changes.joined += joined
-            self.joined_ids.append(rows.ids.filter(pa.array(~is_known)))
-        return merge_rows(absent)
-
-    def finish(self) -> TrueRows | None:
-        """Return the known rows after the last row of the table."""
-        absent = []
-        for run, is_present in ((self._present, True), (self._left, False)):
-            for old in run.take_rows_until(None):
-                absent.append(old)
-                self._count_absent(len(old), is_present)
-        return merge_rows(absent)
-
-    def _match(self, old: TrueRows, new: TrueRows, is_known: NDArray[np.bool_], is_present: bool) -> list[TrueRows]:
-        old_ids, new_ids = cast_to_common_type(old.ids, new.ids)
-        if len(old) == len(new) and old_ids.equals(new_ids):
-            is_known[:] = True
-            self.changes.changed += int(np.count_nonzero(~compare_values(old.values, new.values)))
-            return []
-        places = pc.index_in(old_ids, value_set=new_ids)
-        is_there = np.asarray(places.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
-        found = places.drop_null().to_numpy().astype(np.intp)
-        same = compare_values(take_values(old.values, np.flatnonzero(is_there)), take_values(new.values, found))
-        self.changes.changed += int(np.count_nonzero(~same))
-        is_known[found] = True
-        gone = np.flatnonzero(~is_there)
-        self._count_absent(len(gone), is_present)
-        return [old.take(gone)] if len(gone) else []
-
-    def _count_absent(self, count: int, is_present: bool) -> None:
-        self.changes.absent += count
-        self.changes.left += count if is_present else 0
-
-
-def merge_rows(parts: list[TrueRows]) -> TrueRows | None:
-    """Return rows of several runs in the order of their ids."""
-    if not parts:
-        return None
-    ids = concatenate_ids([part.ids for part in parts])
-    rows = TrueRows(ids, concatenate_values([part.values for part in parts]))
-    return rows.take(np.asarray(pc.sort_indices(ids).to_numpy(), dtype=np.intp)) if len(parts) > 1 else rows

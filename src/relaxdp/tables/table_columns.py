@@ -150,7 +150,7 @@ def get_id_type(arrow_type: Any) -> str:
         return "integer"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return "text"
-    if getattr(kind, "extension_name", None) == "arrow.uuid":
+    if kind == pa.uuid():
         return "uuid"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return "bytes"
@@ -189,9 +189,10 @@ def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: i
     if mechanism.domain == "range":
         return convert_to_numbers(column, first_row, name)
     kind = get_plain_type(column.type)
-    if mechanism.domain != "values" or not is_released_as_text(kind):
+    is_boolean = pa.types.is_boolean(kind)
+    if mechanism.domain != "values" or not (is_boolean or pa.types.is_date(kind)):
         return column
-    is_boolean, labels = pa.types.is_boolean(kind), [each for each in mechanism.labels if isinstance(each, str)]
+    labels = [each for each in mechanism.labels if isinstance(each, str)]
     if not any(each in ("true", "false") if is_boolean else _is_iso_date(each) for each in labels):
         raise ValuesError(
             "{column} holds {kind}, and no declared value is of this type.",
@@ -199,19 +200,12 @@ def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: i
             column=repr(name) if name else "The column",
             kind=describe_column_type(kind),
         )
-    return (column.dictionary_decode() if pa.types.is_dictionary(column.type) else column).cast(pa.string())
-
-
-def is_released_as_text(arrow_type: Any) -> bool:
-    """Tell whether a column of this type is released as text, because no such value can be declared as it is."""
-    kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
-    return bool(pa.types.is_boolean(kind) or pa.types.is_date(kind))
+    return decode_dictionary(column).cast(pa.string())
 
 
 def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
     """Return a column as numbers; an error names the row, never its content."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = decode_dictionary(column)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return column
     numbers = _try_cast(column)
@@ -347,6 +341,11 @@ def _compute_valid_positions(column: Any, size: int = 1) -> Any:
     """Return where each row, or each element of lists of one size, is found among those that are not missing."""
     there = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), size)
     return pa.array(np.cumsum(there) - 1, mask=~there)
+
+
+def decode_dictionary(column: Any) -> Any:
+    """Return a column without a dictionary: two batches may have different ones."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def get_storage_column(column: Any) -> Any:

@@ -6,12 +6,11 @@ others are sorted, a data frame in memory and a file by DuckDB with a limit on m
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.errors import ArgumentError, ColumnError, IdError, MetadataError
+from relaxdp.errors import ArgumentError, IdError, MetadataError
 from relaxdp.tables.data_frames import DataFrameReader
 from relaxdp.tables.duckdb_queries import query_to_temporary_file, sort_batches
 from relaxdp.tables.files import (
@@ -36,7 +35,7 @@ from relaxdp.tables.files import (
     read_description,
 )
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.table_columns import ColumnNames, get_storage_column, remove_hidden_values
+from relaxdp.tables.table_columns import ColumnNames, decode_dictionary, get_storage_column, remove_hidden_values
 
 
 class TableSource(ABC):
@@ -81,7 +80,7 @@ class TableSource(ABC):
 
 
 @contextmanager
-def open_source(data: Any, *, sql: str | None = None) -> Iterator[TableSource]:
+def open_source(data: Any, *, sql: str | None = None) -> Iterator[Any]:
     """Open a table to release from.
 
     Args:
@@ -93,7 +92,12 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[TableSource]:
             raise ArgumentError(
                 "`sql` is only valid for files.", hint="Pass a DuckDB relation: duckdb.sql(...).", option="sql"
             )
-        yield FrameSource(data)
+        if type(data).__module__.startswith("pyspark.sql"):
+            from relaxdp.tables.spark_release import SparkSource  # noqa: PLC0415 (Spark may be missing)
+
+            yield SparkSource(data)
+        else:
+            yield FrameSource(data)
         return
     name = get_address_name(data) if is_cloud_address(data) else Path(data).name
     with ExitStack() as stack:
@@ -147,13 +151,14 @@ class FileSource(TableSource):
         """Return the number of a row in the file, which a sort does not keep."""
         return None if self._is_sorted else row
 
-    def _check_ids(self, rows: Generator[Any], id_column: str) -> Generator[Any]:
+    def _check_ids(self, batches: Generator[Any], id_column: str) -> Generator[Any]:
         order, value = IdOrderCheck(), None
-        with closing(rows):
-            for batch in rows:
+        with closing(batches):
+            for batch in batches:
                 ids = get_storage_column(remove_hidden_values(batch.column(id_column)))
                 if ids.null_count:
-                    raise self._make_first_missing_id_error(id_column)
+                    rows = self._find_rows(id_column, 1, pc.is_null)  # a sort puts them last
+                    raise make_missing_id_error(rows[0] if rows else None, self.label)
                 try:
                     order.check(ids)
                 except NotAscendingError:
@@ -163,28 +168,19 @@ class FileSource(TableSource):
                     break
                 yield batch
         if value is not None:
-            raise self._make_repeated_id_error(id_column, value)
+            rows = self._find_rows(id_column, 2, lambda ids: pc.equal(ids, value.cast(ids.type)))
+            raise make_repeated_ids_error(rows, self.label)
 
-    def _make_first_missing_id_error(self, id_column: str) -> IdError:
-        """Look for the first missing id as the file has them: a sort puts them last."""
-        first = 0
-        for batch in self._table.batches([id_column]):
-            missing = pc.index(remove_hidden_values(batch.column(0)).is_null(), True).as_py()
-            if missing >= 0:
-                return make_missing_id_error(first + missing + 1, self.label)
-            first += batch.num_rows
-        return make_missing_id_error(None, self.label)
-
-    def _make_repeated_id_error(self, id_column: str, value: Any) -> IdError:
-        first, found = 0, []
+    def _find_rows(self, id_column: str, count: int, is_wanted: Callable[[Any], Any]) -> list[int]:
+        """Return the numbers of the first rows with such an id, as the file has them."""
+        first, found = 1, list[int]()
         for batch in self._table.batches([id_column]):
             ids = get_storage_column(remove_hidden_values(batch.column(0)))
-            same = pc.equal(ids, value.cast(ids.type))
-            found += [first + int(place) + 1 for place in pc.indices_nonzero(same).to_pylist()]
-            if len(found) > 1:
+            found += [first + int(place) for place in pc.indices_nonzero(is_wanted(ids)).to_pylist()]
+            if len(found) >= count:
                 break
             first += batch.num_rows
-        return make_repeated_ids_error(found, self.label)
+        return found
 
 
 def make_missing_id_error(row: int | None, label: str) -> IdError:
@@ -249,10 +245,6 @@ class FrameSource(TableSource):
         if self._table is None:
             self._frame.read_columns(columns)
             self._table, self.rows = self._frame.to_arrow(columns), self._frame.rows
-        if not set(columns) <= set(self._table.column_names):
-            raise ColumnError(
-                "The data frame was read before, without some of these columns.", hint="Open the data frame again."
-            )
         return self._table.select(columns)
 
 
@@ -261,16 +253,11 @@ def compute_id_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | No
     ids = get_storage_column(remove_hidden_values(ids))
     if ids.null_count:
         raise make_missing_id_error(pc.index(ids.is_null(), True).as_py() + 1, label)
-    try:
-        check = IdOrderCheck()
+    check = IdOrderCheck()
+    with suppress(NotAscendingError):
         for chunk in ids.chunks:
             check.check(chunk)
-    except NotAscendingError:
-        return _sort_ids(ids, label)
-    return None
-
-
-def _sort_ids(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64]:
+        return None
     order: NDArray[np.int64] = pc.sort_indices(ids).to_numpy().astype(np.int64)
     ordered = ids.take(order)
     place = pc.index(pc.equal(ordered[1:], ordered[:-1]), True).as_py()
@@ -295,24 +282,15 @@ class NotAscendingError(Exception):
     """The input is not sorted by id; it has to be read again through a sort."""
 
 
-def make_repeated_id_error() -> IdError:
-    """Return the error about rows that do not ascend even after a sort."""
-    return IdError(
-        "An id occurs in two rows. Two people under one id would show whether their answers are equal.",
-        hint="Release one row per individual. If you named another column than that of the ids, name the right one.",
-    )
-
-
 class IdOrderCheck:
     """Checks, batch after batch, that ids ascend; in a sorted table they do, unless one is repeated."""
 
-    def __init__(self, is_sorted: bool = False) -> None:
+    def __init__(self) -> None:
         self._last: Any = None
-        self._is_sorted = is_sorted
         self._rows = 0
 
     def check(self, ids: Any) -> None:
-        """Raise `NotAscendingError`, or in a sorted table `IdError`, for an id not larger than the one before."""
+        """Raise `NotAscendingError` for an id that is not larger than the one before."""
         if not len(ids):
             return
         if ids.null_count:
@@ -328,7 +306,7 @@ class IdOrderCheck:
                 "The ids are of a type that cannot be sorted.", hint="Convert them to whole numbers, text or UUIDs."
             ) from None
         if not ascending:
-            raise make_repeated_id_error() if self._is_sorted else NotAscendingError
+            raise NotAscendingError
         self._last, self._rows = ids[len(ids) - 1], self._rows + len(ids)
 
     def find_repeated(self, ids: Any) -> Any:
@@ -363,25 +341,14 @@ def _join_batches(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     columns = [
-        pa.concat_arrays([_decode_dictionary(part.column(place)) for part in parts])
+        pa.concat_arrays([decode_dictionary(part.column(place)) for part in parts])
         for place in range(parts[0].num_columns)
     ]
     return pa.RecordBatch.from_arrays(columns, names=parts[0].schema.names)
 
 
-def _decode_dictionary(column: Any) -> Any:
-    """Return a column without a dictionary: two parts may have different ones."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
 def read_batches_ahead(batches: Generator[Any]) -> Generator[Any]:
-    """Return the batches, read by a separate thread where there is more than one core, a few ahead.
-
-    Otherwise the thread that writes would read in between, and a second core would wait for it.
-    """
-    if os.cpu_count() == 1:
-        yield from batches
-        return
+    """Return the batches, read by a separate thread, a few ahead: the thread that writes need not wait for them."""
     with ThreadPoolExecutor(1) as reader, closing(batches):
         try:
             read = deque(reader.submit(next, batches, None) for _ in range(_AHEAD))

@@ -14,17 +14,16 @@ from typing import Any
 from relaxdp.errors import ArgumentError, on_error
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.ledger import ledger_rules
-from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import CopyAdopted, Event, VaultCreated, parse_budget
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_name_to_text
 from relaxdp.tables.release_output import FileSink, MemorySink
 from relaxdp.tables.release_plan import ReleaseRequest, plan_relaxation, plan_release
 from relaxdp.tables.release_result import Release, make_data_frame
-from relaxdp.tables.table_source import TableSource, open_source
-from relaxdp.tables.transaction import LocalStager, Progress, run_release
+from relaxdp.tables.table_source import open_source
+from relaxdp.tables.transaction import LocalStager, Progress, Stager, run_release
 from relaxdp.tables.vault_check import Check, check_vault
-from relaxdp.tables.vault_folder import VaultFolder, adopt_stamp, copy_vault, resolve_vault_path
+from relaxdp.tables.vault_folder import VaultFolder, copy_vault, resolve_vault_path
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 __all__ = ["Check", "Release", "Vault", "resolve_vault_path"]
@@ -60,7 +59,7 @@ class Vault:
     """
 
     def __init__(self, path: PathLike) -> None:
-        self._folder = VaultFolder(path)
+        self._folder = VaultFolder(_require_path(path, "path"))
 
     @classmethod
     @on_error("Nothing was created.")
@@ -92,18 +91,19 @@ class Vault:
         Raises:
             VaultError: The folder exists, or cannot be created.
         """
-        exact = parse_budget(budget)
+        exact, place = parse_budget(budget), _require_path(path, "path")
         if reason:
             ledger_rules.check_reason(reason)
-
-        def make_first_event(settings: Any) -> Event:
-            return VaultCreated(1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint)
-
-        paths = {"key_file": key_file, "worker_key_file": worker_key_file}
-        options: Any = {option: str(_require_path(each, option)) for option, each in paths.items() if each is not None}
-        words = {"key_command": key_command, "ledger": ledger}
-        options |= {option: str(each) for option, each in words.items() if each is not None}
-        VaultFolder.create(_require_path(path, "path"), make_first_event, **options)
+        VaultFolder.create(
+            place,
+            lambda settings: VaultCreated(
+                1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint
+            ),
+            key_file=None if key_file is None else _require_path(key_file, "key_file"),
+            key_command=None if key_command is None else str(key_command),
+            ledger=None if ledger is None else str(ledger),
+            worker_key_file=None if worker_key_file is None else str(_require_path(worker_key_file, "worker_key_file")),
+        )
         return cls(path)
 
     @on_error("Nothing was released.")
@@ -159,37 +159,31 @@ class Vault:
             accept_new_rows=_require_bool(accept_new_rows, "accept_new_rows"),
             dry_run=_require_bool(dry_run, "dry_run"),
         )
-        if _is_spark_frame(data):
-            return self._release_spark(data, request, output)
         with open_source(data) as source:
-            return self._release(request, source, output)
+            return self.run_request(request, source, output)
 
-    def release_source(
-        self, source: TableSource, request: ReleaseRequest, output: PathLike | None, progress: Progress | None = None
+    def run_request(
+        self, request: ReleaseRequest, source: Any, output: PathLike | None, progress: Progress | None = None
     ) -> Release:
-        """Release from an open source, as the command line does."""
-        return self._release(request, source, output, progress)
-
-    def _release(
-        self, request: ReleaseRequest, source: TableSource, output: PathLike | None, progress: Progress | None = None
-    ) -> Release:
-        sink: Any = MemorySink() if output is None else FileSink(_require_path(output, "output"))
-        plan = plan_release(self._folder, request, source)
-        done = run_release(plan, LocalStager(plan, source, sink, progress).open)
-        return self._log_release(Release.from_outcome(done, sink, source))
-
-    def _release_spark(self, data: Any, request: ReleaseRequest, output: Any) -> Release:
-        from relaxdp.tables.spark_release import SparkSource, SparkStager  # noqa: PLC0415 (Spark may be missing)
-
-        if output is not None:
+        """Release from an open source, or without one relax, with a progress bar if you pass one."""
+        is_spark = source is not None and source.library == "spark"
+        if is_spark and output is not None:
             raise ArgumentError(
                 "`output` cannot be used with a Spark DataFrame.",
                 hint="Write the returned Spark DataFrame yourself: release.to_frame().write.parquet(...).",
             )
-        source = SparkSource(data)
-        plan = plan_release(self._folder, request, source)
-        stager = SparkStager(plan, source)
-        return self._log_release(Release.from_outcome(run_release(plan, stager.open), stager, source))
+        sink = MemorySink() if output is None else FileSink(_require_path(output, "output"))
+        plan = plan_relaxation(self._folder, request) if source is None else plan_release(self._folder, request, source)
+        if is_spark:
+            from relaxdp.tables.spark_release import SparkStager  # noqa: PLC0415 (Spark may be missing)
+
+            stager: Stager = SparkStager(plan, source)
+        else:
+            stager = LocalStager(plan, source, sink, progress)
+        release = run_release(plan, stager, source)
+        if not release.is_dry_run:
+            _LOG.info("%s", release.summary)
+        return release
 
     @on_error("Nothing was released.")
     def relax(
@@ -218,33 +212,13 @@ class Vault:
         Raises:
             RelaxdpError: Nothing was released, and nothing was charged.
         """
-        return self.relax_with_progress(name, epsilon, columns=columns, output=output, dry_run=dry_run)
-
-    def relax_with_progress(
-        self,
-        name: str | Release,
-        epsilon: Epsilon,
-        *,
-        columns: Sequence[str] | None = None,
-        output: PathLike | None = None,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> Release:
-        """Relax with a progress bar, as the command line does."""
-        name = name.name if isinstance(name, Release) else name
-        wanted = None if columns is None else _parse_names(columns)
         request = ReleaseRequest(
-            name=name, epsilon=as_epsilon(epsilon), columns=wanted, dry_run=_require_bool(dry_run, "dry_run")
+            name=name.name if isinstance(name, Release) else name,
+            epsilon=as_epsilon(epsilon),
+            columns=None if columns is None else _parse_names(columns),
+            dry_run=_require_bool(dry_run, "dry_run"),
         )
-        sink: Any = MemorySink() if output is None else FileSink(_require_path(output, "output"))
-        plan = plan_relaxation(self._folder, request)
-        done = run_release(plan, LocalStager(plan, None, sink, progress).open)
-        return self._log_release(Release.from_outcome(done, sink, None))
-
-    def _log_release(self, release: Release) -> Release:
-        if not release.is_dry_run:
-            _LOG.info("%s", release.summary)
-        return release
+        return self.run_request(request, None, output)
 
     @property
     def path(self) -> Path:
@@ -264,20 +238,17 @@ class Vault:
     @property
     def budget(self) -> Decimal:
         """The largest total epsilon that may be spent."""
-        return self._read_account().budget
+        return self._folder.read_account().budget
 
     @property
     def spent(self) -> Decimal:
         """The epsilon spent: the largest level of each column, summed over columns and names."""
-        return self._read_account().spent
+        return self._folder.read_account().spent
 
     @property
     def remaining(self) -> Decimal:
         """The rest of the budget."""
-        return self._read_account().remaining
-
-    def _read_account(self) -> Account:
-        return self._folder.read_account()
+        return self._folder.read_account().remaining
 
     @on_error("The budget was not raised.")
     def raise_budget(self, budget: Epsilon, *, reason: str) -> None:
@@ -305,7 +276,7 @@ class Vault:
             UnknownReleaseError: The vault has no such release.
         """
         self._append_event(lambda account: ledger_rules.make_retirement_event(account, name, reason, datetime.now(UTC)))
-        with self._folder.lock_snapshots(self._read_account()):
+        with self._folder.lock_snapshots(self._folder.read_account()):
             pass  # which removes what interrupted releases of it left
 
     @on_error("Nothing was adopted.")
@@ -328,13 +299,10 @@ class Vault:
                 "This vault is already the newest copy on this machine, so there is nothing to adopt.",
                 hint="Use the vault as it is, without `adopt` (--adopt).",
             )
-        account = self._folder.ledger.append_event(
-            lambda account: CopyAdopted(account.number + 1, datetime.now(UTC), reason, found)
-        )
-        adopt_stamp(self._folder, account)
+        self._folder.adopt_copy(lambda account: CopyAdopted(account.number + 1, datetime.now(UTC), reason, found))
 
     def _append_event(self, make: Any) -> None:
-        before = self._read_account()
+        before = self._folder.read_account()
         after = self._folder.append_event(make)
         self._folder.remove_snapshots(before, after)
 
@@ -345,7 +313,7 @@ class Vault:
             A pandas data frame, or a pyarrow table without pandas. `risk` is how often a guess between two answers is
             right at most. Columns may depend on one another, so it follows from everything that was spent.
         """
-        account = self._read_account()
+        account = self._folder.read_account()
         rows = [
             {
                 "name": release.name, "column": column.column, "mechanism": get_mechanism_title(column.mechanism),
@@ -401,7 +369,7 @@ class Vault:
         return copy_vault(self._folder, _require_path(folder, "folder"), with_key=_require_bool(with_key, "with_key"))
 
     def _format_parts(self) -> tuple[str, list[str], list[list[str]], list[str]]:
-        account = self._read_account()
+        account = self._folder.read_account()
         spent, budget, left = map(format_epsilon, (account.spent, account.budget, account.remaining))
         rows = [
             [
@@ -463,7 +431,3 @@ def _require_path(given: Any, option: str) -> Path:
             type=type(given).__name__,
         )
     return Path(given)
-
-
-def _is_spark_frame(data: Any) -> bool:
-    return type(data).__module__.startswith("pyspark.sql")

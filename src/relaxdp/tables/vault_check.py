@@ -17,7 +17,6 @@ from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.release_output import format_reports
 from relaxdp.tables.release_plan import PlannedColumn
 from relaxdp.tables.snapshot import (
-    ChunkKind,
     Snapshot,
     cast_to_common_type,
     concatenate_ids,
@@ -25,6 +24,7 @@ from relaxdp.tables.snapshot import (
     parse_id_type,
     restore_ids,
 )
+from relaxdp.tables.table_columns import decode_dictionary
 from relaxdp.tables.table_source import NotAscendingError, open_source
 from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import format_epsilon
@@ -144,17 +144,16 @@ def _count_differing_reports(
     """Return how many reports of a file differ from what the snapshot gives, and how many were compared."""
     mechanism = described.mechanism()
     level = mechanism.level(described.epsilon, described.threshold)
-    planned = PlannedColumn(state.column, mechanism, "", level, described.path, level.epsilon * 0, state)
+    planned = PlannedColumn(state.column, mechanism, "", level, described.path)
     names = [field.name for field in planned.make_fields()]
     known: list[tuple[Any, list[Any]]] = []
     snapshot = Snapshot(vault.snapshots, state.snapshot, vault.key)
-    id_type = parse_id_type(snapshot.description["id"])
-    for kind in (ChunkKind.PRESENT, ChunkKind.LEFT):
-        for rows in snapshot.read_rows(kind):
-            # Numbers of any width are the same ids, and rows that left may not fit into the type of the last table.
-            drawn_ids = rows.ids if pa.types.is_integer(id_type) else restore_ids(rows.ids, id_type)
-            reports, _ = planned.draw(vault, rows.values, drawn_ids, 0)
-            known.append((rows.ids, [_decode_dictionary(each) for each in reports]))
+    id_type = parse_id_type(snapshot.read_description()["id"])
+    for _, rows in snapshot.read_all_rows():
+        # Numbers of any width are the same ids, and rows that left may not fit into the type of the last table.
+        drawn_ids = rows.ids if pa.types.is_integer(id_type) else restore_ids(rows.ids, id_type)
+        reports, _ = planned.draw(vault.key, rows.values, drawn_ids, 0)
+        known.append((rows.ids, [decode_dictionary(each) for each in reports]))
     ids = concatenate_ids([each for each, _ in known])
     drawn = [pa.chunked_array([arrays[place] for _, arrays in known]) for place in range(len(names))]
     differing, compared = 0, 0
@@ -171,10 +170,6 @@ def _count_differing_reports(
     return differing, compared
 
 
-def _decode_dictionary(column: Any) -> Any:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
 def _convert_ids(ids: Any, id_type: Any) -> Any:
     """Return ids of a file in the kind of the snapshot: in a text file they are text."""
     ids = normalize_ids(ids)
@@ -187,7 +182,7 @@ def _convert_ids(ids: Any, id_type: Any) -> Any:
 
 def _compare_report_columns(one: Any, other: Any, text_bits: int | None) -> Any:
     """Compare reports row by row; a missing category is a report like any other."""
-    other = _decode_dictionary(other)
+    other = decode_dictionary(other)
     one = one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one
     if pa.types.is_fixed_size_binary(one.type) and one.type != other.type:
         one = format_reports(one, text_bits)

@@ -22,7 +22,7 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from relaxdp.errors import OldVaultError, StateFolderWarning, VaultError
+from relaxdp.errors import OldVaultError, StateFolderWarning, VaultError, replace_os_error
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Event
 from relaxdp.ledger.ledger import Ledger, open_store
@@ -62,13 +62,13 @@ class VaultSettings:
 
     def to_toml(self) -> str:
         """Return the content of vault.toml."""
-        key = {"file": self.key_file, "command": self.key_command, "fingerprint": self.key_fingerprint}
+        key = {
+            "file": self.key_file, "command": self.key_command, "fingerprint": self.key_fingerprint,
+            "worker_file": self.worker_key_file,
+        }  # fmt: skip
         lines = [f"version = {_VERSION}", f"id = {_quote(self.vault)}", "", "[key]"]
         lines += [f"{name} = {_quote(text)}" for name, text in key.items() if text is not None]
-        if self.worker_key_file is not None:
-            lines.append(f"worker_file = {_quote(self.worker_key_file)}")
-        if self.ledger is not None:
-            lines += ["", "[ledger]", f"url = {_quote(self.ledger)}"]
+        lines += [] if self.ledger is None else ["", "[ledger]", f"url = {_quote(self.ledger)}"]
         return "\n".join([*lines, ""])
 
     @classmethod
@@ -118,15 +118,10 @@ def resolve_vault_path(path: str | os.PathLike[str] | None = None) -> Path:
 class VaultFolder:
     """The folder of a vault on disk: its settings, key, ledger and snapshots. The vault is open while this exists."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: Path) -> None:
         """Open a vault, or reject what is missing, damaged or open to others."""
-        if not isinstance(path, str | os.PathLike):
-            raise VaultError(
-                "Expected the path of a vault (str or Path), got {type}.",
-                hint="Pass a path such as 'study.vault'.",
-                type=type(path).__name__,
-            )
-        self.path = Path(path).resolve()  # the modes of a folder count, not those of a link to it
+        self.path = path.resolve()  # the modes of a folder count, not those of a link to it
+        self.snapshots = self.path / SNAPSHOTS
         if not (self.path / SETTINGS).exists():
             raise VaultError(
                 "There is no vault at '{path}'.",
@@ -141,14 +136,8 @@ class VaultFolder:
                 path=str(problems[0]),
                 mode="700" if problems[0].is_dir() else "600",
             )
-        settings = VaultSettings.from_toml(self._read(SETTINGS))
-        if settings is None:
-            raise VaultError(
-                "'{path}' is damaged, or was written by another version of relaxdp.",
-                hint="Restore it from a backup of the vault.",
-                path=str(self.path / SETTINGS),
-            )
-        self.settings = settings
+        self.settings = settings = self._read_settings()
+        self.id = settings.vault
         for name in (SNAPSHOTS, *([] if settings.ledger else [LEDGER])):
             if not (self.path / name).exists():
                 raise VaultError(
@@ -163,78 +152,56 @@ class VaultFolder:
     @classmethod
     def create(
         cls,
-        path: str | os.PathLike[str],
+        path: Path,
         make_first_event: Callable[[VaultSettings], Event],
         *,
-        key_file: str | os.PathLike[str] | None = None,
-        key_command: str | None = None,
-        ledger: str | None = None,
-        worker_key_file: str | None = None,
-    ) -> VaultFolder:
+        key_file: Path | None,
+        key_command: str | None,
+        ledger: str | None,
+        worker_key_file: str | None,
+    ) -> None:
         """Make a vault with a first event. It appears whole, or not at all."""
-        place = Path(path).absolute()
-        if ledger is not None and not ledger.startswith(("postgresql://", "postgres://")):
-            raise VaultError(
-                "Expected the URL of a PostgreSQL database as `ledger`.",
-                hint="Write postgresql://user@host/database, or leave it out: the ledger is a file in the vault.",
-            )
         if key_file is not None and key_command is not None:
             raise VaultError("`key_file` and `key_command` cannot be combined.", hint="Pass one of them.")
+        place = path.absolute()
         if os.path.lexists(place):
             raise VaultError("'{path}' already exists.", hint="Choose another path.", path=str(path))
         made = place.with_name(f".{place.name}.{secrets.token_hex(6)}.relaxdp-unfinished")
+        vault_id = secrets.token_hex(16)
+        store = open_store(ledger or made / LEDGER, vault_id)
         key = Key.generate() if key_command is None else Key.from_command_for_vault(key_command)
         _reject_second_vault(key.fingerprint)
-        outside = None if key_file is None else Path(key_file).absolute()
+        outside = None if key_file is None else key_file.absolute()
         kept = None if key_command is not None else KEY if outside is None else str(outside)
-        settings = VaultSettings(secrets.token_hex(16), key.fingerprint, kept, key_command, ledger, worker_key_file)
-        saved = False
+        settings = VaultSettings(vault_id, key.fingerprint, kept, key_command, ledger, worker_key_file)
+        is_saved = False
         try:
             made.mkdir(0o700)
             (made / SNAPSHOTS).mkdir(0o700)
-            write_private_file(made / SETTINGS, settings.to_toml().encode(), replace=False)
-            write_private_file(made / IGNORE, b"*\n", replace=False)
+            _write_settings(made, settings)
             if key_command is None:
-                key.save_for_vault(made / KEY if outside is None else outside)
-                saved = outside is not None
-            book = Ledger(open_store(ledger or made / LEDGER, settings.vault), key, settings.vault)
-            account = book.create(make_first_event(settings))
-            _write_stamp(settings, place, account, is_required=True)
+                key.save_for_vault(outside or made / KEY)
+                is_saved = True
+            account = Ledger(store, key, vault_id).create(make_first_event(settings))
+            _write_stamp(settings, place, account, is_adopted=True)
             made.rename(place)
         except BaseException as problem:
-            _remove_folder(made)
+            shutil.rmtree(made, ignore_errors=True)
             if not place.exists():
                 with suppress(OSError, RuntimeError):
-                    _get_stamp_path(settings.vault).unlink(missing_ok=True)
-                if saved and outside is not None:
+                    _get_stamp_path(vault_id).unlink(missing_ok=True)
+                if is_saved and outside is not None:
                     outside.unlink(missing_ok=True)
             if isinstance(problem, OSError | PrivateFileError):
-                why = getattr(problem, "strerror", None) or str(problem)
                 raise VaultError(
                     "The vault '{path}' cannot be created: {why}.",
                     hint="Choose a folder that exists and that you can write to.",
                     path=str(path),
-                    why=why,
+                    why=_describe_problem(problem),
                 ) from None
             raise
         with suppress(OSError):  # the vault is there; a power failure may take its name away again
             sync_folder(place.parent)
-        return cls(place)
-
-    @property
-    def id(self) -> str:
-        """The vault's id."""
-        return self.settings.vault
-
-    @property
-    def snapshots(self) -> Path:
-        """The folder of the snapshots."""
-        return self.path / SNAPSHOTS
-
-    @property
-    def has_shared_ledger(self) -> bool:
-        """Whether several machines use the ledger."""
-        return self.settings.ledger is not None
 
     @property
     def worker_key_file(self) -> str | None:
@@ -243,16 +210,24 @@ class VaultFolder:
             return self.settings.worker_key_file
         return None if self.settings.key_file is None else str(self.path / self.settings.key_file)
 
-    def _read(self, name: str) -> str:
+    def _read_settings(self) -> VaultSettings:
+        place = self.path / SETTINGS
         try:
-            return (read_private_file(self.path / name) or b"").decode("utf-8", "replace")
+            settings = VaultSettings.from_toml((read_private_file(place) or b"").decode("utf-8", "replace"))
         except PrivateFileError as problem:
             raise VaultError(
                 "The file '{path}' of the vault {problem}.",
                 hint="Make it a file that only you can read, or restore it from a backup of the vault.",
-                path=str(self.path / name),
+                path=str(place),
                 problem=problem,
             ) from None
+        if settings is None:
+            raise VaultError(
+                "'{path}' is damaged, or was written by another version of relaxdp.",
+                hint="Restore it from a backup of the vault.",
+                path=str(place),
+            )
+        return settings
 
     def _load_key(self) -> Key:
         settings = self.settings
@@ -284,10 +259,10 @@ class VaultFolder:
 
     # The ledger and its stamp.
 
-    def read_account(self, *, adopting: bool = False) -> Account:
-        """Read the ledger, and reject an older, forked or copied vault, unless it is being adopted."""
+    def read_account(self) -> Account:
+        """Read the ledger, and reject an older, forked or copied vault."""
         account, problem = self.read_account_and_problem()
-        if problem and not adopting:
+        if problem:
             raise self._make_old_vault_error(problem)
         return account
 
@@ -295,17 +270,10 @@ class VaultFolder:
         """Read the ledger, and describe how it contradicts the stamp on this machine; None where it does not."""
         # The stamp first: another process writes the ledger before the stamp.
         stamp, account = _read_stamp(self.id), self.ledger.read_account()
-        unknown = (
-            None if self.has_shared_ledger else "is not known on this machine: it was copied, moved here or restored"
-        )
         if stamp is None:
-            return account, unknown
-        number, digest = stamp
-        if number > account.number:
-            return account, f"is older than its last use here: it has {account.number} events, and had {number}"
-        if self.ledger.get_digest(number) != digest:
-            return account, "has another history than the vault that was used here before: two copies were used"
-        return account, None
+            is_shared = self.settings.ledger is not None
+            return account, None if is_shared else "is not known on this machine: it was copied, moved here or restored"
+        return account, _find_contradiction(stamp, account, self.ledger.get_digest(stamp[0]))
 
     def _make_old_vault_error(self, problem: str) -> OldVaultError:
         return OldVaultError(
@@ -325,36 +293,31 @@ class VaultFolder:
             stamp = _read_stamp(self.id)
 
             def check(account: Account) -> Event | None:
-                if stamp is not None and stamp[0] > account.number:
-                    raise self._make_old_vault_error(
-                        f"is behind another copy: it has {account.number} events, not {stamp[0]}"
-                    )
-                if stamp is not None and stamp[0] == account.number and stamp[1] != account.digest:
-                    raise self._make_old_vault_error("has another history than the vault that was used here before")
+                if stamp is not None and stamp[0] >= account.number:
+                    problem = _find_contradiction(stamp, account, account.digest)
+                    if problem:
+                        raise self._make_old_vault_error(problem)
                 return make_event(account)
 
             account = self.ledger.append_event(check)
-            _write_stamp(self.settings, self.path, account, is_locked=True)
+            _write_stamp(self.settings, self.path, account, is_adopted=False)
         return account
+
+    def adopt_copy(self, make_event: Callable[[Account], Event]) -> None:
+        """Append an event although this machine has seen another copy, and take this one for the newest."""
+        account = self.ledger.append_event(make_event)
+        _write_stamp(self.settings, self.path, account, is_adopted=True)
 
     # Snapshots.
 
     @contextmanager
-    def lock_snapshots(self, account: Account) -> Iterator[Path]:
+    def lock_snapshots(self, account: Account) -> Iterator[None]:
         """Lock the folder of the snapshots while some are written, and first remove snapshots of interrupted releases.
 
         Releases hold the folder together, and only one that is alone removes anything. Where machines share the folder,
         the lock of another one may not be seen, so that only old files are removed.
         """
-        try:
-            descriptor = os.open(self.snapshots, os.O_RDONLY)
-        except OSError as problem:
-            raise VaultError(
-                "The snapshots of the vault '{path}' are missing: {why}.",
-                hint="Restore the folder 'snapshots' from a backup of the vault.",
-                path=self.path.name,
-                why=problem.strerror,
-            ) from None
+        descriptor = os.open(self.snapshots, os.O_RDONLY)
         import fcntl  # noqa: PLC0415 (Windows has none, and can still estimate)
 
         try:
@@ -362,7 +325,7 @@ class VaultFolder:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._remove_unnamed_snapshots(account)
             fcntl.flock(descriptor, fcntl.LOCK_SH)
-            yield self.snapshots
+            yield
         finally:
             os.close(descriptor)
 
@@ -371,7 +334,7 @@ class VaultFolder:
         # A release may have ended after the account was read: what is removed must be unnamed under the lock.
         for left in unnamed and self._find_unnamed_snapshots(self.ledger.read_account()):
             with suppress(OSError):
-                if not self.has_shared_ledger or left.stat().st_mtime < time() - _DAY:
+                if self.settings.ledger is None or left.stat().st_mtime < time() - _DAY:
                     left.unlink()
 
     def _find_unnamed_snapshots(self, account: Account) -> list[Path]:
@@ -407,13 +370,13 @@ def _is_open_to_others(place: Path) -> bool:
     return False
 
 
-def _remove_folder(folder: Path) -> None:
-    for place in (folder / SNAPSHOTS, folder):
-        with suppress(OSError):
-            for each in place.iterdir():
-                with suppress(OSError):
-                    each.unlink()
-            place.rmdir()
+def _write_settings(folder: Path, settings: VaultSettings) -> None:
+    write_private_file(folder / SETTINGS, settings.to_toml().encode(), replace=False)
+    write_private_file(folder / IGNORE, b"*\n", replace=False)
+
+
+def _describe_problem(problem: BaseException) -> str:
+    return getattr(problem, "strerror", None) or str(problem)
 
 
 # Stamps.
@@ -452,31 +415,30 @@ def _lock_stamps() -> Iterator[None]:
         yield
 
 
-def _write_stamp(
-    settings: VaultSettings,
-    path: Path,
-    account: Account,
-    *,
-    is_required: bool = False,
-    may_go_back: bool = False,
-    is_locked: bool = False,
-) -> None:
-    """Write the last event of a vault. A stamp moves forward, unless a vault is adopted."""
+def _find_contradiction(stamp: tuple[int, str], account: Account, digest: str | None) -> str | None:
+    """Describe how a vault with this digest of the stamp's event contradicts the stamp; None where it does not."""
+    if stamp[0] > account.number:
+        return f"is older than its last use here: it has {account.number} events, and had {stamp[0]}"
+    if stamp[1] != digest:
+        return "has another history than the vault that was used here before: two copies were used"
+    return None
+
+
+def _write_stamp(settings: VaultSettings, path: Path, account: Account, *, is_adopted: bool) -> None:
+    """Write the last event of a vault. A stamp only moves forward, under the caller's lock, unless it is adopted."""
     content = {
         "vault": settings.vault, "path": str(path), "key": settings.key_fingerprint,
         "event": account.number, "digest": account.digest,
     }  # fmt: skip
     try:
         _get_stamp_folder().mkdir(0o700, parents=True, exist_ok=True)
-        with (
-            nullcontext() if is_locked else lock_folder(_get_stamp_folder())
-        ):  # another process may write a later event
+        with lock_folder(_get_stamp_folder()) if is_adopted else nullcontext():
             known = _read_stamp(settings.vault)
-            if known is None or known[0] < account.number or may_go_back:
+            if known is None or known[0] < account.number or is_adopted:
                 write_private_file(_get_stamp_path(settings.vault), json.dumps(content).encode(), replace=True)
     except (OSError, PrivateFileError, RuntimeError) as problem:
-        why = getattr(problem, "strerror", None) or str(problem)
-        if is_required:
+        why = _describe_problem(problem)
+        if is_adopted:
             raise VaultError(
                 "The state folder of this user cannot be written: {why}. It holds a stamp by which an older copy of "
                 "the vault is noticed.",
@@ -488,11 +450,6 @@ def _write_stamp(
             StateFolderWarning,
             stacklevel=2,
         )
-
-
-def adopt_stamp(folder: VaultFolder, account: Account) -> None:
-    """Take a vault as it is for the newest one."""
-    _write_stamp(folder.settings, folder.path, account, is_required=True, may_go_back=True)
 
 
 def _reject_second_vault(fingerprint: str) -> None:
@@ -519,28 +476,21 @@ def copy_vault(vault: VaultFolder, folder: Path, *, with_key: bool) -> Path:
         raise VaultError(
             "The key of this vault comes from a command, so it is not copied.", hint="Back it up where it is kept."
         )
-    try:
+    hint = "Choose a new folder in one that exists, that you can write to, and that has enough free space."
+    with replace_os_error(VaultError, "The backup {path!r} cannot be written: {why}.", hint=hint, path=str(folder)):
         folder.mkdir(0o700)
         try:
             _copy_vault_files(vault, folder, with_key=with_key)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-    except OSError as problem:
-        raise VaultError(
-            "The backup {path!r} cannot be written: {why}.",
-            hint="Choose a new folder in one that exists, that you can write to, and that has enough free space.",
-            path=str(folder),
-            why=problem.strerror or "the disk may be full",
-        ) from None
     return folder
 
 
 def _copy_vault_files(vault: VaultFolder, folder: Path, *, with_key: bool) -> None:
     (folder / SNAPSHOTS).mkdir(0o700)
     settings = replace(vault.settings, key_file=KEY) if with_key else vault.settings
-    write_private_file(folder / SETTINGS, settings.to_toml().encode(), replace=False)
-    write_private_file(folder / IGNORE, b"*\n", replace=False)
+    _write_settings(folder, settings)
     for attempt in range(_ATTEMPTS):
         # A release that ends meanwhile replaces snapshots: then ledger and snapshots are copied again.
         (folder / LEDGER).unlink(missing_ok=True)

@@ -17,10 +17,10 @@ import pytest
 from tests.patience import PATIENCE, until
 
 from relaxdp.errors import BudgetExceededError, LedgerBusyError
-from relaxdp.ledger.account import Account
-from relaxdp.ledger.events import ColumnRequest, ReleaseCharged, VaultCreated
+from relaxdp.ledger.account import Account, ReleaseState
+from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, VaultCreated
 from relaxdp.ledger.ledger import EventStore, Ledger
-from relaxdp.ledger.ledger_rules import ChargeRequest, make_release_event
+from relaxdp.ledger.ledger_rules import make_release_event
 from relaxdp.ledger.postgres_store import PostgresStore
 from relaxdp.ledger.sqlite_store import SqliteStore
 from relaxdp.sampling.keys import Key
@@ -35,31 +35,28 @@ def created(budget: object = 2) -> VaultCreated:
     return VaultCreated(1, TIME, Decimal(str(budget)), "study of 2026", VAULT, KEY.fingerprint)
 
 
-def request_of(account: Account, name: str = "patients", **changes: Any) -> ChargeRequest:
-    """Return a request as a caller plans it: `levels` maps columns to epsilons, everything else is a field."""
-    known = account.releases.get(name)
+def request_of(account: Account, name: str = "patients", **changes: Any) -> tuple[ReleaseCharged, ReleaseState | None]:
+    """Return an event as a caller plans it: `levels` maps columns to epsilons, everything else is a field."""
+    known = changes.pop("expected", account.releases.get(name))
     levels: dict[str, object] = changes.pop("levels", {"diagnosis": "0.5"})
     columns = tuple(
-        ColumnRequest(
+        ColumnCharge(
             column=column, epsilon=Decimal(str(level)), mechanism="categorical", params="ab12",
             description={"values": ["flu", "ärger", None], "weights": [0.5, 2]}, why="two values",
             snapshot=f"{account.number:064x}", known=10, joined=0, left=0, exchanged=0,
         )
         for column, level in levels.items()
     )  # fmt: skip
-    snapshots = {} if known is None else {column: state.snapshot for column, state in known.columns.items()}
     given = {"passthrough": ("year",), "passthrough_snapshot": "cd", "rows": 1200, **changes}
-    return ChargeRequest(
-        **{
-            "name": name, "action": "release", "id_column": "patient", "id_type": "integer", "columns": columns,
-            "accept_new_rows": False, "expected_event": 0 if known is None else known.last_event,
-            "expected_snapshots": snapshots, **given,
-        }
-    )  # fmt: skip
+    draft = {
+        "name": name, "action": "release", "id_column": "patient", "id_type": "integer", "columns": columns,
+        "accepted_new_rows": False, **given,
+    }  # fmt: skip
+    return ReleaseCharged(0, TIME, **draft), known
 
 
 def charge(account: Account, name: str = "patients", **changes: Any) -> ReleaseCharged:
-    return make_release_event(account, request_of(account, name, **changes), TIME)
+    return make_release_event(account, *request_of(account, name, **changes))
 
 
 class LedgerPlace(Protocol):
@@ -128,7 +125,7 @@ class DatabasePlace:
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
         store = PostgresStore(self.url, VAULT)
-        with store.begin_write():
+        with store.begin_transaction("write"):
             yield
 
     def settle(self) -> None:
@@ -149,7 +146,7 @@ def spend(ledger: Ledger, name: str, level: object) -> bool:
     while True:
         planned = request_of(ledger.read_account(), name, levels={"diagnosis": level, "age": level})
         try:
-            ledger.append_event(lambda account: make_release_event(account, planned, TIME))  # noqa: B023
+            ledger.append_event(lambda account: make_release_event(account, *planned))  # noqa: B023
         except LedgerBusyError:
             continue
         except BudgetExceededError:

@@ -202,7 +202,7 @@ def test_events_are_append_only(place: LedgerPlace, ledger: Ledger) -> None:
     for statement in ("UPDATE event SET digest = ''", "DELETE FROM event"):
         with pytest.raises(Exception, match="append-only"):
             place.run(statement)
-    with pytest.raises(LedgerError), place.store().begin_write() as rows:
+    with pytest.raises(LedgerError), place.store().begin_transaction("write") as rows:
         rows.add(4, "{}", "")
 
 
@@ -229,12 +229,12 @@ def test_compare_and_swap(place: LedgerPlace, ledger: Ledger) -> None:
     """Two plan the same release; the second is told, and can plan again."""
     other = open_ledger(place)
     one, two = (request_of(each.read_account(), levels={"diagnosis": 2}) for each in (ledger, other))
-    ledger.append_event(lambda account: ledger_rules.make_release_event(account, one, TIME))
+    ledger.append_event(lambda account: ledger_rules.make_release_event(account, *one))
     with pytest.raises(LedgerBusyError):
-        other.append_event(lambda account: ledger_rules.make_release_event(account, two, TIME))
+        other.append_event(lambda account: ledger_rules.make_release_event(account, *two))
     assert spend(other, "patients", "2.2") is False
     again = request_of(other.read_account(), levels={"diagnosis": 2})
-    assert other.append_event(lambda account: ledger_rules.make_release_event(account, again, TIME)).spent == 2
+    assert other.append_event(lambda account: ledger_rules.make_release_event(account, *again)).spent == 2
     assert ledger.append_event(lambda account: None) == other.read_account()
 
 

@@ -151,7 +151,7 @@ def test_other_defaults_change_nothing(place: DatabasePlace, postgres: Server) -
     late.join()
     assert [event.number for event in first.read_events()] == [1, 2, 3, 4]
     assert "日本" in first.read_account().releases
-    with PostgresStore(place.url, VAULT).begin_write() as rows:
+    with PostgresStore(place.url, VAULT).begin_transaction("write") as rows:
         found = [
             rows._connection.execute(f"SHOW {name}".encode()).fetchall()[0][0]
             for name in ("synchronous_commit", "idle_in_transaction_session_timeout")
@@ -233,4 +233,4 @@ def test_every_code_has_a_sentence() -> None:
     for code, words in [("53100", "disk of its server is full"), ("53300", "no connection"), ("25006", "read-only"),
                         ("57014", "took too long"), ("XX001", "is damaged"), ("22000", "cannot be used")]:  # fmt: skip
         problem = psycopg.errors.lookup(code)("SELECT") if code[:2] != "22" else psycopg.DataError("SELECT")
-        assert words in store._make_error(module._find_problem(problem, False)).sentence
+        assert words in store._make_error(store._find_problem(problem, "use")).sentence

@@ -76,7 +76,7 @@ def test_a_commit_is_on_disk_before_it_returns(path: Path) -> None:
     copy = path.with_name("copy.db")
     copy.write_bytes(path.read_bytes())
     assert open_ledger(copy).read_account().number == 3
-    with SqliteStore(path).begin_write() as rows:
+    with SqliteStore(path).begin_transaction("write") as rows:
         found = [rows._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "fullfsync")]
     assert found == [3, 1]  # EXTRA
 
@@ -163,8 +163,8 @@ def test_no_room_for_a_new_ledger(tmp_path: Path) -> None:
 def test_an_error_that_hides_how_a_commit_ended(path: Path) -> None:
     store, error = SqliteStore(path), sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_DIR_FSYNC
-    assert isinstance(store._translate_error(error, False), LedgerError)
-    problem = store._translate_error(error, True)
+    assert isinstance(store._make_error(store._find_problem(error, "use")), LedgerError)
+    problem = store._make_error(store._find_problem(error, "commit"))
     assert isinstance(problem, LedgerUncertainError)
     assert problem.message.endswith("Nothing is charged twice.")
     assert_one_sentence(problem, path)
@@ -300,14 +300,13 @@ def test_one_ledger_under_every_name_of_its_file(path: Path, monkeypatch: pytest
     ["mysql://u:s3cret@h/d", "sqlite:///s3cret", "postgres:u:s3cret@h", "host=h password=s3cret", "postgresql:/x"],
 )
 def test_an_address_that_is_no_ledger_is_not_shown(place: str) -> None:
-    with pytest.raises(LedgerError, match="must be a SQLite file or a PostgreSQL database") as found:
+    with pytest.raises(LedgerError, match="Expected the URL of a PostgreSQL database") as found:
         open_store(place, VAULT)
     assert "s3cret" not in repr(found.value) + str(found.value.fields)
 
 
 def test_a_path_is_a_file(tmp_path: Path) -> None:
-    for place in (tmp_path / "a:b.db", str(tmp_path / "ledger.db")):
-        assert open_store(place, VAULT).address == str(place)
+    assert open_store(tmp_path / "a:b.db", VAULT).address == str(tmp_path / "a:b.db")
 
 
 def test_postgres_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,10 @@ from tests.faults.tables.test_histories import Histories, explore
 from tests.faults.tables.world import World, attempt
 
 from relaxdp.ledger import ledger_rules
-from relaxdp.tables import transaction, vault
-from relaxdp.tables.release_plan import SealedColumn, StagedRelease
+from relaxdp.ledger.events import SealedColumn
+from relaxdp.tables import snapshot_comparison, transaction, vault
+from relaxdp.tables.release_plan import StagedRelease
+from relaxdp.tables.release_result import Release
 from relaxdp.tables.snapshot import get_snapshot_path
 from relaxdp.tables.vault_folder import VaultFolder, list_snapshots
 
@@ -30,22 +32,22 @@ OTHER = tuple(replace(row, a="x" if row.a == "y" else "y") if row.person in (0, 
 """The same table, in which two people have another value."""
 
 
-def charge_before_stage(plan: Any, open_stager: Any) -> Any:
-    with plan.vault.lock_snapshots(plan.account), open_stager() as stager:
+def charge_before_stage(plan: Any, stager: Any, source: Any) -> Any:
+    with plan.vault.lock_snapshots(plan.account), stager.resources:
         unknown = StagedRelease(0, tuple(SealedColumn("", 0, 0, 0, 0) for _ in plan.columns), None)
         account = transaction._charge(plan, unknown, stager)
         staged = transaction._stage(plan, stager)
         stager.publish()
-    return transaction.ReleaseOutcome(plan, staged, account)
+    return Release.from_plan(plan, source, staged, account, output=stager.target, table=stager.table)
 
 
-def publish_before_charge(plan: Any, open_stager: Any) -> Any:
-    with plan.vault.lock_snapshots(plan.account), open_stager() as stager:
+def publish_before_charge(plan: Any, stager: Any, source: Any) -> Any:
+    with plan.vault.lock_snapshots(plan.account), stager.resources:
         staged = transaction._stage(plan, stager)
         stager.publish()
         account = transaction._charge(plan, staged, stager)
         plan.vault.remove_snapshots(plan.account, account)
-    return transaction.ReleaseOutcome(plan, staged, account)
+    return Release.from_plan(plan, source, staged, account, output=stager.target, table=stager.table)
 
 
 def forget_rows(seal: Any, rows: Any, *, is_last: bool = False) -> None:
@@ -53,19 +55,16 @@ def forget_rows(seal: Any, rows: Any, *, is_last: bool = False) -> None:
 
 
 def compare_if_paid(seal: Any, rows: Any, chunk: bytes) -> None:
-    seal._keep_left(seal.comparison.compare_rows(rows))
-    if seal.comparison.changes.changed and seal._column.cost:
-        transaction.reject_changed_values(seal._plan.request.name, seal._column.column)
+    if seal.comparison is not None:
+        seal._keep_left(seal.comparison.compare_rows(rows))
+        if seal.comparison.changed and seal._column.cost:
+            snapshot_comparison.reject_changed_values(seal._plan, seal._column)
     seal.part.write(chunk)
     seal._rows += len(rows)
 
 
-def swap_without_compare(account: Any, request: Any, now: Any, charge: Any = ledger_rules.make_release_event) -> Any:
-    state = account.releases.get(request.name)
-    known = {} if state is None else {column: each.snapshot for column, each in state.columns.items()}
-    expected = {column: known.get(column) for column in request.expected_snapshots}
-    last = 0 if state is None else state.last_event
-    return charge(account, replace(request, expected_event=last, expected_snapshots=expected), now)
+def swap_without_compare(account: Any, draft: Any, expected: Any, charge: Any = ledger_rules.make_release_event) -> Any:
+    return charge(account, draft, account.releases.get(draft.name))
 
 
 def sweep_by_old_account(folder: Any, account: Any) -> None:
@@ -139,8 +138,8 @@ class Mutant:
 MUTANTS = [
     Mutant(vault, "run_release", charge_before_stage, release_changed_table, "a rejected operation was charged"),
     Mutant(vault, "run_release", publish_before_charge, crash_everywhere, "reports left that were never paid for"),
-    Mutant(transaction._ColumnSnapshotWriter, "_keep_left", forget_rows, return_changed, "RowsChangedError"),
-    Mutant(transaction._ColumnSnapshotWriter, "add", compare_if_paid, release_changed_table, "RowsChangedError"),
+    Mutant(snapshot_comparison.ColumnSnapshotWriter, "_keep_left", forget_rows, return_changed, "RowsChangedError"),
+    Mutant(snapshot_comparison.ColumnSnapshotWriter, "add", compare_if_paid, release_changed_table, "RowsChangedError"),
     Mutant(
         transaction, "make_release_event", swap_without_compare,
         race_slowly("_stage", [replace(FIRST, epsilon="4", rows=ROWS), replace(FIRST, epsilon="3", rows=OTHER[1:])]),

@@ -62,7 +62,7 @@ def budget() -> dict[str, Any]:
 
 def draw(epsilon: str) -> list[str]:
     """Draw what the release command must give, by the mechanism alone."""
-    key = VaultFolder("study.vault").key
+    key = VaultFolder(Path("study.vault")).key
     reports: list[str] = rx.Categorical(VALUES).release(
         TRUTH.tolist(), list(range(ROWS)), key=key, epsilon=epsilon, name="patients", column="diagnosis"
     )

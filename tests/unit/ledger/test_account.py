@@ -144,7 +144,7 @@ def test_random_events_add_up_equally_in_memory_and_from_disk(
                 return ledger_rules.make_budget_event(now, what, "x", TIME)
             if kind == "retire":
                 return ledger_rules.make_retirement_event(now, what, "x", TIME)
-            return ledger_rules.make_release_event(now, request_of(now, what, levels=levels), TIME)
+            return ledger_rules.make_release_event(now, *request_of(now, what, levels=levels))
 
         try:
             account = ledger.append_event(make)

@@ -14,7 +14,9 @@ from tests.contract.ledger.ledger_places import TIME, charge, created
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import BudgetRaised, CopyAdopted, Event, ReleaseRetired, parse_event
 
-RELEASED = charge(Account.from_first_event(created()), levels={"diagnosis": "0.5", "age": "0.25"}, accept_new_rows=True)
+RELEASED = charge(
+    Account.from_first_event(created()), levels={"diagnosis": "0.5", "age": "0.25"}, accepted_new_rows=True
+)
 EVENTS: list[Event] = [
     created(),
     RELEASED,

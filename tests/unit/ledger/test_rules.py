@@ -23,19 +23,18 @@ from relaxdp.ledger.account import Account
 
 EMPTY = Account.from_first_event(created())
 ONCE = EMPTY.apply_event(charge(EMPTY, levels={"diagnosis": "0.5", "age": "0.25"}))
+STATE = ONCE.releases["patients"]
 
 
 def costs(account: Account, **levels: object) -> list[str]:
-    return [str(each.cost) for each in ledger_rules.compute_charges(account, request_of(account, levels=levels))]
+    return [str(each.cost) for each in charge(account, levels=levels).columns]
 
 
 def test_costs() -> None:
     assert costs(EMPTY, diagnosis="0.5", age="0.1") == ["0.5", "0.1"]
     assert costs(ONCE, age="0.30", diagnosis="0.5", city="1") == ["0.05", "0", "1"]
     assert costs(ONCE, diagnosis="0.1") == ["0"]
-    request = request_of(ONCE, levels={"diagnosis": "1"}, accept_new_rows=True)
-    event = ledger_rules.make_release_event(ONCE, request, TIME)
-    assert event.columns == ledger_rules.compute_charges(ONCE, request)
+    event = charge(ONCE, levels={"diagnosis": "1"}, accepted_new_rows=True)
     assert (event.number, event.time, event.accepted_new_rows, event.rows) == (3, TIME, True, 1200)
 
 
@@ -53,7 +52,7 @@ def test_the_last_of_the_budget() -> None:
 
 def rejected(kind: type[RelaxdpError], account: Account, **changes: Any) -> str:
     with pytest.raises(kind) as found:
-        ledger_rules.compute_charges(account, request_of(account, **changes))
+        charge(account, **changes)
     assert found.value.hint
     return str(found.value)
 
@@ -61,11 +60,10 @@ def rejected(kind: type[RelaxdpError], account: Account, **changes: Any) -> str:
 @pytest.mark.parametrize(
     "stale",
     [
-        {"expected_event": 0},
-        {"expected_event": 3},
-        {"expected_snapshots": {}},
-        {"expected_snapshots": {"diagnosis": "00"}},
-        {"expected_snapshots": {"diagnosis": None}},
+        {"expected": None},
+        {"expected": replace(STATE, last_event=3)},
+        {"expected": replace(STATE, columns={})},
+        {"expected": replace(STATE, columns={"diagnosis": replace(STATE.columns["diagnosis"], snapshot="00")})},
     ],
 )
 def test_a_plan_that_another_process_overtook(stale: dict[str, Any]) -> None:
@@ -77,19 +75,19 @@ def test_a_plan_that_another_process_overtook(stale: dict[str, Any]) -> None:
 def test_a_new_column_or_name_that_another_process_released_first() -> None:
     planned = request_of(EMPTY)
     with pytest.raises(LedgerBusyError):
-        ledger_rules.compute_charges(ONCE, planned)
+        ledger_rules.make_release_event(ONCE, *planned)
     planned = request_of(ONCE, levels={"city": 1})
     with pytest.raises(LedgerBusyError):
-        ledger_rules.compute_charges(ONCE.apply_event(charge(ONCE, levels={"city": 1})), planned)
+        ledger_rules.make_release_event(ONCE.apply_event(charge(ONCE, levels={"city": 1})), *planned)
     # Another name does not matter.
-    assert ledger_rules.compute_charges(ONCE.apply_event(charge(ONCE, "other")), request_of(ONCE))
+    assert ledger_rules.make_release_event(ONCE.apply_event(charge(ONCE, "other")), *request_of(ONCE))
 
 
 def test_facts_of_the_first_release_are_fixed() -> None:
     assert "are of type 'integer', and the ids of this table are of type 'text'" in rejected(
         ReleaseChangedError, ONCE, id_type="text"
     )
-    [column] = request_of(ONCE).columns
+    [column] = request_of(ONCE)[0].columns
     for changed, words in [
         (replace(column, mechanism="unary"), "with the mechanism 'categorical', not with 'unary'"),
         (replace(column, params="ab13"), "The values or parameters of column 'diagnosis' differ"),
@@ -120,7 +118,7 @@ def test_relaxing_needs_a_release() -> None:
         "The vault has no release 'x'. Its releases are: 'patients'."
     )
     assert "release a table first" in rejected(UnknownReleaseError, EMPTY, name="x", action="relax")
-    assert ledger_rules.make_release_event(ONCE, request_of(ONCE, action="relax"), TIME).action == "relax"
+    assert charge(ONCE, action="relax").action == "relax"
 
 
 def test_a_retired_name_is_never_used_again() -> None:
@@ -152,11 +150,11 @@ def test_reasons(reason: Any) -> None:
 
 def test_the_longest_names() -> None:
     name = "x" * 500
-    assert ledger_rules.compute_charges(EMPTY, request_of(EMPTY, name, levels={name: 1}))
+    assert charge(EMPTY, name, levels={name: 1})
 
 
 @pytest.mark.parametrize("name", ["", " a", "a ", "a\nb", "x" * 501, "a\u0308", None, ("a",), "\ud800"])
 def test_names(name: Any) -> None:
     for changes in ({"name": name}, {"levels": {name: 1}}):
         with pytest.raises(ArgumentError, match="^The name of a (release|column)"):
-            ledger_rules.compute_charges(EMPTY, request_of(EMPTY, **changes))
+            charge(EMPTY, **changes)

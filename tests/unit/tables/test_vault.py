@@ -20,11 +20,12 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.errors import OldVaultError, VaultError
+from relaxdp.errors import ColumnError, OldVaultError, VaultError
 from relaxdp.mechanisms.base import TrueValues
 from relaxdp.tables import transaction
 from relaxdp.tables.files import BATCH_ROWS
-from relaxdp.tables.snapshot import ChunkKind, SnapshotComparison, TrueRows
+from relaxdp.tables.snapshot import ChunkKind, TrueRows
+from relaxdp.tables.snapshot_comparison import SnapshotComparison
 
 VALUES = ["no", "a very long answer that takes many letters"]
 
@@ -119,6 +120,19 @@ def test_retiring_removes_what_a_kill_left(vault: rx.Vault) -> None:
     assert len(list((vault.path / "snapshots").iterdir())) == 2
     vault.retire("answers", reason="over")
     assert not list((vault.path / "snapshots").iterdir())
+
+
+def test_relaxing_gives_two_columns_no_common_name(vault: rx.Vault) -> None:
+    ids = range(1000)
+    vault.release(
+        pa.table({"id": ids, "age": [20.0, 60.0] * 500}), {"age": rx.Numeric(0, 100)}, id="id", epsilon=1, name="n"
+    )
+    vault.release(
+        pa.table({"id": ids, "age_report": VALUES * 500}), {"age_report": VALUES}, id="id", epsilon=1, name="n"
+    )
+    with refused(ColumnError, column="age_report"):
+        vault.relax("n", 2)
+    assert vault.relax("n", 2, columns=["age"]).rows == 1000
 
 
 def test_a_link_does_not_hide_the_mode_of_a_vault(vault: rx.Vault) -> None:

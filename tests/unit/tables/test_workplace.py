@@ -16,7 +16,7 @@ from tests.patience import PATIENCE
 from relaxdp.server_errors import StorageUnavailableError
 from relaxdp.service.transfer import workplace
 from relaxdp.tables import atomic_files as temporary
-from relaxdp.tables.atomic_files import make_unfinished_file, make_unfinished_folder
+from relaxdp.tables.atomic_files import make_unfinished_file
 
 DIGEST = "0123456789abcdef" * 4
 
@@ -143,7 +143,7 @@ def test_no_place_at_all(everybodys: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def _come_and_go(target: Path, seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        with make_unfinished_folder(target) as folder:
+        with temporary._make_unfinished(target, is_folder=True) as folder:
             (folder / "file").write_text("here")
             assert (folder / "file").read_text() == "here"
         with make_unfinished_file(target) as place:
