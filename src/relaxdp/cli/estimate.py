@@ -115,7 +115,7 @@ def estimate(
         tally = count(files, column, by=by, crosstab=crosstab, description=description or [])
         groups = list(_estimate_groups(tally, settings, max_rows=top))
         every = list(_estimate_groups(tally, settings, max_rows=None)) if output.is_for_programs else groups
-    axis = tally.axis if isinstance(tally, ColumnCounts) else tally.rows
+    axis = tally.axis
     if plot is not None:
         plot_estimate(plot, groups, _describe_column(axis, settings), settings)
     results.print_result(_make_estimate_view(tally, axis, every, settings), output)

@@ -282,19 +282,6 @@ def _read_metadata(file: Path) -> dict[bytes, bytes]:
     return dict(metadata.metadata or {}) | dict(metadata.schema.to_arrow_schema().metadata or {})
 
 
-def open_released_file(path: Path) -> tuple[TableFile, FileDescription]:
-    """Open a released file; a file that does not describe itself is rejected."""
-    table = TableFile(path)
-    description = table.read_description()
-    if description is None:
-        raise MetadataError(
-            "{path!r} is not a file that relaxdp released, or was rewritten since: it does not describe itself.",
-            hint="Pass description= (--description FILE), the file as it was released.",
-            path=str(path),
-        )
-    return table, description
-
-
 class _hide_file_content:  # noqa: N801 (used as a statement)
     """Replace an error about a file by one that shows nothing of the content."""
 

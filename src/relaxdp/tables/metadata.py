@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
 import sys
 import uuid
 import weakref
@@ -17,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
@@ -85,12 +83,12 @@ class ColumnDescription:
 
     def mechanism(self) -> Mechanism:
         """Return the mechanism that counts and estimates this column."""
-        try:
-            return create_mechanism(
+        with contextlib.suppress(MechanismError):
+            found = create_mechanism(
                 self.encoding, values=self.values, range=self.range, clip=self.clip, options=self.options
             )
-        except MechanismError:
-            pass
+            if found.name == self.encoding:
+                return found
         raise MetadataError(
             "Unknown mechanism {encoding!r} in the metadata.",
             hint="Install the version of relaxdp that released the file.",
@@ -286,12 +284,12 @@ def parse_description(metadata: Mapping[bytes, bytes]) -> FileDescription | None
     """Return the description in the metadata of a schema or a file, wherever relaxdp, pandas or Spark put it."""
     text: Any = metadata.get(METADATA_KEY)
     if text is None and SPARK_KEY in metadata:
-        return parse_spark_schema(metadata[SPARK_KEY])
-    text = find_pandas_description(metadata) if text is None else text
+        return _parse_spark_schema(metadata[SPARK_KEY])
+    text = _find_pandas_description(metadata) if text is None else text
     return None if text is None else FileDescription.loads(text)
 
 
-def find_pandas_description(metadata: Mapping[bytes, bytes]) -> str | None:
+def _find_pandas_description(metadata: Mapping[bytes, bytes]) -> str | None:
     """Return the text that pandas put among the attributes of a frame, in a schema or in a file; else None."""
     try:
         found = json.loads(metadata.get(b"pandas", b"{}")).get("attributes") or {}
@@ -302,22 +300,19 @@ def find_pandas_description(metadata: Mapping[bytes, bytes]) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def parse_spark_schema(schema: str | bytes) -> FileDescription | None:
-    """Return the description out of a Spark schema as JSON, where every released column carries its own; else None."""
+def _parse_spark_schema(schema: str | bytes) -> FileDescription | None:
+    """Return the description out of a Spark schema as JSON, where every released column carries its own; else None.
+
+    The metadata goes along when a column gets another name: two levels of one column may stand side by side.
+    """
     try:
         fields = json.loads(schema)["fields"]
         texts = {field["name"]: field["metadata"].get(_TEXT_KEY) for field in fields}
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     parts = {name: FileDescription.loads(text) for name, text in texts.items() if text is not None}
-    return merge_column_descriptions(parts) if parts else None
-
-
-def merge_column_descriptions(parts: Mapping[str, FileDescription]) -> FileDescription:
-    """Return one description from those of single columns, each under the name that its column has now.
-
-    Spark's metadata goes along when a column gets another name: two levels of one column may stand side by side.
-    """
+    if not parts:
+        return None
     first = next(iter(parts.values()))
     columns = {name: next(iter(part.columns.values())) for name, part in parts.items()}
     return FileDescription(first.id_column, columns, rows=first.rows)
@@ -389,45 +384,19 @@ def attach_description(frame: Any, description: FileDescription) -> Any:
     return frame
 
 
+def is_spark_frame(frame: Any) -> bool:
+    """Tell whether this is a Spark DataFrame; Spark itself may be missing."""
+    return type(frame).__module__.startswith("pyspark.sql")
+
+
 def read_frame_description(frame: Any) -> FileDescription | None:
     """Return the description of a frame, None if relaxdp did not release it or it was changed since."""
     if isinstance(frame, pa.Table):
         return parse_description(frame.schema.metadata or {})
+    if is_spark_frame(frame):
+        return _parse_spark_schema(frame.schema.json())
     attributes = getattr(frame, "attrs", None)
     if isinstance(attributes, dict):
         return FileDescription.loads(attributes[_TEXT_KEY]) if isinstance(attributes.get(_TEXT_KEY), str) else None
-    if type(frame).__module__.startswith("pyspark.sql"):
-        return read_spark_description(frame)
     reference, description = _RELEASED.get(id(frame), (None, None))
     return description if reference is not None and reference() is frame else None
-
-
-def read_spark_description(frame: Any) -> FileDescription | None:
-    """Return the description in the metadata of the columns of a Spark frame."""
-    texts = {field.name: field.metadata.get(_TEXT_KEY) for field in frame.schema.fields}
-    parts = {name: FileDescription.loads(text) for name, text in texts.items() if text}
-    return merge_column_descriptions(parts) if parts else None
-
-
-def require_description(source: Any) -> FileDescription:
-    """Return the description of a released frame or file, or reject data without one."""
-    if isinstance(source, FileDescription):
-        return source
-    if isinstance(source, str | os.PathLike):
-        from relaxdp.tables.files import open_released_file  # noqa: PLC0415
-
-        return open_released_file(Path(source))[1]
-    description = read_frame_description(source)
-    if description is None:
-        raise MetadataError(
-            "The data frame has no description of its reports: relaxdp did not release it, it was changed, or its "
-            "library (such as polars) does not keep metadata.",
-            hint="Pass the path of the released file, or the Release. Otherwise pass description= with one of these, "
-            "or mechanism= and epsilon=.",
-        )
-    return description
-
-
-def require_description_without_rows(source: Any) -> FileDescription:
-    """Return a description for rows that were selected without looking at their reports."""
-    return replace(require_description(source), rows=None)

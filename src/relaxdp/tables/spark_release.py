@@ -23,7 +23,7 @@ from relaxdp import errors
 from relaxdp.errors import ArgumentError, IdError, KeyFileError, RelaxdpError, SparkError, TableFileError
 from relaxdp.mechanisms.keyed_reports import RowTagger
 from relaxdp.sampling.keys import Key
-from relaxdp.tables.metadata import METADATA_KEY, FileDescription, read_spark_description
+from relaxdp.tables.metadata import METADATA_KEY, FileDescription, read_frame_description
 from relaxdp.tables.release_plan import PlannedColumn, ReleasePlan, SealedColumn, StagedRelease
 from relaxdp.tables.snapshot import (
     ChunkKind,
@@ -72,7 +72,7 @@ class SparkSource:
         self.types: ColumnTypes = {each.name: pa.uint64() for each in schema if each.type == UNSIGNED}
         self.schema = restore_schema(schema, self.types)
         self.names = ColumnNames.from_frame(schema.names)
-        self.report_description = read_spark_description(frame)
+        self.report_description = read_frame_description(frame)
 
     def get_original_row(self, row: int) -> int | None:
         """Return None: rows of a Spark DataFrame have no order."""

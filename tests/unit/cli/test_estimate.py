@@ -27,7 +27,7 @@ from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.counting import count_column, open_unchanged_files
+from relaxdp.tables import counting
 from relaxdp.tables.estimate import count
 from relaxdp.tables.files import get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
@@ -196,7 +196,7 @@ def test_ids_of_every_kind(tmp_path: Path) -> None:
             about = FileDescription("id", {"diagnosis": described(ANSWERS, epsilon, "diagnosis", kind)})
             path = tmp_path / f"{kind}-{epsilon}.parquet"
             files.append(write(path, {"id": ids[chosen], "diagnosis": column}, about))
-        assert count(files).levels == {"1": 20, "2": 40}, kind
+        assert count(files).groups[0][1].levels == {"1": 20, "2": 40}, kind
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -477,8 +477,17 @@ def test_reports_that_were_not_declared(tmp_path: Path, ending: str) -> None:
     path = write(tmp_path / f"changed.{ending}", columns, about)
     for words in ((path,), (survey(tmp_path / "first.parquet"), path)):
         shown = sentence(*words)
-        assert "reports are not one of the 3 declared values of 'diagnosis'" in shown
+        # All rows are counted before they are rejected.
+        total = 3 if len(words) == 1 else OBJECTS + 3
+        assert f"2 of {total:,} reports are not one of the 3 declared values of 'diagnosis'" in shown
         assert "secret" not in shown
+
+
+def test_one_report_of_many_that_was_not_declared(tmp_path: Path) -> None:
+    about = FileDescription("id", {"diagnosis": described(ANSWERS, "2", "diagnosis")})
+    for names, words in ((["flu", "other"], "1 of 2 reports is not"), (["other"], "1 of 1 report is not")):
+        columns = {"id": pa.array(range(len(names))), "diagnosis": pa.array(names)}
+        assert words in sentence(write(tmp_path / f"{len(names)}.parquet", columns, about))
 
 
 def test_columns_of_another_type(tmp_path: Path) -> None:
@@ -533,14 +542,15 @@ def test_questions_that_make_no_sense(tmp_path: Path) -> None:
     assert "cannot be written: No such file or directory." in sentence(path, "--plot", tmp_path / "no" / "plot.png")
 
 
-def test_little_memory_is_enough(tmp_path: Path) -> None:
+def test_little_memory_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids go to disk where they do not fit."""
     ids = np.arange(400_000)
     about = {level: FileDescription("id", {"x": described(REGIONS, level, "x")}) for level in ("1", "2")}
     column = pa.array(["north", "south"]).take(pa.array(ids % 2))
     texts = pa.array([f"a rather long name of an object, number {number}" for number in ids])
     files = [write(tmp_path / f"{level}.parquet", {"id": texts, "x": column}, each) for level, each in about.items()]
-    assert count_column(open_unchanged_files(files), memory_limit="60MB").levels == {"2": len(ids)}
+    monkeypatch.setattr(counting, "MEMORY_LIMIT", "75MB")
+    assert count(files).groups[0][1].levels == {"2": len(ids)}
 
 
 def test_the_commands_of_the_analysts_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
