@@ -36,9 +36,7 @@ def plan(
     share: Annotated[float | None, typer.Option(help="The share that you expect  [default: the worst case]")] = None,
     confidence_level: options.ConfidenceOption = 0.95,
     about: options.AboutOption = "sample",
-    simultaneous: Annotated[
-        bool, typer.Option("--simultaneous", help="Intervals that hold for all values at once.")
-    ] = False,
+    simultaneous: options.SimultaneousOption = False,
     schedule: options.ScheduleOption = None,
     plot: options.PlotOption = None,
     as_json: options.JsonOption = False,

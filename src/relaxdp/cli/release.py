@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.messages import is_quiet, print_note, show_progress
+from relaxdp.cli.messages import IS_QUIET, print_note, show_progress
 from relaxdp.cli.options import DryRun, JsonOption, VaultOption, locate_vault, parse_mechanism, read_values_file
 from relaxdp.cli.results import print_json
 from relaxdp.errors import ArgumentError, ValuesError
@@ -154,7 +154,7 @@ def print_release(done: Release, as_json: bool) -> None:
     """Print what was released and what it cost. How many rows joined and left is for a terminal only."""
     if as_json:
         print_json(done.to_json())
-    elif not is_quiet() or done.is_dry_run:
+    elif not IS_QUIET.get() or done.is_dry_run:
         typer.echo(str(done))
     changes = done.describe_joined_and_left()
     if changes and is_interactive():

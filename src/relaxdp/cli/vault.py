@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.command_group import CommandGroup
-from relaxdp.cli.messages import add_verbosity_options, print_done
+from relaxdp.cli.command_group import CommandGroup, add_verbosity_options
+from relaxdp.cli.messages import print_done
 from relaxdp.cli.options import CsvOption, JsonOption, VaultOption, locate_vault
 from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_json, print_result
 from relaxdp.errors import ArgumentError
