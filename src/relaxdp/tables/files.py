@@ -282,23 +282,22 @@ def _read_metadata(file: Path) -> dict[bytes, bytes]:
     return dict(metadata.metadata or {}) | dict(metadata.schema.to_arrow_schema().metadata or {})
 
 
-class _hide_file_content:  # noqa: N801 (used as a statement)
+@contextmanager
+def _hide_file_content(path: Path) -> Iterator[None]:
     """Replace an error about a file by one that shows nothing of the content."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, problem: BaseException | None, trace: Any) -> None:
-        error = None if problem is None else _replace_error(problem, str(self._path))
-        if error is not None:
-            # Raised without a context: Arrow's messages quote the content of a row.
-            try:
-                raise error from None
-            finally:
-                error.__context__ = None
+    try:
+        yield
+    except Exception as problem:
+        error = _replace_error(problem, str(path))
+        if error is None:
+            raise
+    else:
+        return
+    # Raised without a context: Arrow's messages quote the content of a row.
+    try:
+        raise error from None
+    finally:
+        error.__context__ = None
 
 
 def _replace_error(problem: BaseException, path: str) -> TableFileError | None:

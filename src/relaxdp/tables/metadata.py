@@ -7,12 +7,12 @@ It travels in the schema metadata of Parquet files under the name `relaxdp`, and
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import sys
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -83,7 +83,7 @@ class ColumnDescription:
 
     def mechanism(self) -> Mechanism:
         """Return the mechanism that counts and estimates this column."""
-        with contextlib.suppress(MechanismError):
+        with suppress(MechanismError):
             found = create_mechanism(
                 self.encoding, values=self.values, range=self.range, clip=self.clip, options=self.options
             )
@@ -127,35 +127,45 @@ class ColumnDescription:
     @classmethod
     def from_json(cls, content: Any) -> ColumnDescription:
         """Return the description, or reject JSON that is damaged or from a newer version."""
-        problem: MetadataError | None = None
-        try:
-            if content["version"] != VERSION:
-                problem = MetadataError(
-                    "The metadata of the file has version {version!r}. This version of relaxdp reads version {reads}.",
-                    hint="Install the version of relaxdp that released the file.",
-                    version=content["version"],
-                    reads=VERSION,
-                )
-            else:
-                values, ends = content.get("values"), content.get("range")
-                return cls(
-                    path=PathId(content["release"], content["attribute"]),
-                    encoding=sys.intern(content["encoding"]),  # which takes nothing but text
-                    epsilon=as_epsilon(content["epsilon"]),
-                    threshold=int(content["threshold"]),
-                    id_type=content["id_type"],
-                    key_fingerprint=content["key_fingerprint"],
-                    values=None if values is None else tuple(decode_json_value(value) for value in values),
-                    range=None if ends is None else (float(ends[0]), float(ends[1])),
-                    clip=_parse_clip(content),
-                    options=dict(content.get("options", {})),
-                    retention=_parse_retention(content),
-                )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
-            pass
-        raise problem or MetadataError(
-            "The metadata of the file is damaged.", hint="Use an undamaged copy of the file."
-        )
+        if isinstance(content, dict) and content.get("version", VERSION) != VERSION:
+            raise MetadataError(
+                "The metadata of the file has version {version!r}. This version of relaxdp reads version {reads}.",
+                hint="Install the version of relaxdp that released the file.",
+                version=content["version"],
+                reads=VERSION,
+            )
+        with _reject_damage():
+            threshold, values, ends = int(content["threshold"]), content.get("values"), content.get("range")
+            clip, retention = content.get("clip", False), None
+            if type(clip) is not bool or "function" in content:  # numbers of which a function was taken
+                raise ValueError
+            if content.get("retention") is not None:
+                # It has one spelling: whatever else stands there is not computed with.
+                retention = Fraction(threshold, ONE)
+                if content["retention"] != str(retention):
+                    raise ValueError
+            return cls(
+                path=PathId(content["release"], content["attribute"]),
+                encoding=sys.intern(content["encoding"]),  # which takes nothing but text
+                epsilon=as_epsilon(content["epsilon"]),
+                threshold=threshold,
+                id_type=content["id_type"],
+                key_fingerprint=content["key_fingerprint"],
+                values=None if values is None else tuple(decode_json_value(value) for value in values),
+                range=None if ends is None else (float(ends[0]), float(ends[1])),
+                clip=clip,
+                options=dict(content.get("options", {})),
+                retention=retention,
+            )
+
+
+@contextmanager
+def _reject_damage() -> Iterator[None]:
+    """Replace an error about JSON that is no description."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        raise MetadataError("The metadata of the file is damaged.", hint="Use an undamaged copy of the file.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +184,7 @@ class FileDescription:
     id_column: str
     columns: dict[str, ColumnDescription]
     rows: int | None = field(default=None, kw_only=True, compare=False)
-    """Of the whole table, also where a file is a part of it. None is said by files of earlier versions, and by a person
-    who vouches for rows that were chosen."""
+    """Of the whole table, also where a file is a part of it; None where rows were chosen without looking at reports."""
     head: ChainHead | None = field(default=None, kw_only=True, compare=False)
     """The vault that released it; None for a file of the market or of a campaign."""
 
@@ -196,21 +205,19 @@ class FileDescription:
     @classmethod
     def loads(cls, text: str | bytes) -> FileDescription:
         """Read it back."""
-        try:
+        with _reject_damage():
             content = json.loads(text)
-            id_column, columns, rows = content["id"], content["columns"].items(), _parse_rows(content)
-            head = None if content.get("vault") is None else ChainHead(**content["vault"])
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise MetadataError(
-                "The metadata of the file is damaged.", hint="Use an undamaged copy of the file."
-            ) from None
-        return cls(
-            id_column, {name: ColumnDescription.from_json(column) for name, column in columns}, rows=rows, head=head
-        )
+            rows, head = content.get("rows"), content.get("vault")
+            if rows is not None and (type(rows) is not int or rows < 0):
+                raise ValueError
+            columns, id_column = dict(content["columns"]), content["id"]
+            head = None if head is None else ChainHead(**head)
+        found = {name: ColumnDescription.from_json(column) for name, column in columns.items()}
+        return cls(id_column, found, rows=rows, head=head)
 
     def equals_json(self, text: str | bytes) -> bool:
         """Tell whether a JSON text is the same description, apart from the number of rows and the vault."""
-        with contextlib.suppress(ValueError, TypeError, RecursionError):
+        with suppress(ValueError, TypeError, RecursionError):
             no_matter = {"rows": None, "vault": None}
             return bool({**json.loads(text), **no_matter} == {**json.loads(self.dumps()), **no_matter})
         return False
@@ -249,35 +256,6 @@ def require_same_description(given: FileDescription, own: FileDescription | None
                 given_epsilon=format_epsilon(stated.epsilon),
             )
     return given
-
-
-def _parse_rows(content: Mapping[str, Any]) -> int | None:
-    """Return the stated number of rows, where there is one."""
-    stated = content.get("rows")
-    if stated is None:
-        return None
-    if type(stated) is not int or stated < 0:
-        raise ValueError("rows are counted from 0")
-    return stated
-
-
-def _parse_clip(content: Mapping[str, Any]) -> bool:
-    """Return whether numbers were clipped. A description with a function of numbers cannot be read."""
-    stated = content.get("clip", False)
-    if type(stated) is not bool or "function" in content:
-        raise ValueError("clip is true or false")
-    return stated
-
-
-def _parse_retention(content: Mapping[str, Any]) -> Fraction | None:
-    """Return the stated retention, which has one spelling: whatever else stands there is not computed with."""
-    stated = content.get("retention")
-    if stated is None:
-        return None
-    exact = Fraction(int(content["threshold"]), ONE)
-    if stated != str(exact):
-        raise ValueError("retention and threshold are two levels")
-    return exact
 
 
 def parse_description(metadata: Mapping[bytes, bytes]) -> FileDescription | None:
