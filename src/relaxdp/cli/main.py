@@ -104,11 +104,9 @@ class _RootGroup(TyperGroup):
         self.commands = _LazyCommands()
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the first sentence of each command, panel by panel."""
         for panel in (_HOLDER, _SERVER, _RESEARCH):
             with formatter.section(panel):
                 formatter.write_dl([(name, text) for name, (where, _, text) in COMMANDS.items() if where == panel])
@@ -123,12 +121,10 @@ class _RootGroup(TyperGroup):
             self.commands = commands
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options before a command."""
         with _convert_usage_errors(ctx):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
         try:
             with _convert_usage_errors(ctx):
                 return super().invoke(ctx)

@@ -26,13 +26,12 @@ def _escape_unencodable(problem: UnicodeError) -> tuple[str, int]:
     """Write letters that an encoding does not have like JSON: no two texts become one, and JSON stays valid."""
     if not isinstance(problem, UnicodeEncodeError):
         raise problem
-    missing = problem.object[problem.start : problem.end]
-    return "".join(_SIMILAR.get(letter) or _escape_character(letter) for letter in missing), problem.end
-
-
-def _escape_character(letter: str) -> str:
-    units = letter.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+    written = ""
+    for letter in problem.object[problem.start : problem.end]:
+        units = letter.encode("utf-16-be", "surrogatepass").hex()
+        escaped = "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+        written += _SIMILAR.get(letter, escaped)
+    return written, problem.end
 
 
 def _find_ascii_codec(name: str) -> codecs.CodecInfo | None:
@@ -40,10 +39,7 @@ def _find_ascii_codec(name: str) -> codecs.CodecInfo | None:
     if name != _ASCII:
         return None
     plain = codecs.lookup("ascii")
-    return codecs.CodecInfo(
-        plain.encode, plain.decode, plain.streamreader, plain.streamwriter, plain.incrementalencoder,
-        plain.incrementaldecoder, _ASCII,
-    )  # fmt: skip
+    return codecs.CodecInfo(*plain, plain.incrementalencoder, plain.incrementaldecoder, _ASCII)
 
 
 def escape_unencodable_output() -> None:
