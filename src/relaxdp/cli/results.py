@@ -107,9 +107,7 @@ def clean_text(text: str) -> str:
 
 def format_label(label: Any) -> str:
     """Return a value or a group as a table shows it."""
-    if label is None:
-        return "(missing)"
-    return label.hex() if isinstance(label, bytes) else clean_text(str(label))
+    return "(missing)" if label is None else clean_text(str(label_to_json(label)))
 
 
 def label_to_json(label: Any) -> Any:
@@ -119,20 +117,16 @@ def label_to_json(label: Any) -> Any:
     return label.hex() if isinstance(label, bytes) else str(label)
 
 
-def format_number(number: float) -> str:
-    """Format an estimate or a bound of its interval for a table: 4 decimal places below 10, else 2."""
-    return f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}"
-
-
 def make_interval_row(
     row: EstimateRow, bar: float, *, before: Sequence[str] = (), after: Sequence[str] = (), ends_group: bool = False
 ) -> TableRow:
     """Return the table row of an estimate; a star marks one outside of the possible range."""
     keys = [format_label(each) for each in row.keys]
     keys[-1] += "" if row.beyond is None else " *"
-    return TableRow(
-        [*before, *keys, *after], list(map(format_number, (row.estimate, row.low, row.high))), bar, ends_group
-    )
+    numbers = [
+        f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}" for number in (row.estimate, row.low, row.high)
+    ]
+    return TableRow([*before, *keys, *after], numbers, bar, ends_group)
 
 
 def describe_stars(rows: Sequence[EstimateRow]) -> list[str]:
