@@ -261,8 +261,7 @@ def _make_heading(
 ) -> str:
     numbers: Counter[str] = Counter()
     for group in groups:
-        for level, n in group.counts.levels.items():
-            numbers[level if isinstance(level, str) else " and ".join(level)] += n
+        numbers.update(group.counts.levels)
     levels = ", ".join(f"{level} ({n:,})" if len(numbers) > 1 else level for level, n in numbers.items())
     is_mean = counted.axis.mechanism.mean_weights is not None
     rows = "the mean" if is_mean else _describe_rows(any(group.is_simultaneous for group in groups))
@@ -302,14 +301,10 @@ def _make_notes(groups: list[GroupEstimate], settings: EstimateSettings) -> Iter
 
 
 def _group_to_json(group: GroupEstimate) -> dict[str, Any]:
-    pairs = ((level, None) if isinstance(level, str) else level for level in group.counts.levels)
     found: dict[str, Any] = {
         "group": group.name,
         "n": group.counts.n,
-        "levels": [
-            {"epsilon": one, "cross_epsilon": two, "n": n}
-            for (one, two), n in zip(pairs, group.counts.levels.values(), strict=True)
-        ],
+        "levels": group.counts.levels,
         "implausible": group.result.is_implausible(),
         "estimates": list(map(_row_to_json, group.rows)),
     }

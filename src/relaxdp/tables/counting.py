@@ -65,9 +65,9 @@ class CrosstabCounts:
         return sum(table.n for table in self.tables.values())
 
     @property
-    def levels(self) -> dict[tuple[str, str], int]:
-        """The number of individuals at each pair of levels."""
-        return {levels: table.n for levels, table in self.tables.items()}
+    def levels(self) -> dict[str, int]:
+        """The number of individuals at each pair of levels, such as "0.5 and 1"."""
+        return {" and ".join(levels): table.n for levels, table in self.tables.items()}
 
     @property
     def groups(self) -> Sequence[tuple[None, CrosstabCounts]]:
