@@ -16,7 +16,7 @@ import pyarrow.parquet as pa_parquet
 from relaxdp.errors import QueryError, RelaxdpError, TableFileError
 from relaxdp.lazy_imports import duckdb
 from relaxdp.tables.atomic_files import make_temporary_folder
-from relaxdp.tables.data_frames import convert_bytes_to_uuids, format_column_sql
+from relaxdp.tables.data_frames import open_relation
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, get_file_kind, list_table_files
 from relaxdp.tables.interrupts import allow_interrupts, is_interrupt
 from relaxdp.tables.table_columns import get_plain_type, get_storage_column, remove_hidden_values, suggest_read_csv
@@ -47,7 +47,11 @@ def query_to_temporary_file(sql: str, path: Path) -> Iterator[Path]:
             try:
                 unreadable = _create_view(connection, path)
                 try:
-                    _write_result(connection.sql(statement), result)
+                    relation = connection.sql(statement)
+                    schema, batches = open_relation(relation, range(len(relation.columns)))
+                    with pa_parquet.ParquetWriter(result, schema, compression="zstd", compression_level=1) as writer:
+                        for batch in batches:
+                            writer.write_batch(batch)
                 except duckdb.CatalogException as error:
                     if unreadable is None or "Table with name input does not exist" not in str(error):
                         raise
@@ -101,27 +105,6 @@ def _parse_select(sql: str) -> Any:
             found=f"{len(statements)} statements" if len(statements) != 1 else "another statement",
         )
     return statements[0]
-
-
-def _write_result(relation: Any, target: Path) -> None:
-    """Write the rows of a query. Its columns are named by place, because two may have one name."""
-    names, kinds = relation.columns, list(map(str, relation.types))
-    listed = [f"{format_column_sql(f'#{place}', kind)} AS c{place}" for place, kind in enumerate(kinds, 1)]
-    reader = relation.project(", ".join(listed)).to_arrow_reader(BATCH_ROWS)
-    is_uuid = [kind == "UUID" for kind in kinds]
-    schema = pa.schema(
-        [
-            pa.field(name, pa.uuid() if uuid else field.type)
-            for name, uuid, field in zip(names, is_uuid, reader.schema, strict=True)
-        ]
-    )
-    with pa_parquet.ParquetWriter(target, schema, compression="zstd", compression_level=1) as writer:
-        for batch in reader:
-            columns = [
-                convert_bytes_to_uuids(column) if uuid else column
-                for column, uuid in zip(batch.columns, is_uuid, strict=True)
-            ]
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
 def _make_query_error(error: Exception) -> QueryError:
