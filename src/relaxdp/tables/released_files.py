@@ -72,30 +72,32 @@ class ReleasedFile:
     def find_released_column(self, column_name: str | None) -> str:
         """Return the released column with this name, or the only one where no name is given."""
         names = list(self.description.columns)
-        if column_name is None and len(names) == 1:
-            return names[0]
-        if column_name is None:
+        if column_name is None and len(names) > 1:
             raise ColumnError(
                 "{path!r} has several released columns ({listed}).",
                 hint="Pass column= (--column NAME).",
                 path=str(self.path),
                 listed=", ".join(map(repr, names[:12])),
             )
-        found = self.description.find_column(column_name)
-        if found is None:
-            raise self._make_unknown_column_error(column_name, names)
+        found = names[0] if column_name is None else self.description.find_column(column_name)
+        if found is None:  # names in a description were released, so they may be shown
+            raise ColumnError(
+                "{path!r} has no released column {column!r}.",
+                hint="{nearest}",
+                path=str(self.path),
+                nearest=suggest_name(column_name or "", names),
+                column=column_name,
+            )
         return found
 
     def find_crosstab_columns(self, column_name: str | None, crosstab: str) -> tuple[str | None, str | None]:
         """Return the names of both columns of a crosstab, None for a column that is in another file."""
-        names = list(self.description.columns)
         second = self.description.find_column(crosstab)
-        remaining = [name for name in names if name != second]
         first = None if column_name is None else self.description.find_column(column_name)
-        if column_name is None and remaining:
+        if column_name is None and (remaining := [name for name in self.description.columns if name != second]):
             first = remaining[0] if len(remaining) == 1 else self.find_released_column(None)
         if first is None and second is None:
-            raise self._make_unknown_column_error(crosstab if column_name is None else column_name, names)
+            self.find_released_column(column_name or crosstab)
         return first, second
 
     def require_passthrough_column(self, name: str) -> None:
@@ -123,16 +125,6 @@ class ReleasedFile:
                 path=str(self.path),
                 column=name,
             )
-
-    def _make_unknown_column_error(self, name: str, names: list[str]) -> ColumnError:
-        # Names in a description were released, so they may be shown.
-        return ColumnError(
-            "{path!r} has no released column {column!r}.",
-            hint="{nearest}",
-            path=str(self.path),
-            nearest=suggest_name(name, names),
-            column=name,
-        )
 
 
 def require_unchanged_rows(files: Sequence[ReleasedFile]) -> None:
@@ -208,15 +200,13 @@ def open_released_files(paths: Sequence[Path], descriptions: Sequence[Path] = ()
             files=len(paths),
             descriptions=len(descriptions),
         )
-    seen = set()
     for path in paths:
-        if path.absolute() in seen:
+        if sum(path.absolute() == each.absolute() for each in paths) > 1:
             raise MetadataError(
                 "{path!r} is named twice, so its individuals would count twice.",
                 hint="Name each file once.",
                 path=str(path),
             )
-        seen.add(path.absolute())
     given: Sequence[Path | None] = descriptions or [None] * len(paths)
     return [_open_file(*each) for each in zip(paths, given, strict=True)]
 
