@@ -20,7 +20,7 @@ from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.report_arrays import check_padding, read_packed_matrix, unpack_bits
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
-from relaxdp.tables.files import TableFile, TableFormat, get_sidecar_path, open_text_file
+from relaxdp.tables.files import TableFile, TableFormat, get_sidecar_path, open_text_file, read_description
 from relaxdp.tables.metadata import FileDescription
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
@@ -119,7 +119,7 @@ CLIENT, COHORT, REPORT = "client", "cohort", "report"
 def read_report_description(path: Path, shape: BloomShape) -> FileDescription:
     """Return the metadata of a file of reports, or reject a file of other parameters or without a level."""
     table = TableFile(path)
-    description = table.read_description()
+    description = read_description(table.path)
     stated = None if description is None else description.columns.get(REPORT)
     expected = [COHORT, REPORT, *([] if description is None else [description.id_column])]
     missing = [name for name in expected if name not in table.schema.names]
