@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -485,19 +486,9 @@ def _open_counting_database(files: Sequence[ReleasedFile]) -> Iterator[Any]:
 
     Several files are checked while they are counted.
     """
-    damaged = TableFileError(
-        "{named} is damaged or incomplete, or its ids or reports have another type than its metadata states.",
-        hint="Pass the file as it was released.",
-        named=repr(str(files[0].path)) if len(files) == 1 else "One of the files",
-    )
-    full = TableFileError(
-        "Counting needs more memory or disk space than is available. The memory limit is {memory}.",
-        hint="Free some disk space (TMPDIR names the folder of temporary files), or pass fewer files.",
-        memory=MEMORY_LIMIT,
-    )
     with (
         open_database(MEMORY_LIMIT, preserve_insertion_order=False) as connection,
-        replace_duckdb_errors(damaged, full),
+        replace_duckdb_errors(partial(_make_counting_error, files)),
     ):
         if len(files) == 1 and files[0].has_given_description:
             _require_unique_ids(connection, files[0])
@@ -516,3 +507,17 @@ def _require_unique_ids(connection: Any, file: ReleasedFile) -> None:
             hint="Remove duplicate rows and rows without an id.",
             path=str(file.path),
         )
+
+
+def _make_counting_error(files: Sequence[ReleasedFile], is_full: bool) -> TableFileError:
+    if is_full:
+        return TableFileError(
+            "Counting needs more memory or disk space than is available. The memory limit is {memory}.",
+            hint="Free some disk space (TMPDIR names the folder of temporary files), or pass fewer files.",
+            memory=MEMORY_LIMIT,
+        )
+    return TableFileError(
+        "{named} is damaged or incomplete, or its ids or reports have another type than its metadata states.",
+        hint="Pass the file as it was released.",
+        named=files[0].label if len(files) == 1 else "One of the files",
+    )

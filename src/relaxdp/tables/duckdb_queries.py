@@ -165,17 +165,18 @@ def open_database(memory_limit: str, **settings: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def replace_duckdb_errors(error: RelaxdpError, out_of_memory_error: RelaxdpError) -> Iterator[None]:
-    """Raise an error of ours in place of one of DuckDB, whose message may quote a row."""
+def replace_duckdb_errors(make_error: Callable[[bool], RelaxdpError]) -> Iterator[None]:
+    """Raise an error of ours in place of one of DuckDB, whose message may quote a row.
+
+    `make_error` is told whether memory or disk did not suffice.
+    """
     problem = None
     try:
         yield
     except duckdb.InterruptException:
         raise
-    except duckdb.OutOfMemoryException:
-        problem = out_of_memory_error
-    except duckdb.Error:
-        problem = error
+    except duckdb.Error as error:
+        problem = make_error(isinstance(error, duckdb.OutOfMemoryException))
     if problem is not None:
         try:
             raise problem from None
@@ -197,7 +198,7 @@ def sort_batches(
     settings = {} if threads is None else {"threads": threads}
     with (
         open_database(MEMORY_LIMIT, preserve_insertion_order=False, **settings) as connection,
-        replace_duckdb_errors(failed, failed),
+        replace_duckdb_errors(lambda _: failed),
     ):
         names = {f"c{place}": name for place, name in enumerate(wanted)}
         relation = make_relation_sql(connection, "relaxdp_input", table, names, _convert_plain_column)
