@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -172,17 +172,10 @@ app = typer.Typer(
 app.callback()(_show_root_help)
 
 
-def _print_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _print_warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
     """Print a warning of ours as one sentence, without a line of code."""
-    sentence = f"{message}\n" if issubclass(category, UnicodeWarning | StateFolderWarning) else None
-    sys.stderr.write(sentence or warnings.formatwarning(message, category, filename, lineno, line))
+    is_ours = issubclass(category, UnicodeWarning | StateFolderWarning)
+    sys.stderr.write(f"{message}\n" if is_ours else warnings.formatwarning(message, category, filename, lineno))
 
 
 def main() -> None:
@@ -190,7 +183,7 @@ def main() -> None:
     escape_unencodable_output()
     try:
         with handle_signals(), flush_output(), warnings.catch_warnings():
-            warnings.showwarning = _print_warning
+            warnings.showwarning = _print_warning  # type: ignore[assignment]
             app()
     except RelaxdpError as problem:
         print_error(format_error(problem))

@@ -99,7 +99,8 @@ def estimate(
     names: dict[str, Any] = {
         option: convert_name_to_text(name) for option, name in (("column", column), ("by", by), ("crosstab", crosstab))
     }
-    for name in filter(None, names.values()):
+    given = [name for name in names.values() if name is not None]
+    for name in given:
         check_name(name)
     if all(map(is_path, tables)):
         if mechanism is not None or epsilon is not None:
@@ -115,7 +116,7 @@ def estimate(
 
             counted = count_spark_column(tables, descriptions, **names)
         else:
-            opened = open_frames(tables, descriptions, list(filter(None, names.values())))
+            opened = open_frames(tables, descriptions, given)
             counted = count_reports_of_files(opened, **names)
     found: dict[str | None, Result] = {group: counts.estimate(method) for group, counts in counted.groups}
     library = getattr(sources[0], "library", None)  # of a `Release`
