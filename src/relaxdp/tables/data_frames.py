@@ -177,11 +177,8 @@ def _convert_series(series: Any) -> pa.ChunkedArray | None:
         array = native if isinstance(native, pa.ChunkedArray) else series.to_arrow()
     if array is None:
         return None
-    return _cast_views(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
-
-
-def _cast_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text and bytes in the form that Arrow can sort and take."""
+    column = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    # Arrow cannot sort or take text and bytes in the form of views.
     if pa.types.is_string_view(column.type):
         return column.cast(pa.large_string())
     return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
