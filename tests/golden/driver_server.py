@@ -484,7 +484,7 @@ def estimate_files(files: Sequence[Path], *options: str) -> dict[str, Any]:
     (group,) = found["groups"]
     return {
         "devices": group["n"],
-        "levels": {each["epsilon"]: each["n"] for each in group["levels"]},
+        "levels": group["levels"],
         "rows": _rows(group["estimates"]),
     }
 

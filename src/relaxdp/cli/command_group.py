@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import inspect
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from relaxdp.cli.messages import add_verbosity_options
-from relaxdp.errors import ArgumentError
+from relaxdp import __version__
+from relaxdp.cli.messages import IS_QUIET, print_note
+from relaxdp.errors import ArgumentError, RelaxdpError
 
 _METAVARS = {
     "NUMBER": "budget epsilon planned_epsilon",
@@ -51,14 +56,12 @@ class _HelpWithExample:
 
     help: str | None
 
-    def extract_example(self) -> None:
-        """Take the example out of the help text, which is wrapped."""
-        text, _, example = (self.help or "").partition("\n\nExample: ")
-        self.help = text
+    def __init__(self, *names: Any, **settings: Any) -> None:
+        super().__init__(*names, **settings)
+        self.help, _, example = (self.help or "").partition("\n\nExample: ")
         self.example = [line.strip() for line in example.splitlines()]
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the example."""
         if self.example:
             with formatter.section("Example"):
                 for before, line in zip(("", *self.example), self.example, strict=False):
@@ -66,19 +69,18 @@ class _HelpWithExample:
                     formatter.write(f"{'':{indent}}{line}\n")
 
 
-class PanelCommand(_HelpWithExample, TyperCommand):
+class _PanelCommand(_HelpWithExample, TyperCommand):
     """A command whose help shows related options in a panel with a heading."""
 
-    def __init__(self, name: str | None, **settings: Any) -> None:
-        super().__init__(name, **settings)
-        self.extract_example()
+    def __init__(self, *names: Any, **settings: Any) -> None:
+        super().__init__(*names, **settings)
         parameters: list[Any] = list(self.params)
         for each in parameters:
             if each.metavar is None and not getattr(each, "is_flag", False) and not each.type_descriptor.is_choice:
                 each.metavar = _get_metavar(each)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the usage without the braces that typer puts around required arguments."""
+        # Typer puts braces around required arguments.
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -97,15 +99,10 @@ class PanelCommand(_HelpWithExample, TyperCommand):
                     formatter.write_dl(records)
 
 
-class PanelGroup(_HelpWithExample, TyperGroup):
+class _PanelGroup(_HelpWithExample, TyperGroup):
     """A group of commands that lists the whole first sentence of each."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.extract_example()
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the first paragraph of each command's help."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, (each.help or "").partition("\n\n")[0]) for name, each in self.commands.items()])
 
@@ -114,17 +111,64 @@ class CommandGroup(typer.Typer):
     """A group of commands with panels, examples, --quiet and --verbose."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"cls": PanelGroup, "no_args_is_help": True, "rich_markup_mode": None, **settings})
+        super().__init__(**{"cls": _PanelGroup, "no_args_is_help": True, "rich_markup_mode": None, **settings})
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Add a command; the function itself stays what it was."""
-        add = super().command(name, **{"cls": PanelCommand, **settings})
+        add = super().command(name, **{"cls": _PanelCommand, **settings})
 
         def register(function: Any) -> Any:
             add(add_verbosity_options(function))
             return function
 
         return register
+
+
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
+_Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also print what draws, how long it took, and the fields of an error.")
+]
+
+
+def add_verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command that also takes --quiet and --verbose."""
+
+    @wraps(command)
+    def run(*, quiet: bool, verbose: bool, **arguments: Any) -> Any:
+        if quiet and verbose:
+            raise ArgumentError("--quiet and --verbose cannot be combined.", hint="Leave one of them out.")
+        before = IS_QUIET.set(quiet)
+        try:
+            with _print_details() if verbose else nullcontext():
+                return command(**arguments)
+        finally:
+            IS_QUIET.reset(before)
+
+    wrapped: Any = run
+    shown = inspect.signature(command, eval_str=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in (("quiet", _Quiet), ("verbose", _Verbose))
+    ]
+    wrapped.__signature__ = shown.replace(parameters=[*shown.parameters.values(), *added])
+    wrapped.__annotations__ = {each.name: each.annotation for each in wrapped.__signature__.parameters.values()}
+    return run
+
+
+@contextmanager
+def _print_details() -> Iterator[None]:
+    from relaxdp.sampling.kernel.c_library import get_sampler_name  # noqa: PLC0415 (importing it takes time)
+
+    print_note(f"relaxdp {__version__}, drawn by {get_sampler_name()}")
+    began = time.monotonic()
+    try:
+        yield
+    except RelaxdpError as problem:
+        fields = "".join(f", {name}={value!r}" for name, value in problem.fields.items())
+        print_note(f"rejected: {problem.code}{fields}")  # fields hold no secret, see `errors`
+        raise
+    finally:
+        print_note(f"took {time.monotonic() - began:.2f} s")
 
 
 def convert_usage_error(problem: Any, command: str | None) -> ArgumentError:
@@ -135,23 +179,21 @@ def convert_usage_error(problem: Any, command: str | None) -> ArgumentError:
         words.insert(0, str(context.info_name))
         context = context.parent
     called = " ".join(["relaxdp", *(words or filter(None, [command]))])
-    likely, param = getattr(problem, "possibilities", None), getattr(problem, "param", None)
+    param, likely = getattr(problem, "param", None), getattr(problem, "possibilities", None)
     problem.possibilities = None  # Typer would add all of them to its sentence.
     sentence, _, meant = problem.format_message().partition(" Did you mean ")
     sentence = sentence.partition(", unable to parse ")[0].replace("Value error, ", "")
     for typed, ours in _USAGE_WORDS.items():
         sentence = sentence.replace(typed, ours)
-    hint_text = f"Did you mean {meant}" if meant else f"Did you mean {likely[0]!r}?" if likely else ""
-    if sentence.startswith("Missing option") and param is not None:
-        hint_text = f"Add {param.opts[0]} {param.metavar or 'VALUE'}."
-    elif sentence.startswith("Invalid value") and param is not None and param.opts[0].startswith("-"):
-        hint_text = f"Write {param.opts[0]} {param.metavar or 'VALUE'}."
+    hint = f"Did you mean {meant}" if meant else f"Did you mean {likely[0]!r}?" if likely else ""
+    if sentence.startswith(("Missing option", "Invalid value")) and param is not None and param.opts[0][0] == "-":
+        hint = f"{'Add' if sentence.startswith('Missing') else 'Write'} {param.opts[0]} {param.metavar or 'VALUE'}."
     elif sentence.startswith(("Missing argument", "Got unexpected")):
-        hint_text = f"Write: {called} {' '.join(problem.ctx.command.collect_usage_pieces(problem.ctx))}."
+        hint = f"Write: {called} {' '.join(problem.ctx.command.collect_usage_pieces(problem.ctx))}."
     return ArgumentError(
         "{sentence}",
-        hint="{hint_text} Run `{called} --help` for more." if hint_text else "Run `{called} --help`.",
+        hint="{hint_text} Run `{called} --help` for more." if hint else "Run `{called} --help`.",
         sentence=f"{sentence.rstrip('.')}.",
-        hint_text=hint_text,
+        hint_text=hint,
         called=called,
     )

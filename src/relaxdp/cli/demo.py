@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,11 +19,11 @@ from rich.console import Console
 from rich.table import Table
 
 from relaxdp import Categorical, Counts, Key, Vault
-from relaxdp.errors import RelaxdpError, TableFileError
+from relaxdp.errors import BudgetExceededError, TableFileError
 from relaxdp.paper.baselines import split_budget
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
-LEVELS = tuple(as_epsilon(level) for level in ("0.1", "0.5", "1", "2"))
+LEVELS = ("0.1", "0.5", "1", "2")
 VALUES = ["no", "yes"]
 COUNTS = (107_727, 106_417)
 """How many of these men did not serve in the Second World War or the Korean War, and how many did.
@@ -57,10 +56,9 @@ def run_demo(folder: Path) -> None:
             hint="Name another folder, such as --out relaxdp-demo-2.",
             folder=str(folder),
         )
-    true_answers = _draw_true_answers()
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        _run_steps(folder, true_answers)
+        _run_steps(folder, _draw_true_answers())
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -68,7 +66,10 @@ def run_demo(folder: Path) -> None:
 
 def _run_steps(folder: Path, true_answers: Any) -> None:
     console = Console()
-    _write_table(folder, true_answers)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
+    table = pa.table({"person": np.arange(len(true_answers)), "veteran": pa.array(np.array(VALUES)[true_answers])})
+    pa_parquet.write_table(table, folder / PEOPLE)
     vault = Vault.create(folder / VAULT, budget=2)
     share = float(np.mean(true_answers))
     console.print(
@@ -82,14 +83,13 @@ def _run_steps(folder: Path, true_answers: Any) -> None:
     where = str(folder / "demo.png") if is_drawn else "pip install 'relaxdp[plot]', and run the demo again"
     console.print(f"A picture of this: {where}\n", markup=False)
     _kill_and_repeat_release(console, folder)
-    _try_to_overspend(console, vault)
-
-
-def _write_table(folder: Path, true_answers: Any) -> None:
-    folder.mkdir(parents=True)
-    (folder / MARK).touch()
-    table = pa.table({"person": np.arange(len(true_answers)), "veteran": pa.array(np.array(VALUES)[true_answers])})
-    pa_parquet.write_table(table, folder / PEOPLE)
+    console.print("A release at epsilon 3, beyond the budget of 2, is rejected:")
+    try:
+        vault.relax(NAME, 3)
+    except BudgetExceededError as problem:
+        console.print(f"  {problem.message}", markup=False)
+    else:
+        console.print("  NOT REJECTED")
 
 
 def _draw_true_answers() -> Any:
@@ -99,19 +99,18 @@ def _draw_true_answers() -> Any:
 
 def _release_all(console: Console, folder: Path, vault: Vault) -> list[Path]:
     """Release the column at the first level, and relax it to the others: the table is not needed for that."""
-    files = [folder / f"veteran-{format_epsilon(level)}.parquet" for level in LEVELS]
+    files = [folder / f"veteran-{level}.parquet" for level in LEVELS]
     for level, file in zip(LEVELS, files, strict=True):
-        if level == LEVELS[0]:
-            table = folder / PEOPLE
-            release = vault.release(
-                table, {"veteran": VALUES}, id="person", epsilon=level, name=NAME, output=file, planned_epsilon=2
+        release = (
+            vault.relax(NAME, level, output=file)
+            if vault.spent
+            else vault.release(
+                folder / PEOPLE, {"veteran": VALUES}, id="person", epsilon=level, name=NAME, output=file,
+                planned_epsilon=2,
             )
-        else:
-            release = vault.relax(NAME, level, output=file)
-        console.print(
-            f"epsilon {format_epsilon(level):<3}: cost {format_epsilon(release.cost):<3}, privacy loss so far "
-            f"{format_epsilon(release.spent):<3} of a budget of {format_epsilon(release.budget)}"
-        )
+        )  # fmt: skip
+        cost, spent, budget = map(format_epsilon, (release.cost, release.spent, release.budget))
+        console.print(f"epsilon {level:<3}: cost {cost:<3}, privacy loss so far {spent:<3} of a budget of {budget}")
     return files
 
 
@@ -123,12 +122,12 @@ def _estimate_at_equal_budget(true_answers: Any, releases: list[Path]) -> tuple[
         for file, level in zip(releases, LEVELS, strict=True)
     ]
 
-    def respond(release: str, epsilon: Decimal) -> Any:
+    def respond(release: str, epsilon: Any) -> Any:
         column = pa.DictionaryArray.from_arrays(pa.array(true_answers), pa.array(VALUES))
         return answers.release(column, ids, key=key, epsilon=epsilon, name=release, column="veteran")
 
     split, counts = [], Counts(answers)
-    for number, part in enumerate(split_budget(LEVELS)):
+    for number, part in enumerate(split_budget(list(map(as_epsilon, LEVELS)))):
         counts.add(respond(f"split {number}", part), epsilon=part)
         split.append(counts.estimate("precision"))
     return relaxed, split, answers.estimate(respond("fresh", LEVELS[-1]), epsilon=LEVELS[-1])
@@ -140,11 +139,11 @@ def _print_estimates(console: Console, true_share: float, relaxed: list[Any], sp
         table.add_column(heading, justify="right")
     for level, ours, theirs in zip(LEVELS, relaxed, split, strict=True):
         last = _format_share(fresh) if level == LEVELS[-1] else ""
-        table.add_row(format_epsilon(level), f"{true_share:.2%}", _format_share(ours), _format_share(theirs), last)
+        table.add_row(level, f"{true_share:.2%}", _format_share(ours), _format_share(theirs), last)
     console.print(table)
     ratio = (split[-1].std_error[1] / relaxed[-1].std_error[1]) ** 2
     console.print(
-        f"Relaxed, the last answer is as good as a fresh one at epsilon {format_epsilon(LEVELS[-1])}.\n"
+        f"Relaxed, the last answer is as good as a fresh one at epsilon {LEVELS[-1]}.\n"
         f"With the budget split among four answers, its variance is {ratio:.1f} times larger.\n"
     )
 
@@ -166,19 +165,12 @@ def _draw_figure(path: Path, true_share: float, relaxed: list[Any], split: list[
     axes.axhline(true_share, color="#444444", linewidth=1, linestyle="--", label="true share")
     rows = [("relaxed", relaxed, "#2563a8", "o", -0.06), ("budget split", split, "#c2571a", "s", 0.06)]
     for name, results, colour, marker, shift in rows:
-        places = np.arange(len(results)) + shift
+        shares = np.array([result.value[1] for result in results])
         low, high = np.array([[end[1] for end in result.interval()] for result in results]).T
-        axes.vlines(places, low, high, color=colour, linewidth=2)
-        axes.plot(
-            places,
-            [result.value[1] for result in results],
-            marker,
-            color=colour,
-            label=f"{name}, 95 % confidence interval",
-        )
-    axes.set_xticks(range(len(LEVELS)), [format_epsilon(level) for level in LEVELS])
-    axes.set_xlabel("privacy loss so far (epsilon)")
-    axes.set_ylabel("estimated share of yes")
+        places, label = np.arange(len(results)) + shift, f"{name}, 95 % confidence interval"
+        axes.errorbar(places, shares, (shares - low, high - shares), fmt=marker, color=colour, label=label)
+    axes.set_xticks(range(len(LEVELS)), LEVELS)
+    axes.set(xlabel="privacy loss so far (epsilon)", ylabel="estimated share of yes")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
@@ -207,12 +199,3 @@ def _kill_and_repeat_release(console: Console, folder: Path) -> None:
     subprocess.run(words, check=True, capture_output=True)  # noqa: S603
     same = pa_parquet.read_table(folder / "killed.parquet").equals(pa_parquet.read_table(folder / "veteran-2.parquet"))
     console.print(f"  {'identical' if same else 'DIFFERENT'} reports, and it cost nothing.\n")
-
-
-def _try_to_overspend(console: Console, vault: Vault) -> None:
-    console.print("A release at epsilon 3, beyond the budget of 2, is rejected:")
-    try:
-        vault.relax(NAME, 3)
-        console.print("  NOT REJECTED")
-    except RelaxdpError as problem:
-        console.print(f"  {problem.message}", markup=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,20 +13,26 @@ import typer
 from relaxdp.cli import options, results
 from relaxdp.cli.messages import get_stderr_console
 from relaxdp.cli.result_plots import plot_estimate, plot_result
-from relaxdp.errors import EstimationError, MetadataError
+from relaxdp.errors import ArgumentError, EstimationError, MetadataError
 from relaxdp.estimation.compare import Change, format_change_rows
 from relaxdp.estimation.compare import compare as compare_results
-from relaxdp.estimation.counts import Method
+from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.mean import NonMissingMean
 from relaxdp.estimation.result import About, EstimateRow, Result, SelectedRows
 from relaxdp.tables.counting import ColumnCounts, CrosstabCounts
 from relaxdp.tables.estimate import count
-from relaxdp.tables.released_files import CountedColumn
+from relaxdp.tables.metadata import ColumnDescription
 
 _QUARTILES = (0.25, 0.5, 0.75)
 _COLUMN_HELP = "The released column, where there are several."
 _TOP_HELP = "Show the largest N of more rows, with intervals that hold for all of them."
+QuantilesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--quantiles", metavar="NUMBERS", help="Quantiles of numbers released by the square wave, like 0.1,0.5,0.9."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +42,11 @@ class EstimateSettings:
     confidence_level: float
     simultaneous: bool
     about: About
-    method: Method = "average"
+    method: Method
+    quantiles: Sequence[float] | None
     consistent: bool = False
     by: str | None = None
     crosstab: str | None = None
-    quantiles: Sequence[float] | None = None
 
     @property
     def intervals(self) -> dict[str, Any]:
@@ -52,32 +59,19 @@ class GroupEstimate:
     """The estimate of one group, or of all individuals."""
 
     name: str | None
-    n: int
-    levels: Sequence[tuple[str, str | None, int]]
+    counts: Counts | CrosstabCounts
     result: Result
     rows: list[EstimateRow]
     """All rows of the result, or the largest of them."""
     is_simultaneous: bool
     missing: Sequence[EstimateRow]
     """The share of missing numbers, where numbers may be missing."""
-    probabilities: Sequence[float]
-    quantiles: Sequence[EstimateRow]
+    quantiles: Mapping[float, EstimateRow]
 
     @property
     def all_rows(self) -> list[EstimateRow]:
         """The rows of a table."""
-        return [*self.rows, *self.quantiles, *self.missing]
-
-    @property
-    def is_truncated(self) -> bool:
-        """Whether only the largest rows are left."""
-        return len(self.rows) < len(self.result.labels)
-
-    @property
-    def is_uninformative(self) -> bool:
-        """Whether an interval covers nearly everything that is possible."""
-        widest = 0.9 * (self.result.maximum - self.result.minimum)
-        return not self.result.is_implausible() and any(row.high - row.low > widest for row in self.rows)
+        return [*self.rows, *self.quantiles.values(), *self.missing]
 
 
 def estimate(
@@ -85,7 +79,7 @@ def estimate(
     column: Annotated[str | None, typer.Option("--column", "--release-column", help=_COLUMN_HELP)] = None,
     by: Annotated[str | None, typer.Option(help="Estimate each group of a pass-through column.")] = None,
     crosstab: Annotated[str | None, typer.Option(help="A second released column, for a crosstab.")] = None,
-    quantiles: options.QuantilesOption = None,
+    quantiles: QuantilesOption = None,
     confidence_level: options.ConfidenceOption = 0.95,
     simultaneous: options.SimultaneousOption = False,
     about: options.AboutOption = "sample",
@@ -109,23 +103,23 @@ def estimate(
 
     Example: relaxdp estimate better.parquet --column diagnosis --by region
     """
-    output, asked = results.OutputOptions(as_json, as_csv, plot), options.parse_quantiles(quantiles)
-    settings = EstimateSettings(confidence_level, simultaneous, about, method, consistent, by, crosstab, asked)
+    output, asked = results.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
+    settings = EstimateSettings(confidence_level, simultaneous, about, method, asked, consistent, by, crosstab)
     with get_stderr_console().status("Counting ..."):
-        tally = count(files, column, by=by, crosstab=crosstab, description=description or [])
-        groups = list(_estimate_groups(tally, settings, max_rows=top))
-        every = list(_estimate_groups(tally, settings, max_rows=None)) if output.is_for_programs else groups
-    axis = tally.axis if isinstance(tally, ColumnCounts) else tally.rows
-    if plot is not None:
-        plot_estimate(plot, groups, _describe_column(axis, settings), settings)
-    results.print_result(_make_estimate_view(tally, axis, every, settings), output)
+        counted = count(files, column, by=by, crosstab=crosstab, description=description)
+        groups = [_estimate_group(name, counts, settings, top) for name, counts in counted.groups]
+        if plot is not None:
+            plot_estimate(plot, groups, _describe_column(counted, settings), settings)
+        if output.is_for_programs:
+            groups = [_estimate_group(name, counts, settings, None) for name, counts in counted.groups]
+    results.print_result(_make_estimate_view(counted, groups, settings), output)
 
 
 def compare(
     old: Annotated[str, typer.Argument(help="Released file or folder.")],
     new: Annotated[str, typer.Argument(help="Released file or folder of another release.")],
     column: Annotated[str | None, typer.Option(help=_COLUMN_HELP)] = None,
-    quantiles: options.QuantilesOption = None,
+    quantiles: QuantilesOption = None,
     confidence_level: options.ConfidenceOption = 0.95,
     simultaneous: options.SimultaneousOption = False,
     about: options.AboutOption = "sample",
@@ -142,53 +136,59 @@ def compare(
 
     Example: relaxdp compare patients-2026.parquet patients-2027.parquet
     """
-    output, asked = results.OutputOptions(as_json, as_csv, plot), options.parse_quantiles(quantiles)
-    settings = EstimateSettings(confidence_level, simultaneous, about, method, quantiles=asked)
+    output, asked = results.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
+    settings = EstimateSettings(confidence_level, simultaneous, about, method, asked)
     with get_stderr_console().status("Counting ..."):
-        tallies: list[Any] = [count([each], column) for each in (old, new)]
-        _require_independent_noise([each.axis for each in tallies])
-        change = compare_results(*(each.groups[0][1].estimate(settings.method) for each in tallies))
+        counted = [count(each, column) for each in (old, new)]
+        _require_independent_noise(*(each.axis.description for each in counted))
+        change = compare_results(*(each.groups[0][1].estimate(method) for each in counted))
     if plot is not None:
         plot_result(plot, change.largest(top), **settings.intervals)
     shown = change if output.is_for_programs else change.largest(top)
-    results.print_result(_make_change_view(tallies, change, shown, settings), output)
+    results.print_result(_make_change_view(counted, change, shown, settings), output)
 
 
-def _estimate_groups(
-    tally: ColumnCounts | CrosstabCounts, settings: EstimateSettings, *, max_rows: int | None
-) -> Iterator[GroupEstimate]:
-    if isinstance(tally, CrosstabCounts):
-        pairs = [(one, two, table.n) for (one, two), table in tally.tables.items()]
-        yield _estimate_group(None, tally.n, pairs, tally.estimate(settings.method), settings, max_rows)
-        return
-    for name, counts in tally.groups:
-        levels = [(epsilon, None, n) for epsilon, n in counts.levels.items()]
-        yield _estimate_group(name, counts.n, levels, counts.estimate(settings.method), settings, max_rows)
+def parse_quantiles(text: str | None) -> list[float] | None:
+    """Return the probabilities of --quantiles.
+
+    >>> parse_quantiles("0.1,0.5")
+    [0.1, 0.5]
+    """
+    if text is None:
+        return None
+    try:
+        found = [float(each) for each in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < each < 1 for each in found):
+        raise ArgumentError(
+            "--quantiles {text!r} is not a list of numbers between 0 and 1.",
+            hint="Separate numbers by commas, such as --quantiles 0.1,0.5,0.9.",
+            text=text,
+        )
+    return found
 
 
 def _estimate_group(
-    name: str | None,
-    n: int,
-    levels: Sequence[tuple[str, str | None, int]],
-    result: Result,
-    settings: EstimateSettings,
-    max_rows: int | None,
+    name: str | None, counts: Counts | CrosstabCounts, settings: EstimateSettings, max_rows: int | None
 ) -> GroupEstimate:
+    result = counts.estimate(settings.method)
     shown = result if max_rows is None else result.largest(max_rows)
     rows = shown.to_rows(**settings.intervals)
     if settings.consistent:
         estimates = result.consistent()
         places = shown.indexes if isinstance(shown, SelectedRows) else range(len(rows))
         rows = [row._replace(estimate=float(estimates[place])) for row, place in zip(rows, places, strict=True)]
-    missing, quantiles = [], []
+    missing, quantiles = [], {}
     if isinstance(result, NonMissingMean):
         (share,) = result.missing.to_rows(settings.confidence_level, about=settings.about)
         missing = [share._replace(keys=("share of missing numbers",))]
     probabilities = _choose_quantiles(result, settings)
-    if probabilities and isinstance(result, Distribution):
-        quantiles = result.quantile(probabilities).to_rows(**settings.intervals)
+    if isinstance(result, Distribution):
+        found = result.quantile(probabilities).to_rows(**settings.intervals)
+        quantiles = dict(zip(probabilities, found, strict=True))
     together = settings.simultaneous or shown.is_chosen
-    return GroupEstimate(name, n, levels, result, rows, together, missing, probabilities, quantiles)
+    return GroupEstimate(name, counts, result, rows, together, missing, quantiles)
 
 
 def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[float]:
@@ -203,35 +203,46 @@ def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[fl
     return ()
 
 
-def _describe_column(axis: CountedColumn, settings: EstimateSettings) -> str:
-    name = repr(results.clean_text(axis.name))
+def _describe_column(counted: ColumnCounts | CrosstabCounts, settings: EstimateSettings) -> str:
+    name = repr(results.clean_text(counted.axis.name))
     if settings.crosstab is not None:
         return f"{name} and {results.clean_text(settings.crosstab)!r}"
-    return name if axis.mechanism.mean_weights is None else f"mean of {name}"
+    return name if counted.axis.mechanism.mean_weights is None else f"mean of {name}"
 
 
 def _make_estimate_view(
-    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[GroupEstimate], settings: EstimateSettings
+    counted: ColumnCounts | CrosstabCounts, groups: list[GroupEstimate], settings: EstimateSettings
 ) -> results.ResultView:
-    labels = (
-        ["value"]
-        if settings.crosstab is None
-        else [results.clean_text(axis.name), results.clean_text(settings.crosstab)]
-    )
+    described = counted.axis.description
+    labels = ["value"] if settings.crosstab is None else [counted.axis.name, settings.crosstab]
+    labels = labels if settings.by is None else [settings.by, *labels]
     longest, rows = max(map(_get_full_bar_value, groups)), []
     for group in groups:
-        name, found = f"{results.format_label(group.name)} ({group.n:,})", group.all_rows
+        name, found = f"{results.format_label(group.name)} ({group.counts.n:,})", group.all_rows
         for place, row in enumerate(found):
             before = () if settings.by is None else ("" if place else name,)
             length = min(max(row.estimate - group.result.minimum, 0.0), longest)
             rows.append(results.make_interval_row(row, length, before=before, ends_group=place == len(found) - 1))
+    document = {
+        "column": counted.axis.name,
+        "crosstab": settings.crosstab,
+        "by": settings.by,
+        "release": described.path.release,
+        "attribute": described.path.attribute,
+        "encoding": described.encoding,
+        "n": counted.n,
+        **settings.intervals,
+        "method": settings.method,
+        "consistent": settings.consistent,
+        "groups": list(map(_group_to_json, groups)),
+    }
     return results.ResultView(
-        _make_heading(tally, axis, groups, settings),
-        labels if settings.by is None else [results.clean_text(settings.by), *labels],
+        _make_heading(counted, groups, settings),
+        list(map(results.clean_text, labels)),
         ("estimate", "low", "high"),
         rows,
-        _make_json_document(tally, axis, groups, settings),
-        [{"group": group.name, "n": group.n, **_row_to_json(row)} for group in groups for row in group.all_rows],
+        document,
+        [{"group": group.name, "n": group.counts.n, **_row_to_json(row)} for group in groups for row in group.all_rows],
         list(_make_notes(groups, settings)),
         longest,
         is_implausible=any(group.result.is_implausible() for group in groups),
@@ -246,20 +257,23 @@ def _get_full_bar_value(group: GroupEstimate) -> float:
 
 
 def _make_heading(
-    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[GroupEstimate], settings: EstimateSettings
+    counted: ColumnCounts | CrosstabCounts, groups: list[GroupEstimate], settings: EstimateSettings
 ) -> str:
-    counted: dict[str, int] = {}
+    numbers: Counter[str] = Counter()
     for group in groups:
-        for one, two, n in group.levels:
-            level = one if two is None else f"{one} and {two}"
-            counted[level] = counted.get(level, 0) + n
-    levels = ", ".join(f"{level} ({n:,})" if len(counted) > 1 else level for level, n in counted.items())
-    together = any(group.is_simultaneous for group in groups)
-    rows = "the mean" if axis.mechanism.mean_weights is not None else "all values at once" if together else "each value"
+        numbers.update(group.counts.levels)
+    levels = ", ".join(f"{level} ({n:,})" if len(numbers) > 1 else level for level, n in numbers.items())
+    is_mean = counted.axis.mechanism.mean_weights is not None
+    rows = "the mean" if is_mean else _describe_rows(any(group.is_simultaneous for group in groups))
+    release = results.clean_text(counted.axis.description.path.release)
     return (
-        f"{tally.n:,} individuals at epsilon {levels}: {_describe_column(axis, settings)} of release "
-        f"{results.clean_text(axis.description.path.release)!r}; {_describe_intervals(rows, settings)}"
+        f"{counted.n:,} individuals at epsilon {levels}: {_describe_column(counted, settings)} of release {release!r}; "
+        f"{_describe_intervals(rows, settings)}"
     )
+
+
+def _describe_rows(is_simultaneous: bool) -> str:
+    return "all values at once" if is_simultaneous else "each value"
 
 
 def _describe_intervals(rows: str, settings: EstimateSettings) -> str:
@@ -274,41 +288,30 @@ def _make_notes(groups: list[GroupEstimate], settings: EstimateSettings) -> Iter
             f"These are the largest {shown:,} of {whole:,} rows; --json has all of them. They were chosen by "
             "their estimates, so their intervals hold for all values at once."
         )
-    if any(group.is_uninformative for group in groups):
+    plausible = [group for group in groups if not group.result.is_implausible()]
+    if any(
+        row.high - row.low > 0.9 * (group.result.maximum - group.result.minimum)
+        for group in plausible
+        for row in group.rows
+    ):
         yield "Some intervals cover nearly everything that is possible: the noise is larger than the answer."
-    yield from results.describe_stars(
-        [row for group in groups if not group.result.is_implausible() for row in group.rows]
-    )
+    yield from results.describe_stars([row for group in plausible for row in group.rows])
     if settings.by is not None:
         yield f"Groups are made of the pass-through column {results.clean_text(settings.by)!r}, released without noise."
-
-
-def _make_json_document(
-    tally: ColumnCounts | CrosstabCounts, axis: CountedColumn, groups: list[GroupEstimate], settings: EstimateSettings
-) -> dict[str, Any]:
-    path = axis.description.path
-    return {
-        **{"column": axis.name, "crosstab": settings.crosstab, "by": settings.by, "release": path.release},
-        **{"attribute": path.attribute, "encoding": axis.description.encoding, "n": tally.n},
-        **settings.intervals,
-        **{"method": settings.method, "consistent": settings.consistent},
-        "groups": list(map(_group_to_json, groups)),
-    }
 
 
 def _group_to_json(group: GroupEstimate) -> dict[str, Any]:
     found: dict[str, Any] = {
         "group": group.name,
-        "n": group.n,
-        "levels": [{"epsilon": one, "cross_epsilon": two, "n": n} for one, two, n in group.levels],
+        "n": group.counts.n,
+        "levels": group.counts.levels,
         "implausible": group.result.is_implausible(),
         "estimates": list(map(_row_to_json, group.rows)),
     }
     if group.missing:
         found["missing"] = _row_to_json(group.missing[0])
     if group.quantiles:
-        rows = zip(group.probabilities, group.quantiles, strict=True)
-        found["quantiles"] = [{"probability": probability, **_row_to_json(row)} for probability, row in rows]
+        found["quantiles"] = [{"probability": each, **_row_to_json(row)} for each, row in group.quantiles.items()]
     return found
 
 
@@ -317,9 +320,8 @@ def _row_to_json(row: EstimateRow) -> dict[str, Any]:
     return {"value": value, "crosstab_value": other, **dict(list(row._asdict().items())[1:])}
 
 
-def _require_independent_noise(axes: Sequence[CountedColumn]) -> None:
+def _require_independent_noise(one: ColumnDescription, other: ColumnDescription) -> None:
     """Reject two levels of one release: their reports share noise, so the interval of a change would be wrong."""
-    one, other = (axis.description for axis in axes)
     if (one.path, one.key_fingerprint) == (other.path, other.key_fingerprint):
         raise MetadataError(
             "Both files belong to the release {release!r}, so they share its noise and cannot be compared.",
@@ -329,44 +331,42 @@ def _require_independent_noise(axes: Sequence[CountedColumn]) -> None:
 
 
 def _make_change_view(
-    tallies: Sequence[ColumnCounts], change: Change, shown: Change, settings: EstimateSettings
+    counted: Sequence[ColumnCounts], change: Change, shown: Change, settings: EstimateSettings
 ) -> results.ResultView:
     probabilities = _choose_quantiles(change.old, settings)
-    quantiles = [change.quantile(probabilities)] if probabilities else []
+    changes = [shown, *([change.quantile(probabilities)] if probabilities else [])]
     rows = [
         results.TableRow((results.clean_text(text.label),), (text.old, text.new, text.change, text.low, text.high))
-        for each in (shown, *quantiles)
+        for each in changes
         for text in format_change_rows(each, **settings.intervals)
     ]
-    records = [record for each in (shown, *quantiles) for record in _change_to_json_rows(each, settings)]
-    releases = [each.axis.description.path.release for each in tallies]
-    together = "all values at once" if settings.simultaneous or shown.is_chosen else "each value"
-    counted = " and ".join(f"{each.n:,}" for each in tallies)
-    notes = []
-    if len(shown.labels) < len(change.labels):
-        notes.append(f"These are the {len(shown.labels):,} of {len(change.labels):,} rows that changed most.")
+    records = [record for each in changes for record in _change_to_json(each, settings)]
+    releases = [each.axis.description.path.release for each in counted]
+    rest = f"These are the {len(shown.labels):,} of {len(change.labels):,} rows that changed most."
+    name = counted[0].axis.name
     return results.ResultView(
-        f"{results.clean_text(tallies[0].axis.name)!r} from release {results.clean_text(releases[0])!r} to "
-        f"{results.clean_text(releases[1])!r}, {counted} individuals; {_describe_intervals(together, settings)}",
+        f"{results.clean_text(name)!r} from release {results.clean_text(releases[0])!r} to "
+        f"{results.clean_text(releases[1])!r}, {counted[0].n:,} and {counted[1].n:,} individuals; "
+        f"{_describe_intervals(_describe_rows(settings.simultaneous or shown.is_chosen), settings)}",
         ("value",),
         ("old", "new", "change", "low", "high"),
         rows,
         {
-            "column": tallies[0].axis.name,
-            "old": {"release": releases[0], "n": tallies[0].n},
-            "new": {"release": releases[1], "n": tallies[1].n},
+            "column": name,
+            "old": {"release": releases[0], "n": counted[0].n},
+            "new": {"release": releases[1], "n": counted[1].n},
             **settings.intervals,
             "method": settings.method,
             "implausible": change.is_implausible(),
             "changes": records,
         },
         records,
-        notes,
+        [rest] if len(shown.labels) < len(change.labels) else [],
         is_implausible=change.is_implausible(),
     )
 
 
-def _change_to_json_rows(change: Change, settings: EstimateSettings) -> Iterator[dict[str, Any]]:
+def _change_to_json(change: Change, settings: EstimateSettings) -> Iterator[dict[str, Any]]:
     sides = (each.value.reshape(-1).tolist() for each in (change.old, change.new))
     for old, new, row in zip(*sides, change.to_rows(**settings.intervals), strict=True):
         numbers = {"change": row.estimate, "std_error": row.std_error, "low": row.low, "high": row.high}

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -104,11 +104,9 @@ class _RootGroup(TyperGroup):
         self.commands = _LazyCommands()
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the first sentence of each command, panel by panel."""
         for panel in (_HOLDER, _SERVER, _RESEARCH):
             with formatter.section(panel):
                 formatter.write_dl([(name, text) for name, (where, _, text) in COMMANDS.items() if where == panel])
@@ -123,12 +121,10 @@ class _RootGroup(TyperGroup):
             self.commands = commands
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options before a command."""
         with _convert_usage_errors(ctx):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
         try:
             with _convert_usage_errors(ctx):
                 return super().invoke(ctx)
@@ -176,17 +172,10 @@ app = typer.Typer(
 app.callback()(_show_root_help)
 
 
-def _print_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _print_warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
     """Print a warning of ours as one sentence, without a line of code."""
-    sentence = f"{message}\n" if issubclass(category, UnicodeWarning | StateFolderWarning) else None
-    sys.stderr.write(sentence or warnings.formatwarning(message, category, filename, lineno, line))
+    is_ours = issubclass(category, UnicodeWarning | StateFolderWarning)
+    sys.stderr.write(f"{message}\n" if is_ours else warnings.formatwarning(message, category, filename, lineno))
 
 
 def main() -> None:
@@ -194,7 +183,7 @@ def main() -> None:
     escape_unencodable_output()
     try:
         with handle_signals(), flush_output(), warnings.catch_warnings():
-            warnings.showwarning = _print_warning
+            warnings.showwarning = _print_warning  # type: ignore[assignment]
             app()
     except RelaxdpError as problem:
         print_error(format_error(problem))

@@ -47,21 +47,26 @@ ConfidenceOption = Annotated[float, typer.Option("--confidence-level", help="The
 CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to trust, for a private authority.")]
 
 
-def choose_key_source(key: str | None, command: str | None) -> tuple[str | None, str | None]:
-    """Return the values of --key and --key-command; one from the command line overrides one from a variable."""
-    if key is None or command is None:
-        return key, command
-    is_variable = os.environ.get(KEY_VARIABLE) == key
-    if is_variable != (os.environ.get(KEY_COMMAND_VARIABLE) == command):
-        return (None, command) if is_variable else (key, None)
-    raise ArgumentError("--key and --key-command cannot be combined.", hint="Leave one of them out.")
+def locate_vault(folder: str | None) -> Path:
+    """Return the vault that is named, or the only one in the current folder."""
+    from relaxdp.tables.vault_folder import resolve_vault_path  # noqa: PLC0415 (most commands need no vault)
+
+    if folder == "":  # as an unset variable of a shell gives it: another vault must not be charged
+        raise ArgumentError(
+            "--vault or RELAXDP_VAULT is empty.", hint="Name the folder of the vault, such as --vault study.vault."
+        )
+    return resolve_vault_path(folder)
 
 
 def load_key(key: str | None, command: str | None) -> Key:
-    """Return the key from the file or the command that the options name."""
+    """Return the key from the file or the command that the options name; the command line overrides a variable."""
     from relaxdp.sampling.keys import Key  # noqa: PLC0415 (most commands need no key)
 
-    key, command = choose_key_source(key, command)
+    if key is not None and command is not None:
+        is_variable = os.environ.get(KEY_VARIABLE) == key
+        if is_variable == (os.environ.get(KEY_COMMAND_VARIABLE) == command):
+            raise ArgumentError("--key and --key-command cannot be combined.", hint="Leave one of them out.")
+        key, command = (None, command) if is_variable else (key, None)
     if command is not None:
         return Key.from_command(command)
     if key is None:
@@ -72,8 +77,11 @@ def load_key(key: str | None, command: str | None) -> Key:
     return Key.load(key)
 
 
+_SHORT_NAMES = {"k-ary": "categorical", "oue": "unary-optimised", "sue": "unary-symmetric", "olh": "local-hash"}
+
+
 def parse_mechanism(text: str) -> tuple[str, dict[str, int]]:
-    """Return the name and the settings of a mechanism that is written like local-hash:buckets=16.
+    """Return the name and the settings of a mechanism that is written like olh:buckets=16.
 
     >>> parse_mechanism("wave:bins=16,window=4")
     ('wave', {'bins': 16, 'window': 4})
@@ -82,14 +90,14 @@ def parse_mechanism(text: str) -> tuple[str, dict[str, int]]:
     options = {}
     for each in filter(None, rest.split(",")):
         option, _, number = each.partition("=")
-        if not number.strip().isdecimal() or not number.isascii():
+        if not (number.isdecimal() and number.isascii()):
             raise ArgumentError(
                 "The mechanism {text!r} has a setting that is not a whole number.",
-                hint="Write settings such as local-hash:buckets=16.",
+                hint="Write settings such as olh:buckets=16.",
                 text=text,
             )
         options[option.strip()] = int(number)
-    return name, options
+    return _SHORT_NAMES.get(name, name), options
 
 
 def read_values_file(path: Path) -> list[str]:
@@ -138,40 +146,8 @@ MethodOption = Annotated[
 ]
 SimultaneousOption = Annotated[
     bool,
-    typer.Option(
-        "--simultaneous",
-        help="Intervals that hold for all values at once; always so in a table of the largest of many values.",
-    ),
+    typer.Option("--simultaneous", help="Intervals that hold for all values at once."),
 ]
-QuantilesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--quantiles", metavar="NUMBERS", help="Quantiles of numbers released by the square wave, like 0.1,0.5,0.9."
-    ),
-]
-
-
-def parse_quantiles(text: str | None) -> list[float] | None:
-    """Return the probabilities of --quantiles.
-
-    >>> parse_quantiles("0.1,0.5")
-    [0.1, 0.5]
-    """
-    if text is None:
-        return None
-    try:
-        found = [float(each) for each in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(0 < each < 1 for each in found):
-        raise ArgumentError(
-            "--quantiles {text!r} is not a list of numbers between 0 and 1.",
-            hint="Separate numbers by commas, such as --quantiles 0.1,0.5,0.9.",
-            text=text,
-        )
-    return found
-
-
 _SCHEDULES = {"linear": "FIRST,LAST,STEPS", "geometric": "FIRST,LAST,STEPS", "noisy-sampling": "ALPHA,BETA,SAMPLES"}
 ScheduleOption = Annotated[
     str | None,

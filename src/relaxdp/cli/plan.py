@@ -9,8 +9,8 @@ import typer
 
 from relaxdp.cli import options, results
 from relaxdp.cli.result_plots import plot_plan
-from relaxdp.errors import MechanismError, PlanError
-from relaxdp.estimation.mechanism_choice import NUMBER_MECHANISMS, rank_mechanisms, rank_number_mechanisms
+from relaxdp.errors import PlanError
+from relaxdp.estimation.mechanism_choice import NUMBER_MECHANISMS
 from relaxdp.estimation.planning import Plan, PlannedRange, PlannedValues, PlanOptions, find_epsilon
 from relaxdp.estimation.planning import plan as plan_release
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_title
@@ -36,9 +36,7 @@ def plan(
     share: Annotated[float | None, typer.Option(help="The share that you expect  [default: the worst case]")] = None,
     confidence_level: options.ConfidenceOption = 0.95,
     about: options.AboutOption = "sample",
-    simultaneous: Annotated[
-        bool, typer.Option("--simultaneous", help="Intervals that hold for all values at once.")
-    ] = False,
+    simultaneous: options.SimultaneousOption = False,
     schedule: options.ScheduleOption = None,
     plot: options.PlotOption = None,
     as_json: options.JsonOption = False,
@@ -59,53 +57,47 @@ def plan(
         "simultaneous": simultaneous,
         "crosstab": crosstab,
     }
-    of = _parse_planned_answers(values, number_range, encoding, epsilon)
+    name, settings = options.parse_mechanism(encoding or "auto")
+    of = _parse_planned_answers(values, number_range, name, settings, epsilon)
     wanted: Any = {"range": (of.low, of.high), "bins": of.bins} if isinstance(of, PlannedRange) else {"values": of}
     wanted |= {"margin": margin, "n": n, "epsilon": epsilon, **plan_options}
-    settings: dict[str, Any] = dict(plan_options)
+    document: dict[str, Any] = dict(plan_options)
     if isinstance(of, int | PlannedRange):
-        name = "auto" if encoding is None else options.parse_mechanism(encoding)[0]
-        wanted["mechanism"] = plan_options["mechanism"] = settings["encoding"] = name
+        wanted["mechanism"] = plan_options["mechanism"] = document["encoding"] = name
     made = plan_release(**wanted, schedule=None if schedule is None else options.parse_schedule(schedule))
     if plot is not None:
         plot_plan(plot, made.levels, margin)
-    settings |= {"values": values} if number_range is None else {"range": number_range}
+    document |= {"values": values} if number_range is None else {"range": number_range}
     if encoding or made.mechanism:
-        settings["encoding"] = encoding or made.mechanism
+        document["encoding"] = encoding or made.mechanism
     heading = _describe_question(made.n, values, number_range, encoding or made.mechanism, plan_options)
     advice = _describe_stop_level(made, margin, of, plan_options) if schedule is not None and margin is not None else []
-    results.print_result(_make_plan_view(made, heading, margin, settings, advice), output)
+    results.print_result(_make_plan_view(made, heading, margin, document, advice), output)
 
 
 def _parse_planned_answers(
-    values: int | None, number_range: tuple[float, float] | None, encoding: str | None, epsilon: str | None
+    values: int | None,
+    number_range: tuple[float, float] | None,
+    name: str,
+    settings: dict[str, int],
+    epsilon: str | None,
 ) -> PlannedValues:
     """Return what is planned: the number of values, a range of numbers, or a mechanism with settings."""
     if (values is None) == (number_range is None):
         raise PlanError(
-            "A plan needs either --values or --range."
-            if values is None
-            else "--values and --range exclude each other.",
+            "A plan needs either --values or --range.",
             hint="Pass the number of values, such as --values 5, or a range of numbers, such as --range 0 120.",
         )
-    if values is not None and ":" not in (encoding or ""):
+    if values is not None and not settings:
         return values
-    name, settings = options.parse_mechanism(encoding or "auto")
     if number_range is not None and name in ("auto", *NUMBER_MECHANISMS) and not set(settings) - {"bins"}:
         return PlannedRange(*number_range, **settings)
     declared: Any = {"range": number_range} if values is None else {"values": range(values)}
-    if name == "auto":
-        if values is not None and epsilon is None:
-            raise MechanismError(
-                "The best mechanism depends on epsilon, which is missing.", hint="Add a level, such as --epsilon 1."
-            )
-        name = "numeric" if epsilon is None else rank_number_mechanisms(epsilon).best
-        name = name if values is None or epsilon is None else rank_mechanisms(values, epsilon).best
     return create_mechanism(name, options=settings, epsilon=epsilon, **declared)
 
 
 def _make_plan_view(
-    made: Plan, heading: str, margin: float | None, settings: dict[str, Any], advice: Sequence[str]
+    made: Plan, heading: str, margin: float | None, document: dict[str, Any], advice: Sequence[str]
 ) -> results.ResultView:
     steps = made.levels
     names = {each: f"{each} (found)" if each == made.found else each for each in ("n", "epsilon", "margin")}
@@ -132,7 +124,7 @@ def _make_plan_view(
         (names["epsilon"], *(["mechanism"] if has_encoding else [])),
         (names["n"], names["margin"], *([f"at most {margin:g}"] if has_target else [])),
         rows,
-        {**found, "wanted_margin": margin, "n": made.n, **settings},
+        {**found, "wanted_margin": margin, "n": made.n, **document},
         records,
         advice,
     )

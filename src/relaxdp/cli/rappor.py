@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,10 +14,9 @@ import typer
 from relaxdp.cli import options, results
 from relaxdp.cli.command_group import CommandGroup
 from relaxdp.cli.messages import show_progress
-from relaxdp.cli.options import read_values_file
+from relaxdp.cli.options import locate_vault, read_values_file
 from relaxdp.cli.release import print_release
 from relaxdp.cli.result_plots import plot_result
-from relaxdp.cli.vault import locate_vault
 from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, on_error
 from relaxdp.estimation.schedules import NoisySampling, Schedule
 from relaxdp.ledger.ledger_rules import require_release
@@ -76,11 +76,10 @@ def choose_parameters(
         )
     given: dict[str, Any] = {"n_devices": devices, "n_candidates": candidates, "bits": bits, "cohorts": cohorts}
     given |= {} if hashes is None else {"hashes": (hashes,)}
-    plans = (
-        plan_parameters(epsilon=epsilon, **given)
-        if epsilon is not None
-        else plan_parameters_for_share(float(share or 0), **given)
-    )
+    if share is None:
+        plans = plan_parameters(epsilon=epsilon or "", **given)
+    else:
+        plans = plan_parameters_for_share(share, **given)
     if write is not None:
         _write_parameters(write, plans[0])
     records = [_plan_to_json(plan) for plan in plans]
@@ -95,7 +94,7 @@ def choose_parameters(
             f"A word with that share is found with a probability of {POWER:.0%}. The chance of finding even one word "
             f"that no device has is at most {RATE:.0%}."
         ],
-    )  # fmt: skip
+    )
     results.print_result(view, results.OutputOptions(as_json, False))
 
 
@@ -175,10 +174,11 @@ def relax(
             hint="Pass a level, such as --epsilon 2, or a schedule, such as --schedule 0.5,1,2.",
         )
     place = locate_vault(vault)
-    if epsilon is not None:
-        level = as_epsilon(epsilon)
-    else:
-        level = _find_next_level(place, name, options.parse_schedule(schedule or ""))
+    level = (
+        _find_next_level(place, name, options.parse_schedule(schedule))
+        if schedule is not None
+        else as_epsilon(epsilon or "")
+    )
     with show_progress("relaxing", "rows") as progress:
         request = ReleaseRequest(name=name, epsilon=level, dry_run=dry_run)
         done = Vault(place).run_request(request, None, output, progress)
@@ -213,10 +213,10 @@ def decode(
     Example: relaxdp rappor decode second.csv --params params.csv --candidates words.txt
     """
     output = results.OutputOptions(as_json, as_csv, plot)
-    shape = RapporParameters.read(params).shape
-    counts, counted_files = count_report_files(files, shape)
     if map_file is not None and candidates is not None:
         raise ArgumentError("--map and --candidates cannot be combined.", hint="Leave one of them out.")
+    shape = RapporParameters.read(params).shape
+    counts, counted_files = count_report_files(files, shape)
     words = None if map_file is None else read_candidate_map(map_file, shape)
     if candidates is not None:
         words = CandidateMap(read_values_file(candidates), shape)
@@ -238,10 +238,9 @@ def decode(
         row._replace(estimate=float(decoded.share[place]))
         for row, place in zip(table.to_rows(**intervals), shown, strict=True)
     ]
-    unlisted = None if decoded.unlisted is None else dict(zip(("estimate", "std_error"), decoded.unlisted, strict=True))
-    remarks = [_describe_detected_words(decoded, int(found.sum()), rate, correction), *results.describe_stars(rows)]
+    notes = [_describe_detected_words(decoded, int(found.sum()), rate, correction), *results.describe_stars(rows)]
     if simultaneous or not everything:
-        remarks.append(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
+        notes.append(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
     view = results.ResultView(
         f"{decoded.n_devices:,} devices: {_describe_levels(counted_files)}; {100 * confidence_level:g} % intervals.",
         ("word", "found"),
@@ -257,11 +256,11 @@ def decode(
             "counted": [each.n_devices for each in counted_files],
             "rate": rate,
             "correction": correction,
-            "unlisted": unlisted,
+            "unlisted": decoded.unlisted and dict(zip(("estimate", "std_error"), decoded.unlisted, strict=True)),
             "words": records,
         },
         records,
-        remarks,
+        notes,
         max([row.estimate for row in rows], default=1.0),
     )
     results.print_result(view, output)
@@ -269,9 +268,9 @@ def decode(
 
 def _describe_levels(counted_files: list[CountedFile]) -> str:
     """Describe the levels of the files and, if they differ, the number of devices that count at each."""
-    counted: dict[str, int] = {}
+    counted: Counter[str] = Counter()
     for file in counted_files:
-        counted[file.description] = counted.get(file.description, 0) + file.n_devices
+        counted[file.description] += file.n_devices
     if len(counted) == 1:
         return next(iter(counted))
     return "; ".join(f"{devices:,} by their {what}" for what, devices in counted.items())
@@ -330,16 +329,10 @@ def _write_parameters(target: Path, plan: RapporPlan) -> None:
     try:
         with target.open("x", encoding="utf-8") as file:
             file.write(RapporParameters(plan.shape, plan.noise).to_csv())
-    except FileExistsError:
-        raise TableFileError(
-            "The parameter file {path!r} already exists.",
-            hint="Choose another file name for --write, or remove the file.",
-            path=str(target),
-        ) from None
     except OSError as problem:
         raise TableFileError(
             "The parameter file {path!r} cannot be written: {why}.",
-            hint="Choose another folder, or make it writable.",
+            hint="Choose another file name or folder for --write.",
             why=problem.strerror,
             path=str(target),
         ) from None

@@ -5,23 +5,19 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.messages import is_quiet, print_note, show_progress
-from relaxdp.cli.options import DryRun, JsonOption, VaultOption, read_values_file
+from relaxdp.cli.messages import IS_QUIET, print_note, show_progress
+from relaxdp.cli.options import DryRun, JsonOption, VaultOption, locate_vault, parse_mechanism, read_values_file
 from relaxdp.cli.results import print_json
-from relaxdp.cli.vault import locate_vault
 from relaxdp.errors import ArgumentError, ValuesError
 from relaxdp.estimation.mechanism_choice import NumberRange
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.categorical import Categorical
-from relaxdp.mechanisms.local_hash import LocalHash
-from relaxdp.mechanisms.numeric import Numeric
-from relaxdp.mechanisms.square_wave import SquareWave
-from relaxdp.mechanisms.unary import Unary
+from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.tables.release_plan import ReleaseRequest
 from relaxdp.tables.table_columns import convert_declared_values
 from relaxdp.tables.table_source import TableSource, open_source
@@ -31,9 +27,6 @@ from relaxdp.theory.epsilon import Epsilon, as_epsilon
 Output = Annotated[Path, typer.Argument(metavar="OUT", help="Released table (.parquet or .csv); it must not exist.")]
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})", re.ASCII)
-_MECHANISMS = {"k-ary": (), "oue": (), "sue": (), "olh": ("buckets",), "numeric": (), "wave": ("bins", "window")}
-"""The mechanisms by their names on the command line, and the settings of each."""
-_NUMBER_MECHANISMS = ("numeric", "wave")
 
 
 def _make_column_option(metavar: str, help_text: str) -> Any:
@@ -121,7 +114,7 @@ def release(
             name=found,
             epsilon=level,
             id=id_column,
-            columns=apply_mechanism_options(declared, mechanism or [], table, epsilon=level, planned_epsilon=planned),
+            columns=create_named_mechanisms(declared, mechanism or [], table, epsilon=level, planned_epsilon=planned),
             passthrough=tuple(each for text in passthrough or () for each in text.split(",")),
             planned_epsilon=planned,
             accept_new_rows=accept_new_rows,
@@ -160,7 +153,7 @@ def print_release(done: Release, as_json: bool) -> None:
     """Print what was released and what it cost. How many rows joined and left is for a terminal only."""
     if as_json:
         print_json(done.to_json())
-    elif not is_quiet() or done.is_dry_run:
+    elif not IS_QUIET.get() or done.is_dry_run:
         typer.echo(str(done))
     changes = done.describe_joined_and_left()
     if changes and is_interactive():
@@ -200,22 +193,21 @@ def parse_declared_columns(
         )
     _require_declared("--clip", clip, declared)
     _require_declared("--missing", missing, declared)
-    for name in clip:
-        if not isinstance(declared[name], tuple):
+    for name, what in declared.items():
+        if isinstance(what, NumberRange):
+            declared[name] = replace(what, clip=name in clip, missing=name in missing)
+        elif name in clip:
             raise ArgumentError(
                 "--clip {column} needs a range, and {column!r} has declared values.",
                 hint="Leave --clip out, or declare a range such as --column {column}=0..120.",
                 column=name,
             )
-    for name, what in declared.items():
-        if isinstance(what, tuple):
-            declared[name] = NumberRange(what[0], what[1], clip=name in clip, missing=name in missing)
         elif name in missing:
             declared[name] = [*what, None]
     return declared
 
 
-def apply_mechanism_options(
+def create_named_mechanisms(
     declared: Mapping[str, Any],
     mechanisms: Sequence[str],
     source: TableSource,
@@ -232,85 +224,53 @@ def apply_mechanism_options(
             raise ArgumentError(
                 "--mechanism names the column {column!r} twice.", hint="Remove one of the two options.", column=column
             )
-        name, settings = _parse_mechanism(column, written)
+        name, settings = parse_mechanism(written)
         source.names.require_column(column)
-        what, kind = found[column], source.schema.field(column).type
-        if isinstance(what, NumberRange) != (name in _NUMBER_MECHANISMS):
-            fitting = [each for each in _MECHANISMS if (each in _NUMBER_MECHANISMS) == isinstance(what, NumberRange)]
+        what: Any = found[column]
+        if isinstance(what, NumberRange):
+            answers: Any = {"range": (what.low, what.high), "clip": what.clip}
+            if what.missing and name != "numeric":
+                raise ArgumentError(
+                    "The mechanism {mechanism!r} cannot report a missing number, and --missing names {column!r}.",
+                    hint="Use --mechanism {column}=numeric, or leave --missing {column} out.",
+                    mechanism=name,
+                    column=column,
+                )
+            name = "numeric-missing" if what.missing else name
+        else:
+            answers = {"values": convert_declared_values(what, source.schema.field(column).type)}
+        made = create_mechanism(name, options=settings, epsilon=planned_epsilon or epsilon, **answers)
+        best = ",".join(f"{setting}={number}" for setting, number in made.options.items())
+        if planned_epsilon is None and not set(made.options) <= {*settings, "bins"}:
             raise ArgumentError(
-                "The mechanism {mechanism!r} does not fit {column!r}, which is declared by {what}.",
-                hint="Use one of: {fitting}.",
+                "The mechanism {mechanism!r} of {column!r} has settings, which stay the same for all levels.",
+                hint="Write --mechanism {column}={mechanism}:{best}, the best for epsilon {epsilon}, or add "
+                "--planned-epsilon NUMBER.",
                 mechanism=name,
                 column=column,
-                what="a range" if isinstance(what, NumberRange) else "its values",
-                fitting=", ".join(fitting),
+                best=best,
+                epsilon=epsilon,
             )
-        planned = planned_epsilon if "buckets" not in settings and "window" not in settings else None
-        if isinstance(what, NumberRange):
-            found[column] = _make_mechanism_for_numbers(name, column, what, settings, planned, epsilon)
-        else:
-            found[column] = _make_mechanism_for_values(
-                name, column, convert_declared_values(what, kind), settings, planned, epsilon
-            )
+        found[column] = made
     return found
 
 
-def _make_mechanism_for_values(
-    name: str, column: str, values: Sequence[Any], settings: dict[str, Any], planned: Epsilon | None, epsilon: Epsilon
-) -> Mechanism:
-    if name == "olh":
-        if not settings and planned is None:
-            best = LocalHash(values, epsilon=epsilon).alphabet
-            raise _make_missing_setting_error(name, column, "buckets", f"olh:buckets={best}", epsilon)
-        return LocalHash(values, epsilon=planned, **settings)
-    return Categorical(values) if name == "k-ary" else Unary(values, optimised=name == "oue")
-
-
-def _make_mechanism_for_numbers(
-    name: str, column: str, what: NumberRange, settings: dict[str, Any], planned: Epsilon | None, epsilon: Epsilon
-) -> Mechanism:
-    if name == "numeric":
-        return Numeric(what.low, what.high, clip=what.clip, missing=what.missing)
-    if what.missing:
-        raise ArgumentError(
-            "The mechanism 'wave' cannot report a missing number, and --missing names {column!r}.",
-            hint="Use --mechanism {column}=numeric, or leave --missing {column} out.",
-            column=column,
-        )
-    if "window" not in settings and planned is None:
-        best = SquareWave(what.low, what.high, epsilon=epsilon, **settings)
-        raise _make_missing_setting_error(
-            name, column, "window", f"wave:bins={best.bins},window={best.window}", epsilon
-        )
-    return SquareWave(what.low, what.high, epsilon=planned, clip=what.clip, **settings)
-
-
-def _make_missing_setting_error(name: str, column: str, setting: str, best: str, epsilon: Epsilon) -> ArgumentError:
-    return ArgumentError(
-        "The mechanism {mechanism!r} of {column!r} needs the setting {setting!r}, which stays the same for all levels.",
-        hint="Write --mechanism {column}={best}, the best for epsilon {epsilon}, or add --planned-epsilon NUMBER.",
-        mechanism=name,
-        column=column,
-        setting=setting,
-        best=best,
-        epsilon=epsilon,
-    )
+_EXAMPLES = {
+    "--column": "diagnosis=flu,covid,none",
+    "--values-file": "city=cities.txt",
+    "--mechanism": "age=wave:bins=64,window=32",
+}
 
 
 def _split_assignment(option: str, text: str) -> tuple[str, str]:
-    name, sign, rest = text.partition("=")
-    if not sign or not name or not rest:
-        example = {"--values-file": "city=cities.txt", "--mechanism": "age=wave:bins=64,window=32"}.get(option)
+    name, _, rest = text.partition("=")
+    if not name or not rest:
         raise ArgumentError(
-            "{option} {text!r} is not of the form NAME={what}.",
-            hint="For example: {option} {example}."
-            if example
-            else "Write {option} {column}=a,b,c for values, or {option} {column}=0..120 for numbers.",
+            "{option} {text!r} is incomplete.",
+            hint="Write a column and what belongs to it, for example: {option} {example}.",
             option=option,
             text=text,
-            what={"--values-file": "FILE", "--mechanism": "MECHANISM"}.get(option, "VALUES"),
-            example=example,
-            column=name or "diagnosis",
+            example=_EXAMPLES[option],
         )
     return name, rest
 
@@ -327,11 +287,11 @@ def _require_declared(option: str, names: Iterable[str], declared: Mapping[str, 
             )
 
 
-def _parse_declared_values(name: str, text: str) -> Any:
-    """Return the values after `NAME=`, or the two bounds of a range."""
+def _parse_declared_values(name: str, text: str) -> list[str] | NumberRange:
+    """Return the values or the range after `NAME=`."""
     found = _RANGE.fullmatch(text)
     if found:
-        return float(found[1]), float(found[2])
+        return NumberRange(float(found[1]), float(found[2]))
     values = text.split(",")
     if len(values) == 1:
         raise ValuesError(
@@ -340,48 +300,18 @@ def _parse_declared_values(name: str, text: str) -> Any:
             column=name,
             text=text,
         )
-    for value in values:
-        if value[:1] == '"' or value[-1:] == '"' or value != value.strip():
-            raise ValuesError(
-                "--column {column} declares the value {value!r}, including its blanks or quotation marks.",
-                hint="Write --column {column}={without}. If your data contain them, write one value a line in a file: "
-                "--values-file {column}=FILE.",
-                column=name,
-                value=value,
-                without=",".join(each.strip().strip('"') for each in values),
-            )
-        if not value:
-            raise ValuesError(
-                "--column {column} declares an empty value.",
-                hint="Remove the extra comma. If values may be missing, add --missing {column}.",
-                column=name,
-            )
-    return values
-
-
-def _parse_mechanism(column: str, written: str) -> tuple[str, dict[str, int]]:
-    """Return the name and the settings of a mechanism that is written like olh:buckets=16."""
-    name, _, rest = written.partition(":")
-    if name not in _MECHANISMS:
-        raise ArgumentError(
-            "Unknown mechanism {mechanism!r} for the column {column!r}.",
-            hint="Use one of: {known}.",
-            mechanism=name,
-            column=column,
-            known=", ".join(_MECHANISMS),
+    if any(value != value.strip().strip('"') for value in values):
+        raise ValuesError(
+            "--column {column} declares a value with blanks or quotation marks around it.",
+            hint="Write --column {column}={without}. If your data contain them, write one value a line in a file: "
+            "--values-file {column}=FILE.",
+            column=name,
+            without=",".join(each.strip().strip('"') for each in values),
         )
-    settings: dict[str, int] = {}
-    for each in filter(None, rest.split(",")):
-        setting, _, number = each.partition("=")
-        if setting not in _MECHANISMS[name] or not (number.isdecimal() and number.isascii()):
-            takes = ",".join(f"{one}=16" for one in _MECHANISMS[name])
-            raise ArgumentError(
-                "The mechanism {mechanism!r} of {column!r} does not have the setting {text!r}.",
-                hint="Write --mechanism {column}={example}.",
-                text=each,
-                mechanism=name,
-                column=column,
-                example=f"{name}:{takes}" if takes else name,
-            )
-        settings[setting] = int(number)
-    return name, settings
+    if "" in values:
+        raise ValuesError(
+            "--column {column} declares an empty value.",
+            hint="Remove the extra comma. If values may be missing, add --missing {column}.",
+            column=name,
+        )
+    return values

@@ -61,7 +61,8 @@ def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settin
                 escape_formulas(f"{clean_text(settings.by)}: {format_label(group.name)}"), loc="left", fontsize=10
             )
     together = any(group.is_simultaneous for group in groups)
-    which = f"the largest of {len(whole.labels):,}, " if any(group.is_truncated for group in groups) else ""
+    is_truncated = any(len(group.rows) < len(group.result.labels) for group in groups)
+    which = f"the largest of {len(whole.labels):,}, " if is_truncated else ""
     if isinstance(whole, Distribution):
         name, which = "density, smoothed", f"line: {name}, "
     axes[-1].set_xlabel(

@@ -22,8 +22,7 @@ from relaxdp.errors import ArgumentError, TableFileError
 from relaxdp.estimation.result import IMPLAUSIBLE, EstimateRow
 
 _MAX_BAR, _MIN_BAR = 24, 6
-# A narrower label cannot be read. A label up to the second width keeps it, and the bar shrinks.
-_MIN_LABEL, _EASY_LABEL = 6, 24
+_MIN_LABEL = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,8 @@ def print_result(view: ResultView, output: OutputOptions) -> None:
 
 def print_json(document: Any) -> None:
     """Print a document for programs, in one line."""
-    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+    has_all_letters = (sys.stdout.encoding or "").lower().startswith("utf")
+    typer.echo(json.dumps(document, ensure_ascii=not has_all_letters, allow_nan=False))
 
 
 def clean_text(text: str) -> str:
@@ -107,9 +107,7 @@ def clean_text(text: str) -> str:
 
 def format_label(label: Any) -> str:
     """Return a value or a group as a table shows it."""
-    if label is None:
-        return "(missing)"
-    return label.hex() if isinstance(label, bytes) else clean_text(str(label))
+    return "(missing)" if label is None else clean_text(str(label_to_json(label)))
 
 
 def label_to_json(label: Any) -> Any:
@@ -119,20 +117,16 @@ def label_to_json(label: Any) -> Any:
     return label.hex() if isinstance(label, bytes) else str(label)
 
 
-def format_number(number: float) -> str:
-    """Format an estimate or a bound of its interval for a table: 4 decimal places below 10, else 2."""
-    return f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}"
-
-
 def make_interval_row(
     row: EstimateRow, bar: float, *, before: Sequence[str] = (), after: Sequence[str] = (), ends_group: bool = False
 ) -> TableRow:
     """Return the table row of an estimate; a star marks one outside of the possible range."""
     keys = [format_label(each) for each in row.keys]
     keys[-1] += "" if row.beyond is None else " *"
-    return TableRow(
-        [*before, *keys, *after], list(map(format_number, (row.estimate, row.low, row.high))), bar, ends_group
-    )
+    numbers = [
+        f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}" for number in (row.estimate, row.low, row.high)
+    ]
+    return TableRow([*before, *keys, *after], numbers, bar, ends_group)
 
 
 def describe_stars(rows: Sequence[EstimateRow]) -> list[str]:
@@ -150,43 +144,33 @@ def _print_table(view: ResultView) -> None:
     console = Console()
     console.print(Text(view.heading))
     if view.rows:
-        table, width = _make_table(view, console.width)
+        table, width = _make_table(view, console)
         # A number is never cut: if the minimum width is too wide, the terminal breaks the lines.
         (console if width <= console.width else Console(width=width)).print(table)
     for note in view.notes:
         console.print(Text(note))
 
 
-def _make_table(view: ResultView, room: int) -> tuple[Table, int]:
-    """Return the table and its width, which is never so small that a number is cut."""
-    numbers = [max(map(cell_len, each)) for each in zip(view.numbers, *(row.numbers for row in view.rows), strict=True)]
-    natural = [max(map(cell_len, each)) for each in zip(view.labels, *(row.labels for row in view.rows), strict=True)]
-    left = room - sum(numbers) - 3 * (len(natural) + len(numbers)) - 1
-    labels, bar = _fit_widths(natural, left, 0 if view.longest_bar is None else _MAX_BAR)
+def _make_table(view: ResultView, console: Console) -> tuple[Table, int]:
+    """Return the table and its minimum width. Labels are folded, and bars take the room that is left."""
+    labels, numbers = (
+        [max(map(cell_len, each)) for each in zip(headings, *rows, strict=True)]
+        for headings, rows in (
+            (view.labels, [row.labels for row in view.rows]),
+            (view.numbers, [row.numbers for row in view.rows]),
+        )
+    )
     table = Table()
     for heading, width in zip(view.labels, labels, strict=True):
-        table.add_column(Text(heading), overflow="fold", width=width)
+        table.add_column(Text(heading), overflow="fold", min_width=min(width, _MIN_LABEL))
     for heading, width in zip(view.numbers, numbers, strict=True):
-        table.add_column(Text(heading), justify="right", no_wrap=True, width=width)
-    if bar:
-        table.add_column("", width=bar, no_wrap=True)
+        table.add_column(Text(heading), justify="right", no_wrap=True, min_width=width)
+    borders = 3 * len([*labels, *numbers]) + 1  # Each column has a line and two blanks.
+    bar = min(_MAX_BAR, console.width - sum([*labels, *numbers]) - borders - 3)
+    has_bars = view.longest_bar is not None and bar >= _MIN_BAR and console.encoding.startswith("utf")
+    if has_bars:
+        table.add_column("", width=bar)
     for row in view.rows:
-        bars = [Bar(view.longest_bar or 1.0, 0, row.bar, width=bar)] if bar else []
+        bars = [Bar(view.longest_bar or 1.0, 0, row.bar, width=bar)] if has_bars else []
         table.add_row(*map(Text, row.labels), *map(Text, row.numbers), *bars, end_section=row.ends_group)
-    columns = [*labels, *numbers, *([bar] if bar else [])]
-    return table, sum(columns) + 3 * len(columns) + 1  # Each column has a line and two blanks.
-
-
-def _fit_widths(natural: list[int], room: int, max_bar: int) -> tuple[list[int], int]:
-    """Return the widths of labels and bar, 0 for none: the bar shrinks and goes before labels are folded."""
-    if not natural:
-        return [], 0
-    left = room - sum(min(each, _EASY_LABEL) for each in natural) - 3
-    bar = min(max_bar // len(natural), left)
-    if bar < _MIN_BAR:
-        bar = 0
-    room -= bar + 3 if bar else 0
-    widest = max(natural)
-    while widest > _MIN_LABEL and sum(min(each, widest) for each in natural) > room:
-        widest -= 1
-    return [min(each, widest) for each in natural], bar
+    return table, sum(min(each, _MIN_LABEL) for each in labels) + sum(numbers) + borders

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import logging
 import os
@@ -16,45 +15,12 @@ from typing import TextIO
 from relaxdp.errors import RelaxdpError
 from relaxdp.tables.interrupts import exit_from_signal, is_exiting, stop_repeating_signal
 
-_ERROR_HANDLER = "relaxdp.escape"
-_ASCII = "relaxdp_ascii"
-# What our own tables and bars are drawn with, and plain letters that look like it.
-_SIMILAR = {"±": "+-", "…": "~", **{chr(block): "#" for block in range(0x2580, 0x25A0)}}
-
-
-def _escape_unencodable(problem: UnicodeError) -> tuple[str, int]:
-    """Write letters that an encoding does not have like JSON: no two texts become one, and JSON stays valid."""
-    if not isinstance(problem, UnicodeEncodeError):
-        raise problem
-    missing = problem.object[problem.start : problem.end]
-    return "".join(_SIMILAR.get(letter) or _escape_character(letter) for letter in missing), problem.end
-
-
-def _escape_character(letter: str) -> str:
-    units = letter.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
-
-
-def _find_ascii_codec(name: str) -> codecs.CodecInfo | None:
-    """Return ASCII under another name: typer takes "ascii" for a mistake and writes UTF-8 instead."""
-    if name != _ASCII:
-        return None
-    plain = codecs.lookup("ascii")
-    return codecs.CodecInfo(
-        plain.encode, plain.decode, plain.streamreader, plain.streamwriter, plain.incrementalencoder,
-        plain.incrementaldecoder, _ASCII,
-    )  # fmt: skip
-
 
 def escape_unencodable_output() -> None:
     """Let standard output take every text in every character set, as Python does for standard error."""
-    codecs.register_error(_ERROR_HANDLER, _escape_unencodable)
-    codecs.register(_find_ascii_codec)
-    stream = sys.stdout
-    # Who chose another way of handling it (PYTHONIOENCODING=ascii:replace) keeps that one.
-    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
-        is_ascii = codecs.lookup(stream.encoding).name == "ascii"
-        stream.reconfigure(encoding=_ASCII if is_ascii else stream.encoding, errors=_ERROR_HANDLER)
+    # A handler that was chosen (PYTHONIOENCODING=ascii:replace) stays.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @contextmanager

@@ -8,25 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.command_group import CommandGroup
-from relaxdp.cli.messages import add_verbosity_options, print_done
-from relaxdp.cli.options import CsvOption, JsonOption, VaultOption
+from relaxdp.cli.command_group import CommandGroup, add_verbosity_options
+from relaxdp.cli.messages import print_done
+from relaxdp.cli.options import CsvOption, JsonOption, VaultOption, locate_vault
 from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_json, print_result
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.vault import Vault
-from relaxdp.tables.vault_folder import VaultFolder, resolve_vault_path
+from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import format_epsilon
-
-
-def locate_vault(folder: str | None) -> Path:
-    """Return the vault that is named, or the only one in the current folder."""
-    if folder == "":  # as an unset variable of a shell gives it: another vault must not be charged
-        raise ArgumentError(
-            "--vault or RELAXDP_VAULT is empty.", hint="Name the folder of the vault, such as --vault study.vault."
-        )
-    return resolve_vault_path(folder)
-
 
 Reason = Annotated[str, typer.Option(help="The reason, which is recorded in the ledger.")]
 

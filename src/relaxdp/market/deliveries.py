@@ -35,7 +35,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.report_arrays import make_report_column, read_report_column
 from relaxdp.sampling.keyed_stream import CHUNK
 from relaxdp.server_errors import DeliveryError, ListingStateError, MarketError, PriceError, UnknownListingError
-from relaxdp.tables.files import TableFile, TableFormat
+from relaxdp.tables.files import TableFile, TableFormat, read_description
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.table_columns import get_id_type
 from relaxdp.tables.table_source import IdOrderCheck, NotAscendingError
@@ -51,7 +51,7 @@ def read_delivery(path: Path, column: str | None = None) -> Goods:
     """Read what a seller delivers: a released Parquet file. Of other columns than ids and reports nothing is kept."""
     try:
         table = TableFile(path)
-        file = table.read_description()
+        file = read_description(table.path)
     except RelaxdpError:
         raise DeliveryError("the delivery is damaged, or no Parquet file.") from None
     if table.format is not TableFormat.PARQUET or file is None:

@@ -7,44 +7,37 @@ counts equal codes. Packed reports are bytes that hardly repeat, so their mechan
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.crosstab import Crosstab, PairCounts, combine_tables
 from relaxdp.estimation.result import Result
-from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.report_arrays import Codes, count_report_column, get_code_dtype, read_report_column
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import Words
-from relaxdp.tables.duckdb_queries import open_database
+from relaxdp.tables.duckdb_queries import make_relation_sql, open_database, replace_duckdb_errors
 from relaxdp.tables.files import BATCH_ROWS, TableFormat
 from relaxdp.tables.released_files import (
     CountedColumn,
     ReleasedFile,
-    get_comparable_type,
     make_counted_column,
-    open_released_files,
     require_crosstab_columns,
     require_unchanged_rows,
 )
-from relaxdp.theory.epsilon import format_epsilon
-from relaxdp.theory.level import compute_retention
 
 MEMORY_LIMIT = "1GB"
 MAX_GROUPS = 1_000
 MAX_CELLS = 10_000_000
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +45,19 @@ class ColumnCounts:
     """The counts of one released column, for each group or for all individuals."""
 
     axis: CountedColumn
-    groups: list[tuple[str | None, Counts]]
+    groups: Sequence[tuple[str | None, Counts]]
 
     @property
     def n(self) -> int:
         """The number of individuals."""
         return sum(counts.n for _, counts in self.groups)
 
-    @property
-    def levels(self) -> dict[str, int]:
-        """The number of individuals at each epsilon, in ascending order."""
-        texts = [format_epsilon(epsilon) for epsilon in self.axis.levels.values()]
-        found = {text: sum(counts.levels.get(text, 0) for _, counts in self.groups) for text in texts}
-        return {text: n for text, n in found.items() if n}
-
 
 @dataclass(frozen=True, slots=True)
 class CrosstabCounts:
     """The counts of two released columns of the same individuals: a crosstab for every pair of levels."""
 
-    rows: CountedColumn
-    columns: CountedColumn
+    axis: CountedColumn
     tables: dict[tuple[str, str], Crosstab]
 
     @property
@@ -80,44 +65,55 @@ class CrosstabCounts:
         """The number of individuals with a report in both columns."""
         return sum(table.n for table in self.tables.values())
 
+    @property
+    def levels(self) -> dict[str, int]:
+        """The number of individuals at each pair of levels, such as "0.5 and 1"."""
+        return {" and ".join(levels): table.n for levels, table in self.tables.items()}
+
+    @property
+    def groups(self) -> Sequence[tuple[None, CrosstabCounts]]:
+        """All individuals, as the only group."""
+        return [(None, self)]
+
     def estimate(self, method: Method = "average") -> Result:
         """Return one estimate from all pairs of levels. The methods are those of `Counts.estimate`."""
         return combine_tables(list(self.tables.values()), method)
 
 
-def open_unchanged_files(paths: Sequence[Path], descriptions: Sequence[Path] = ()) -> list[ReleasedFile]:
-    """Open files to be counted, or reject files that have other rows than they were released with."""
-    files = open_released_files(paths, descriptions)
-    require_unchanged_rows([(repr(str(file.path)), file.list_part_rows()) for file in files])
-    return files
+def count_reports_of_files(
+    files: list[ReleasedFile], *, column: str | None = None, by: str | None = None, crosstab: str | None = None
+) -> ColumnCounts | CrosstabCounts:
+    """Count open files or frames, or reject those that have other rows than they were released with."""
+    if by is not None and crosstab is not None:
+        raise EstimationError("`by` and `crosstab` cannot be combined.", hint="Pass one of them.", option="by")
+    require_unchanged_rows(files)
+    if crosstab is not None:
+        return _count_crosstab(files, column, crosstab)
+    return _count_column(files, column, by)
 
 
-def count_column(
-    files: list[ReleasedFile], *, column: str | None = None, by: str | None = None, memory_limit: str = MEMORY_LIMIT
-) -> ColumnCounts:
-    """Count a released column of open files, for each value of the pass-through column `by` if it is given."""
+def _count_column(files: list[ReleasedFile], column: str | None, by: str | None) -> ColumnCounts:
     counted = make_counted_column(files, [file.find_released_column(column) for file in files])
     if by is not None:
         for file in files:
             file.require_passthrough_column(by)
-    with _open_counting_database(files, memory_limit) as connection:
-        _require_unique_ids(connection, files)
+    with _open_counting_database(files) as connection:
         names = [None] if by is None else _list_groups(connection, files, by)
         groups = [(name, Counts(counted.mechanism)) for name in names]
         for group, level, reports, n in _read_counted_reports(connection, files, [counted], by, len(groups)):
             if is_packed(counted):
-                counts, total = count_reports(counted.mechanism, reports, counted.name)
+                try:
+                    counts, total = count_report_column(counted.mechanism, reports)
+                except EstimationError:
+                    raise make_changed_report_error(counted.name) from None
             else:
-                codes = reports.to_numpy()
-                counts, total = _sum_by_code(codes, n, len(counted.labels)), int(n.sum())
-            groups[group][1].add_counts(counts, epsilon=list(counted.levels.values())[level], n=total)
+                counts, total = _sum_by_code(reports, n, len(counted.labels)), int(n.sum())
+            groups[group][1].add_counts(counts, epsilon=counted.levels[level].epsilon, n=total)
     return ColumnCounts(counted, groups)
 
 
-def count_crosstab(
-    files: list[ReleasedFile], *, column: str | None = None, crosstab: str, memory_limit: str = MEMORY_LIMIT
-) -> CrosstabCounts:
-    """Count two released columns of open files together. They may be in different files with the same ids."""
+def _count_crosstab(files: list[ReleasedFile], column: str | None, crosstab: str) -> CrosstabCounts:
+    """Count two released columns together. They may be in different files with the same ids."""
     names = [file.find_crosstab_columns(column, crosstab) for file in files]
     for place, name in enumerate((column, crosstab)):
         if not any(pair[place] for pair in names):
@@ -128,51 +124,26 @@ def count_crosstab(
             )
     rows, columns = (make_counted_column(files, [pair[place] for pair in names]) for place in (0, 1))
     require_crosstab_columns(rows, columns)
-    cells: dict[tuple[int, int], Any] = {}
-    with _open_counting_database(files, memory_limit) as connection:
-        _require_unique_ids(connection, files)
-        if is_packed(rows) or is_packed(columns):
-            for row, column_level, *reports, _ in _read_counted_reports(connection, files, [rows, columns], None, 1):
-                joint = cells.setdefault((row, column_level), PairCounts(rows.mechanism, columns.mechanism))
-                for start in range(0, len(reports[0]), joint.step):
-                    parts = [each.slice(start, joint.step) for each in reports]
-                    joint.add(_read_codes(rows, parts[0]), _read_codes(columns, parts[1]))
-        else:
-            shape = len(rows.labels), len(columns.labels)
-            for row, column_level, *reports, n in _read_counted_reports(connection, files, [rows, columns], None, 1):
-                places = np.ravel_multi_index([each.to_numpy() for each in reports], shape)
-                counts = _sum_by_code(places, n, shape[0] * shape[1]).reshape(shape)
-                cells[row, column_level] = cells.get((row, column_level), 0) + counts
-    return CrosstabCounts(rows, columns, _make_crosstabs(rows, columns, cells))
-
-
-def _make_crosstabs(
-    rows: CountedColumn, columns: CountedColumn, cells: dict[tuple[int, int], Any]
-) -> dict[tuple[str, str], Crosstab]:
+    shape = len(rows.labels), len(columns.labels)
+    pairs: dict[tuple[int, int], PairCounts] = {}
+    with _open_counting_database(files) as connection:
+        for row_level, column_level, one, other, n in _read_counted_reports(connection, files, [rows, columns]):
+            counted = pairs.setdefault((row_level, column_level), PairCounts(rows.mechanism, columns.mechanism))
+            if is_packed(rows) or is_packed(columns):
+                for start in range(0, len(one), counted.step):
+                    part = slice(start, start + counted.step)
+                    counted.add(_read_codes(rows, one[part]), _read_codes(columns, other[part]))
+            else:
+                codes = np.ravel_multi_index([one.to_numpy(), other.to_numpy()], shape)
+                cells = _sum_by_code(codes, n, shape[0] * shape[1]).reshape(shape)
+                counted.add_numbers(np.concatenate([[n.sum()], cells.sum(axis=1), cells.sum(axis=0), cells.ravel()]))
     tables = {}
-    for places, counted in sorted(cells.items(), key=lambda item: item[0]):
-        (row_level, row_epsilon), (column_level, column_epsilon) = (
-            list(column.levels.items())[place] for column, place in zip((rows, columns), places, strict=True)
-        )
-        supports = (
-            rows.mechanism.compute_support(compute_retention(row_level)),
-            columns.mechanism.compute_support(compute_retention(column_level)),
-        )
-        names, epsilons = (rows.name, columns.name), (row_epsilon, column_epsilon)
-        tables[format_epsilon(row_epsilon), format_epsilon(column_epsilon)] = (
-            counted.make_crosstab(*supports, names, epsilons)
-            if isinstance(counted, PairCounts)
-            else Crosstab(
-                rows=rows.labels,
-                columns=columns.labels,
-                counts=counted,
-                row_support=supports[0],
-                column_support=supports[1],
-                names=names,
-                epsilons=epsilons,
-            )
-        )
-    return tables
+    for (row_level, column_level), counted in sorted(pairs.items(), key=lambda item: item[0]):
+        one, other = rows.levels[row_level], columns.levels[column_level]
+        supports = rows.mechanism.compute_support(one.retention), columns.mechanism.compute_support(other.retention)
+        titles, epsilons = (rows.name, columns.name), (one.epsilon, other.epsilon)
+        tables[str(one), str(other)] = counted.make_crosstab(*supports, titles, epsilons)
+    return CrosstabCounts(rows, tables)
 
 
 def is_packed(column: CountedColumn) -> bool:
@@ -180,7 +151,7 @@ def is_packed(column: CountedColumn) -> bool:
     return column.mechanism.report_width is not None
 
 
-def _sum_by_code(codes: Any, n: Integers, size: int) -> Integers:
+def _sum_by_code(codes: Any, n: Any, size: int) -> Any:
     return np.bincount(codes, n, minlength=size).astype(np.int64)
 
 
@@ -191,18 +162,11 @@ def _read_codes(column: CountedColumn, reports: Any) -> tuple[Codes, Words | Non
     try:
         return read_report_column(column.mechanism, reports)
     except EstimationError:
-        raise _make_changed_report_error(column.name) from None
+        raise make_changed_report_error(column.name) from None
 
 
-def count_reports(mechanism: Mechanism, reports: Any, column_name: str) -> tuple[Any, int]:
-    """Return the counts of reports and their number, or reject reports that the mechanism cannot have drawn."""
-    try:
-        return count_report_column(mechanism, reports)
-    except EstimationError:
-        raise _make_changed_report_error(column_name) from None
-
-
-def _make_changed_report_error(column_name: str) -> EstimationError:
+def make_changed_report_error(column_name: str) -> EstimationError:
+    """Return the error about a report that its mechanism cannot have drawn."""
     return EstimationError(
         "A report in {name!r} is not possible for the declared values. It was changed after its release.",
         hint="Pass the file as it was released.",
@@ -210,22 +174,30 @@ def _make_changed_report_error(column_name: str) -> EstimationError:
     )
 
 
-def split_by(batch: Any, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield each combination of values in some columns of a batch, with the rows that have it."""
-    table = pa.Table.from_batches([batch])
-    for values in table.select(names).group_by(names).aggregate([]).to_pylist():
+def make_no_rows_error(files: Sequence[ReleasedFile]) -> EstimationError:
+    """Return the error about tables without reports."""
+    return EstimationError(
+        "{named} no rows, so there is nothing to estimate.",
+        hint="Check that you pass the data as it was released.",
+        named=f"{files[0].label} has" if len(files) == 1 else "The files have",
+    )
+
+
+def split_by(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
+    """Yield each combination of values in some columns, with the rows that have it."""
+    for values in rows.select(names).group_by(names).aggregate([]).to_pylist():
         chosen: Any = True
         for name, value in values.items():
-            same = pc.is_null(table[name]) if value is None else pc.fill_null(pc.equal(table[name], value), False)
+            same = pc.is_null(rows[name]) if value is None else pc.fill_null(pc.equal(rows[name], value), False)
             chosen = pc.and_(same, chosen)
-        yield tuple(values.values()), table.filter(chosen)
+        yield tuple(values.values()), rows.filter(chosen)
 
 
 # From files to levels and reports, in SQL.
 
 
 def _read_counted_reports(
-    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], by: str | None, groups: int
+    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], by: str | None = None, groups: int = 1
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the positions of group and level, the reports of each individual at its highest level, and their numbers.
 
@@ -245,29 +217,29 @@ def _read_counted_reports(
         if not is_packed(column):
             _register_declared_values(connection, place, column)
     relation = connection.sql(_make_counting_sql(connection, files, columns, by, groups))
-    # An error of DuckDB that comes through a reader of Arrow may quote a row, and is not replaced.
-    batches = relation.to_arrow_table().to_batches() if has_codes else relation.to_arrow_reader(BATCH_ROWS)
+    # Codes are one table, so all of them are checked before the first is counted. An error of DuckDB that came through
+    # a reader of Arrow could quote a row, and would not be replaced.
+    tables = (
+        [relation.to_arrow_table()]
+        if has_codes
+        else (pa.Table.from_batches([batch]) for batch in relation.to_arrow_reader(BATCH_ROWS))
+    )
     keys = ["kept", "level0"] if len(columns) == 1 else ["level0", "level1"]
-    totals: dict[str, int] = {}
+    totals: Counter[str] = Counter()
     has_pairs = False
-    for batch in batches:
-        for name in batch.schema.names[batch.schema.get_field_index("n") :]:
-            totals[name] = totals.get(name, 0) + (pc.sum(batch.column(name)).as_py() or 0)
+    for table in tables:
+        for name in table.column_names[table.column_names.index("n") :]:
+            totals[name] += pc.sum(table[name]).as_py() or 0
         if any(total for name, total in totals.items() if name.startswith(("missing", "undeclared", "repeated"))):
             continue  # the rows are rejected below, once all of them are counted
-        for places, rows in split_by(batch, keys):
+        for places, rows in split_by(table, keys):
             if None not in places:
                 has_pairs = True
                 reports = [rows[f"report{place}"].combine_chunks() for place in range(len(columns))]
                 yield *places, *reports, rows["n"].to_numpy().astype(np.int64)
-    if totals:
-        _require_valid_rows(columns, totals)
-    if not totals.get("n"):
-        raise EstimationError(
-            "{named} no rows, so there is nothing to estimate.",
-            hint="Check that you pass the released files.",
-            named=f"{str(files[0].path)!r} has" if len(files) == 1 else "The files have",
-        )
+    _require_valid_rows(columns, totals)
+    if not totals["n"]:
+        raise make_no_rows_error(files)
     if not has_pairs:
         raise EstimationError(
             "No individual has a report in both columns, so there is nothing to estimate.",
@@ -275,23 +247,23 @@ def _read_counted_reports(
         )
 
 
-def _require_valid_rows(columns: list[CountedColumn], totals: dict[str, int]) -> None:
+def _require_valid_rows(columns: list[CountedColumn], totals: Counter[str]) -> None:
     """Reject missing ids, reports that are not declared values, and ids that occur twice at one level."""
     if totals["missing"]:
         raise EstimationError(
             "An id is missing, or of another type than the metadata states.", hint="Pass the file as it was released."
         )
     for place, column in enumerate(columns):
-        undeclared, repeated = totals[f"undeclared{place}"], totals[f"repeated{place}"]
+        total, undeclared, repeated = (totals[f"{name}{place}"] for name in ("rows", "undeclared", "repeated"))
         if undeclared and is_packed(column):
-            raise _make_changed_report_error(column.name)
+            raise make_changed_report_error(column.name)
         if undeclared:
             raise EstimationError(
                 "{undeclared:,} of {total:,} {verb} not one of the {values:,} declared values of {column!r}. The file "
                 "was changed after its release.",
                 hint="Pass the file as it was released.",
-                total=totals[f"rows{place}"],
-                verb="reports are" if undeclared > 1 else "report is",
+                total=total,
+                verb=f"{'report' if total == 1 else 'reports'} {'is' if undeclared == 1 else 'are'}",
                 values=len(column.labels),
                 column=column.name,
                 undeclared=undeclared,
@@ -309,41 +281,45 @@ def _make_counting_sql(
     connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], by: str | None, groups: int
 ) -> str:
     """Return SQL for group, levels and reports, how many individuals have them, and how many invalid rows there are."""
-    places, has_codes = range(len(columns)), not any(map(is_packed, columns))
+    places = range(len(columns))
     rows = " UNION ALL ".join(_make_rows_sql(connection, *each, files, columns, by) for each in enumerate(files))
-    fields = ["kept", *(f"level{place}, report{place}" for place in places)]
-    names = ["n", "missing", *(f"{name}{place}" for place in places for name in ("rows", "undeclared", "repeated"))]
+    keys = ["kept", *(f"{name}{place}" for place in places for name in ("level", "report"))]
+    sums = ["n", "missing", *(f"{name}{place}" for place in places for name in ("rows", "undeclared", "repeated"))]
     if len(files) == 1:
-        checks = ["0 AS missing", *(f"n AS rows{p}, n * (report{p} IS NULL)::BIGINT AS undeclared{p}, "
-                                    f"0 AS repeated{p}" for p in places)]  # fmt: skip
-        individuals = f"SELECT {', '.join([*fields, 'n', *checks])} FROM ({rows})"  # noqa: S608
+        checks = [f"n AS rows{p}, n * (report{p} IS NULL)::BIGINT AS undeclared{p}, 0 AS repeated{p}" for p in places]
+        individuals = f"SELECT {', '.join([*keys, 'n', '0 AS missing', *checks])} FROM ({rows})"  # noqa: S608
     else:
-        best, unpacked, checks = [], [], ["1 AS n", "(id IS NULL)::BIGINT AS missing"]
-        for p, column in enumerate(columns):
-            if is_packed(column):
-                best.append(f"arg_max({{'kept': kept, 'level': level{p}, 'report': report{p}}}, level{p}) AS best{p}")
-                unpacked.append(f"best{p}.kept AS kept{p}, best{p}.level AS level{p}, best{p}.report AS report{p}")
-            else:
-                # One integer with the level on top: a state of a fixed size, which DuckDB can move to disk.
-                labels, size = len(column.labels), groups * len(column.labels)
-                best.append(f"max(level{p}::BIGINT * {size} + kept * {labels} + report{p}) AS best{p}")
-                unpacked.append(
-                    f"best{p} % {size} // {labels} AS kept{p}, best{p} // {size} AS level{p}, "
-                    f"best{p} % {labels} AS report{p}"
-                )
-            # An id that occurs twice at one level has more rows than different levels.
-            repeated = f"count(level{p}) > coalesce(bit_count(bit_or(1::UBIGINT << level{p})), 0)"
-            undeclared = f"count(level{p}) - count(report{p})"
-            checks.append(f"count(level{p}) AS rows{p}, {undeclared} AS undeclared{p}")
-            checks.append(f"({repeated})::BIGINT AS repeated{p}")
-        grouped = f"SELECT {', '.join([*best, *checks])} FROM ({rows}) GROUP BY id"  # noqa: S608
-        listed = ", ".join(["kept0 AS kept", *fields[1:], *names])
-        individuals = f"SELECT {listed} FROM (SELECT {', '.join(unpacked)}, * FROM ({grouped}))"  # noqa: S608
-    if not has_codes:
+        individuals = (
+            f"SELECT kept0 AS kept, {', '.join([*keys[1:], *sums])} "  # noqa: S608
+            f"FROM ({_make_highest_level_sql(rows, columns, groups)})"
+        )
+    if any(map(is_packed, columns)):
         return individuals
-    sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in names)
-    keys = ", ".join(fields)
-    return f"SELECT {keys}, {sums} FROM ({individuals}) GROUP BY {keys}"  # noqa: S608
+    summed = ", ".join(f"sum({name})::BIGINT AS {name}" for name in sums)
+    return f"SELECT {', '.join(keys)}, {summed} FROM ({individuals}) GROUP BY {', '.join(keys)}"  # noqa: S608
+
+
+def _make_highest_level_sql(rows: str, columns: list[CountedColumn], groups: int) -> str:
+    """Return SQL for group, level and report of each id at its highest level, and for its invalid rows."""
+    best, unpacked, checks = [], [], ["1 AS n", "(id IS NULL)::BIGINT AS missing"]
+    for p, column in enumerate(columns):
+        if is_packed(column):
+            best.append(f"arg_max({{'kept': kept, 'level': level{p}, 'report': report{p}}}, level{p}) AS best{p}")
+            unpacked.append(f"best{p}.kept AS kept{p}, best{p}.level AS level{p}, best{p}.report AS report{p}")
+        else:
+            # One integer with the level on top: a state of a fixed size, which DuckDB can move to disk.
+            labels, size = len(column.labels), groups * len(column.labels)
+            best.append(f"max(level{p}::BIGINT * {size} + kept * {labels} + report{p}) AS best{p}")
+            unpacked.append(
+                f"best{p} % {size} // {labels} AS kept{p}, best{p} // {size} AS level{p}, "
+                f"best{p} % {labels} AS report{p}"
+            )
+        # An id that occurs twice at one level has more rows than different levels.
+        repeated = f"count(level{p}) > coalesce(bit_count(bit_or(1::UBIGINT << level{p})), 0)"
+        checks.append(f"count(level{p}) AS rows{p}, count(level{p}) - count(report{p}) AS undeclared{p}")
+        checks.append(f"({repeated})::BIGINT AS repeated{p}")
+    grouped = f"SELECT {', '.join([*best, *checks])} FROM ({rows}) GROUP BY id"  # noqa: S608
+    return f"SELECT {', '.join(unpacked)}, * FROM ({grouped})"  # noqa: S608
 
 
 def _make_rows_sql(
@@ -360,60 +336,59 @@ def _make_rows_sql(
     selected = {f"report{place}": name for place, name in names.items()}
     selected |= {} if by is None else {"kept": by}
     selected |= {} if is_alone else {"id": file.description.id_column}
-    source, n = file.make_relation_sql(connection, f"file{number}", selected), "1"
+    source, n = make_relation_sql(connection, f"file{number}", file.table, selected, _convert_to_comparable), "1"
     if is_alone and not any(map(is_packed, columns)):  # equal reports are counted before they are compared with values
         source, n = f"(SELECT {', '.join(selected)}, count(*) AS n FROM {source} GROUP BY ALL)", "source.n"  # noqa: S608
-    fields = [f"{'0' if is_alone else make_id_sql(file)} AS id, {n} AS n"]
+    fields = [f"{'0' if is_alone else _make_id_sql(file)} AS id, {n} AS n"]
     fields.append(f"{'0' if by is None else 'groups.code'}::BIGINT AS kept")
     joins = [] if by is None else ["LEFT JOIN groups ON CAST(source.kept AS VARCHAR) IS NOT DISTINCT FROM groups.name"]
     for place, column in enumerate(columns):
-        report_type = "BLOB" if is_packed(column) else "BIGINT"
-        if place not in names:
-            fields.append(f"NULL::INTEGER AS level{place}, NULL::{report_type} AS report{place}")
-            continue
-        level = list(column.levels).index(file.description.columns[names[place]].threshold)
-        report = f"source.report{place}"
-        if is_packed(column):
-            report = _make_packed_report_sql(column, file, names[place], report)
-        else:
-            joins.append(_make_declared_join_sql(column, file, number, place, report))
-            report = f"declared{place}.code"
+        level, report, report_type = "NULL", "NULL", "BLOB" if is_packed(column) else "BIGINT"
+        if place in names:
+            threshold = file.description.columns[names[place]].threshold
+            level = str([each.threshold for each in column.levels].index(threshold))
+            report = _make_report_sql(column, file, names[place], f"source.report{place}")
+            if not is_packed(column):
+                joins.append(_make_declared_join_sql(column, file, place, report))
+                report = f"declared{place}.code"
         fields.append(f"{level}::INTEGER AS level{place}, {report}::{report_type} AS report{place}")
     return f"SELECT {', '.join(fields)} FROM {source} AS source {' '.join(joins)}"  # noqa: S608
 
 
 def _list_groups(connection: Any, files: list[ReleasedFile], by: str) -> list[str | None]:
     """Return the values of a pass-through column in their natural order, and register their positions as a table."""
-    sources = [file.make_relation_sql(connection, f"groups{number}", {"kept": by}) for number, file in enumerate(files)]
+    sources = [
+        make_relation_sql(connection, f"groups{number}", file.table, {"kept": by}, _convert_to_comparable)
+        for number, file in enumerate(files)
+    ]
     kept = " UNION ALL ".join(f"SELECT DISTINCT kept::VARCHAR AS kept FROM {source}" for source in sources)  # noqa: S608
     query = f"SELECT DISTINCT kept FROM ({kept}) LIMIT {MAX_GROUPS + 1}"  # noqa: S608
-    found = [name for (name,) in connection.execute(query).fetchall()]
-    if len(found) > MAX_GROUPS:
-        raise make_too_many_groups_error(by)
-    groups = sorted(found, key=_make_natural_key) or [None]
+    groups = sort_groups([name for (name,) in connection.execute(query).fetchall()], by) or [None]
     table = pa.table({"name": pa.array(groups, pa.string()), "code": pa.array(range(len(groups)), pa.int64())})
     connection.register("groups", table)
     return groups
 
 
-def make_too_many_groups_error(by: str | None) -> EstimationError:
-    """Return the error about a pass-through column with too many values."""
-    return EstimationError(
-        "The column {by!r} has more than {maximum:,} groups.",
-        hint="Pass a column with fewer values as by= (--by NAME).",
-        by=by,
-        maximum=MAX_GROUPS,
-    )
+def sort_groups(groups: Sequence[str | None], by: str | None) -> list[str | None]:
+    """Return groups in their natural order: numbers by size, then text, then a missing value."""
+    if len(groups) > MAX_GROUPS:
+        raise EstimationError(
+            "The column {by!r} has more than {maximum:,} groups.",
+            hint="Pass a column with fewer values as by= (--by NAME).",
+            by=by,
+            maximum=MAX_GROUPS,
+        )
+    return sorted(groups, key=_make_natural_key)
 
 
 def _make_natural_key(name: str | None) -> tuple[int, float, str]:
-    """Return a sort key: numbers by size, then text, then a missing value."""
     if name is None:
         return (2, 0.0, "")
     try:
-        return (0, float(name), name) if float(name) == float(name) else (1, 0.0, name)
+        number = float(name)
     except ValueError:
-        return (1, 0.0, name)
+        number = float("nan")
+    return (1, 0.0, name) if np.isnan(number) else (0, number, name)
 
 
 def _get_label_kind(column: CountedColumn) -> str:
@@ -438,6 +413,7 @@ _TYPE_TESTS = {
     "integer": pa.types.is_integer,
     "number": pa.types.is_floating,
     "bytes": pa.types.is_binary,
+    "packed": pa.types.is_binary,
     "uuid": lambda kind: getattr(kind, "extension_name", None) == "arrow.uuid",
 }
 _CASTS_FROM_TEXT = {
@@ -445,28 +421,17 @@ _CASTS_FROM_TEXT = {
     "integer": "TRY_CAST({} AS HUGEINT)",
     "number": "TRY_CAST({} AS DOUBLE)",
     "bytes": "encode({})",
+    "packed": "unhex({})",
     "uuid": "TRY_CAST({} AS UUID)",
 }
 
 
-def _make_declared_join_sql(column: CountedColumn, file: ReleasedFile, number: int, place: int, sql: str) -> str:
-    """Return SQL that joins reports with the declared values. A null report is the value None, if that is declared."""
-    value = f"declared{place}.value"
-    if None not in column.labels:
-        return f"LEFT JOIN declared{place} ON {_make_report_sql(column, file, number, sql)} = {value}"
-    if _get_label_kind(column) == "number" and file.table.format is not TableFormat.CSV:
-        sql = f"nullif({sql}, 'nan'::DOUBLE)"
-    report = _make_report_sql(column, file, number, sql)
-    # A text that is no value is null after its conversion, but it is not a missing report.
-    return f"LEFT JOIN declared{place} ON {report} IS NOT DISTINCT FROM {value} AND ({sql} IS NULL) = ({value} IS NULL)"
-
-
-def _make_report_sql(column: CountedColumn, file: ReleasedFile, number: int, sql: str) -> str:
+def _make_report_sql(column: CountedColumn, file: ReleasedFile, name: str, sql: str) -> str:
     """Return SQL for a report as a value. In CSV, where everything is text, it is converted."""
-    kind, name = _get_label_kind(column), str(column.names[number])
-    found = get_comparable_type(file.table.schema.field(name).type)
+    kind = "packed" if is_packed(column) else _get_label_kind(column)
     if file.table.format is TableFormat.CSV:
         return _CASTS_FROM_TEXT[kind].format(sql)
+    found = get_comparable_type(file.table.schema.field(name).type)
     if pa.types.is_null(found) and None in column.labels:
         return "NULL"
     if not _TYPE_TESTS[kind](found):
@@ -477,27 +442,23 @@ def _make_report_sql(column: CountedColumn, file: ReleasedFile, number: int, sql
             file=str(file.path),
             found=found,
         )
-    return sql
+    return f"nullif({sql}, 'nan'::DOUBLE)" if kind == "number" and None in column.labels else sql
 
 
-def _make_packed_report_sql(column: CountedColumn, file: ReleasedFile, name: str, sql: str) -> str:
-    """Return SQL for a packed report, which is hexadecimal text in CSV."""
-    if file.table.format is TableFormat.CSV:
-        return f"unhex({sql})"
-    found = file.table.schema.field(name).type
-    width = column.mechanism.report_width
-    if not (pa.types.is_binary(found) or found == pa.binary(width) or pa.types.is_large_binary(found)):
-        raise MetadataError(
-            "The column {name!r} of {file!r} is of type {found}. Its reports must be bytes.",
-            hint="Pass the file as it was released.",
-            name=name,
-            file=str(file.path),
-            found=found,
-        )
-    return sql
+def _make_declared_join_sql(column: CountedColumn, file: ReleasedFile, place: int, report: str) -> str:
+    """Return SQL that joins reports with the declared values. A null report is the value None, if that is declared."""
+    value = f"declared{place}.value"
+    if None not in column.labels:
+        return f"LEFT JOIN declared{place} ON {report} = {value}"
+    # A text that is no value is null after its conversion, but it is not a missing report.
+    original = f"source.report{place}" if file.table.format is TableFormat.CSV else report
+    return (
+        f"LEFT JOIN declared{place} ON {report} IS NOT DISTINCT FROM {value} "
+        f"AND ({original} IS NULL) = ({value} IS NULL)"
+    )
 
 
-def make_id_sql(file: ReleasedFile) -> str:
+def _make_id_sql(file: ReleasedFile) -> str:
     """Return SQL for the id as a value. In CSV it is converted from text."""
     id_type = next(iter(file.description.columns.values())).id_type
     if id_type in _CASTS_FROM_TEXT and file.table.format is TableFormat.CSV:
@@ -505,34 +466,58 @@ def make_id_sql(file: ReleasedFile) -> str:
     return "source.id"
 
 
-def _require_unique_ids(connection: Any, files: Sequence[ReleasedFile]) -> None:
-    """Reject repeated ids in a single file with a given description. Several files are checked while counting."""
-    if len(files) > 1 or not files[0].has_given_description:
-        return
-    source = files[0].make_relation_sql(connection, "ids", {"id": files[0].description.id_column})
-    ids = f"SELECT {make_id_sql(files[0])} AS id, count(*) AS times FROM {source} AS source GROUP BY ALL"  # noqa: S608
+def get_comparable_type(kind: Any) -> Any:
+    """Return a type without a dictionary and with one spelling of text and bytes."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    return kind
+
+
+def _convert_to_comparable(column: Any) -> Any:
+    return column.cast(get_comparable_type(column.type))
+
+
+@contextmanager
+def _open_counting_database(files: Sequence[ReleasedFile]) -> Iterator[Any]:
+    """Open DuckDB, and reject repeated ids in a single file with a given description.
+
+    Several files are checked while they are counted.
+    """
+    with (
+        open_database(MEMORY_LIMIT, preserve_insertion_order=False) as connection,
+        replace_duckdb_errors(partial(_make_counting_error, files)),
+    ):
+        if len(files) == 1 and files[0].has_given_description:
+            _require_unique_ids(connection, files[0])
+        yield connection
+
+
+def _require_unique_ids(connection: Any, file: ReleasedFile) -> None:
+    columns = {"id": file.description.id_column}
+    source = make_relation_sql(connection, "ids", file.table, columns, _convert_to_comparable)
+    ids = f"SELECT {_make_id_sql(file)} AS id, count(*) AS times FROM {source} AS source GROUP BY ALL"  # noqa: S608
     repeated = "coalesce(max(times), 0) > 1 OR count(id) < count(*)"
     ((is_repeated,),) = connection.execute(f"SELECT {repeated} FROM ({ids})").fetchall()  # noqa: S608
     if is_repeated:
         raise EstimationError(
             "An id occurs twice in {path!r}, or is missing. Each individual counts once.",
             hint="Remove duplicate rows and rows without an id.",
-            path=str(files[0].path),
+            path=str(file.path),
         )
 
 
-def _open_counting_database(files: Sequence[ReleasedFile], memory_limit: str) -> AbstractContextManager[Any]:
-    named = repr(str(files[0].path)) if len(files) == 1 else "One of the files"
-    return open_database(
-        memory_limit,
-        TableFileError(
-            "{named} is damaged or incomplete, or its ids or reports have another type than its metadata states.",
-            hint="Pass the file as it was released.",
-            named=named,
-        ),
-        out_of_memory_error=TableFileError(
+def _make_counting_error(files: Sequence[ReleasedFile], is_full: bool) -> TableFileError:
+    if is_full:
+        return TableFileError(
             "Counting needs more memory or disk space than is available. The memory limit is {memory}.",
             hint="Free some disk space (TMPDIR names the folder of temporary files), or pass fewer files.",
-            memory=memory_limit,
-        ),
+            memory=MEMORY_LIMIT,
+        )
+    return TableFileError(
+        "{named} is damaged or incomplete, or its ids or reports have another type than its metadata states.",
+        hint="Pass the file as it was released.",
+        named=files[0].label if len(files) == 1 else "One of the files",
     )

@@ -7,7 +7,7 @@ which its Arrow form writes as text; and anything else with `__arrow_c_stream__`
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from relaxdp.errors import ColumnError, RelaxdpError
 from relaxdp.lazy_imports import duckdb, pandas, polars
 from relaxdp.lazy_imports import narwhals as nw
 from relaxdp.sampling.canonical_encoding import get_value_kind, is_missing
+from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.interrupts import is_interrupt
 from relaxdp.tables.metadata import FileDescription, parse_description, read_frame_description
 from relaxdp.tables.table_columns import ColumnNames
@@ -65,23 +66,19 @@ class DataFrameReader:
                 raise ColumnError("Expected a data frame, got {type}.", hint=_HINT, type=type(native).__name__)
             self.library, self.rows, names = "pyarrow", None, self._reader.schema.names
         else:
-            self.library, self.rows, names = self._read_library_and_names()
+            names = return_none_on_error(lambda: self._found.collect_schema().names())
+            if names is None:
+                raise ColumnError(
+                    "The data frame cannot be read.",
+                    hint="If it comes from a database, check that the connection is open.",
+                )
+            is_lazy, self.library = issubclass(type(self._found), nw.LazyFrame), str(self._found.implementation)
+            self.library += "-lazy" if is_lazy and self.library == "polars" else ""
+            self.rows = None if is_lazy else len(self._found)
         index = list(native.index.names) if self.library == "pandas" else []
         shown = ColumnNames.from_frame([self.numbers.get(name, name) for name in names], index)
         self.all_names = replace(shown, names=names)
         self.names = self.all_names.usable_names
-
-    def _read_library_and_names(self) -> tuple[str, int | None, list[Any]]:
-        found = self._found
-        names = return_none_on_error(lambda: found.collect_schema().names())
-        if names is None:
-            raise ColumnError(
-                "The data frame cannot be read.", hint="If it comes from a database, check that the connection is open."
-            )
-        is_lazy = issubclass(type(found), nw.LazyFrame)
-        library = str(found.implementation)
-        library = "polars-lazy" if is_lazy and library == "polars" else library
-        return library, None if is_lazy else len(found), names
 
     @property
     def report_description(self) -> FileDescription | None:
@@ -180,11 +177,8 @@ def _convert_series(series: Any) -> pa.ChunkedArray | None:
         array = native if isinstance(native, pa.ChunkedArray) else series.to_arrow()
     if array is None:
         return None
-    return _cast_views(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
-
-
-def _cast_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text and bytes in the form that Arrow can sort and take."""
+    column = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    # Arrow cannot sort or take text and bytes in the form of views.
     if pa.types.is_string_view(column.type):
         return column.cast(pa.large_string())
     return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
@@ -214,31 +208,32 @@ def _read_stream(reader: Any, columns: Sequence[str]) -> pa.Table:
 # DuckDB.
 
 
+_RELATION_SQL = {"HUGEINT": "CAST({} AS BIGINT)", "UUID": "unhex(replace(CAST({} AS VARCHAR), '-', ''))"}
+"""Columns of DuckDB of which Arrow would get something else: text of a UUID, and decimals of a sum."""
+
+
+def open_relation(relation: Any, places: Sequence[int]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return schema and rows of some columns of a relation, which are chosen by place: two may have one name."""
+    kinds = [str(relation.types[place]) for place in places]
+    listed = [
+        f"{_RELATION_SQL.get(kind, '{}').format(f'#{place + 1}')} AS c{place}"
+        for place, kind in zip(places, kinds, strict=True)
+    ]
+    reader = relation.project(", ".join(listed)).to_arrow_reader(BATCH_ROWS)
+    types = [pa.uuid() if kind == "UUID" else each.type for kind, each in zip(kinds, reader.schema, strict=True)]
+    schema = pa.schema([(relation.columns[place], kind) for place, kind in zip(places, types, strict=True)])
+
+    def convert(column: Any, kind: str) -> Any:
+        return pa.ExtensionArray.from_storage(pa.uuid(), column.cast(pa.binary(16))) if kind == "UUID" else column
+
+    return schema, (
+        pa.RecordBatch.from_arrays(list(map(convert, batch.columns, kinds)), schema=schema) for batch in reader
+    )
+
+
 def _read_relation(relation: Any, columns: Sequence[str]) -> pa.Table:
-    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    quoted = {name: '"' + name.replace('"', '""') + '"' for name in columns}
-    listed = [f"{format_column_sql(quoted[name], kinds[name])} AS {quoted[name]}" for name in columns]
-    table = relation.project(", ".join(listed)).to_arrow_table()
-    for place, name in enumerate(columns):
-        if kinds[name] == "UUID":
-            chunks = [convert_bytes_to_uuids(chunk) for chunk in table.column(place).chunks]
-            table = table.set_column(place, name, pa.chunked_array(chunks, pa.uuid()))
-    return table
-
-
-def format_column_sql(column: str, kind: str) -> str:
-    """Return SQL for a column of DuckDB, where Arrow would get something else.
-
-    The text of a UUID would be another id; and sums of whole numbers have 128 bits, which Arrow takes for decimals.
-    """
-    if kind == "HUGEINT":
-        return f"CAST({column} AS BIGINT)"
-    return f"unhex(replace(CAST({column} AS VARCHAR), '-', ''))" if kind == "UUID" else column
-
-
-def convert_bytes_to_uuids(column: Any) -> Any:
-    """Return the bytes that the SQL of `format_column_sql` selects as UUIDs."""
-    return pa.ExtensionArray.from_storage(pa.uuid(), column.cast(pa.binary(16)))
+    schema, batches = open_relation(relation, [relation.columns.index(name) for name in columns])
+    return pa.Table.from_batches(batches, schema)
 
 
 # Released rows in the library of the data.

@@ -5,7 +5,7 @@ The result is kept in a private file and read like any other table: a query that
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ import pyarrow.parquet as pa_parquet
 from relaxdp.errors import QueryError, RelaxdpError, TableFileError
 from relaxdp.lazy_imports import duckdb
 from relaxdp.tables.atomic_files import make_temporary_folder
-from relaxdp.tables.data_frames import convert_bytes_to_uuids, format_column_sql
+from relaxdp.tables.data_frames import open_relation
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, get_file_kind, list_table_files
 from relaxdp.tables.interrupts import allow_interrupts, is_interrupt
 from relaxdp.tables.table_columns import get_plain_type, get_storage_column, remove_hidden_values, suggest_read_csv
 
-MEMORY = "600MB"
+MEMORY_LIMIT = "600MB"
 _EXAMPLE = "SELECT patient, diagnosis FROM input"
 _KINDS = (
     "Parser",
@@ -42,11 +42,16 @@ def query_to_temporary_file(sql: str, path: Path) -> Iterator[Path]:
     statement = _parse_select(sql)
     with make_temporary_folder() as folder:
         result, problem = folder / "result.parquet", None
-        with _connect(path, folder) as connection, allow_interrupts(connection):
+        with open_database(MEMORY_LIMIT) as connection:
+            _restrict_to_input(connection, path)
             try:
                 unreadable = _create_view(connection, path)
                 try:
-                    _write_result(connection.sql(statement), result)
+                    relation = connection.sql(statement)
+                    schema, batches = open_relation(relation, range(len(relation.columns)))
+                    with pa_parquet.ParquetWriter(result, schema, compression="zstd", compression_level=1) as writer:
+                        for batch in batches:
+                            writer.write_batch(batch)
                 except duckdb.CatalogException as error:
                     if unreadable is None or "Table with name input does not exist" not in str(error):
                         raise
@@ -58,6 +63,16 @@ def query_to_temporary_file(sql: str, path: Path) -> Iterator[Path]:
         if problem is not None:  # raised here, without a context
             raise problem
         yield result
+
+
+def _restrict_to_input(connection: Any, path: Path) -> None:
+    """Let queries read the files of a table and nothing else, and load no extension."""
+    files = [quote_sql_text(str(file.absolute())) for file in list_table_files(path)]
+    listed = "[" + ", ".join(files) + "]"
+    connection.execute(f"SET allowed_paths = {listed}")
+    connection.execute(f"SET VARIABLE input = {listed if path.is_dir() else files[0]}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
 
 
 def _create_view(connection: Any, path: Path) -> Exception | None:
@@ -90,52 +105,6 @@ def _parse_select(sql: str) -> Any:
             found=f"{len(statements)} statements" if len(statements) != 1 else "another statement",
         )
     return statements[0]
-
-
-@contextmanager
-def _connect(path: Path, folder: Path) -> Iterator[Any]:
-    """Open DuckDB so that it can read the files of a table and nothing else, and load no extension."""
-    spill = folder / "spill"
-    spill.mkdir(0o700)
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": MEMORY,
-        "temp_directory": str(spill),
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-        "python_enable_replacements": False,
-    }
-    files = [str(file.absolute()) for file in list_table_files(path)]
-    listed = "[" + ", ".join(map(quote_sql_text, files)) + "]"
-    with duckdb.connect(":memory:", config=settings) as connection:
-        # A bar would be drawn into what a program reads. A notebook without ipywidgets rejects the setting.
-        with suppress(duckdb.InvalidInputException):
-            connection.execute("SET enable_progress_bar = false")
-        connection.execute(f"SET allowed_paths = {listed}")
-        connection.execute(f"SET VARIABLE input = {listed if path.is_dir() else quote_sql_text(files[0])}")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        yield connection
-
-
-def _write_result(relation: Any, target: Path) -> None:
-    """Write the rows of a query. Its columns are named by place, because two may have one name."""
-    names, kinds = relation.columns, list(map(str, relation.types))
-    listed = [f"{format_column_sql(f'#{place}', kind)} AS c{place}" for place, kind in enumerate(kinds, 1)]
-    reader = relation.project(", ".join(listed)).to_arrow_reader(BATCH_ROWS)
-    is_uuid = [kind == "UUID" for kind in kinds]
-    schema = pa.schema(
-        [
-            pa.field(name, pa.uuid() if uuid else field.type)
-            for name, uuid, field in zip(names, is_uuid, reader.schema, strict=True)
-        ]
-    )
-    with pa_parquet.ParquetWriter(target, schema, compression="zstd", compression_level=1) as writer:
-        for batch in reader:
-            columns = [
-                convert_bytes_to_uuids(column) if uuid else column
-                for column, uuid in zip(batch.columns, is_uuid, strict=True)
-            ]
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
 def _make_query_error(error: Exception) -> QueryError:
@@ -177,41 +146,37 @@ def _make_query_error(error: Exception) -> QueryError:
 
 
 @contextmanager
-def open_database(
-    memory_limit: str,
-    error: RelaxdpError,
-    *,
-    out_of_memory_error: RelaxdpError | None = None,
-    threads: int | None = None,
-) -> Iterator[Any]:
-    """Open DuckDB in memory, with a private folder for rows that do not fit there.
-
-    Its messages may quote a row. So `error` is raised in their place, or `out_of_memory_error` where memory or disk did
-    not suffice.
-    """
-    problem = None
+def open_database(memory_limit: str, **settings: Any) -> Iterator[Any]:
+    """Open DuckDB in memory: with a private folder for rows that do not fit there, without extensions."""
     with make_temporary_folder() as folder:
-        settings: dict[str, str | bool | int | float | list[str]] = {
+        config = {
             "memory_limit": memory_limit,
             "temp_directory": str(folder),
-            "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
+            **settings,
         }
-        if threads is not None:
-            settings["threads"] = threads
-        with duckdb.connect(":memory:", config=settings) as connection, allow_interrupts(connection):
-            try:
-                # A bar would be drawn into what a program reads. A notebook without ipywidgets rejects the setting.
-                with suppress(duckdb.InvalidInputException):
-                    connection.execute("SET enable_progress_bar = false")
-                yield connection
-            except duckdb.InterruptException:
-                raise
-            except duckdb.Error as duckdb_error:
-                is_full = out_of_memory_error is not None and isinstance(duckdb_error, duckdb.OutOfMemoryException)
-                problem = out_of_memory_error if is_full else error
+        with duckdb.connect(":memory:", config=config) as connection, allow_interrupts(connection):
+            # A bar would be drawn into what a program reads. A notebook without ipywidgets rejects the setting.
+            with suppress(duckdb.InvalidInputException):
+                connection.execute("SET enable_progress_bar = false")
+            yield connection
+
+
+@contextmanager
+def replace_duckdb_errors(make_error: Callable[[bool], RelaxdpError]) -> Iterator[None]:
+    """Raise an error of ours in place of one of DuckDB, whose message may quote a row.
+
+    `make_error` is told whether memory or disk did not suffice.
+    """
+    problem = None
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:
+        problem = make_error(isinstance(error, duckdb.OutOfMemoryException))
     if problem is not None:
         try:
             raise problem from None
@@ -230,8 +195,13 @@ def sort_batches(
         hint="Check that the file is complete, and that the disk has room for another copy of it.",
         table=str(table.path),
     )
-    with open_database(MEMORY, failed, threads=threads) as connection:
-        relation = _make_input_sql(connection, table, wanted)
+    settings = {} if threads is None else {"threads": threads}
+    with (
+        open_database(MEMORY_LIMIT, preserve_insertion_order=False, **settings) as connection,
+        replace_duckdb_errors(lambda _: failed),
+    ):
+        names = {f"c{place}": name for place, name in enumerate(wanted)}
+        relation = make_relation_sql(connection, "relaxdp_input", table, names, _convert_plain_column)
         query = f"SELECT * FROM {relation} ORDER BY c{wanted.index(id_column)}"  # noqa: S608 (quoted names)
         reader = connection.sql(query).to_arrow_reader(BATCH_ROWS)
         while (batch := _read_next(reader, failed)) is not None:
@@ -248,31 +218,39 @@ def _read_next(reader: Any, failed: RelaxdpError) -> Any | None:
     raise failed
 
 
-def _make_input_sql(connection: Any, table: TableFile, columns: list[str]) -> str:
-    """Return SQL for these columns under the names c0, c1, ...: DuckDB does not tell names by case.
+def make_relation_sql(
+    connection: Any, view: str, table: TableFile, columns: Mapping[str, str], convert: Callable[[Any], Any]
+) -> str:
+    """Return SQL for columns of a table under new names: DuckDB does not tell names by case.
 
-    It also reads some characters of a path as a pattern, and folders like `diagnosis=flu` as a column.
+    DuckDB reads Parquet files itself. Other tables are registered as a view of Arrow columns that were converted.
     """
-    files = [str(file) for file in list_table_files(table.path)]
-    folded = [name.casefold() for name in table.schema.names]
-    kinds = [table.schema.field(name).type for name in columns]
-    extended = any(isinstance(kind, pa.BaseExtensionType) for kind in kinds)
-    readable = not extended and len(set(folded)) == len(folded) and not set("*?[{") & set("".join(files))
-    if table.format is TableFormat.PARQUET and readable:
-        names = ", ".join(f"{_quote_name(name)} AS c{place}" for place, name in enumerate(columns))
-        listed = ", ".join(map(quote_sql_text, files))
-        return f"(SELECT {names} FROM read_parquet([{listed}], hive_partitioning = false))"  # noqa: S608
-    # Plain, because DuckDB takes the numbers of some dictionaries for the values.
-    kinds = [get_plain_type(kind) for kind in kinds]
-    schema = pa.schema([(f"c{place}", getattr(kind, "storage_type", kind)) for place, kind in enumerate(kinds)])
-    batches = (
-        pa.RecordBatch.from_arrays(
-            [get_storage_column(remove_hidden_values(column)) for column in each.columns], schema=schema
-        )
-        for each in _select_columns(table, columns)
+    names = [name.casefold() for name in table.schema.names]
+    paths = [str(file.absolute()) for file in table.files]
+    empty = [pa.nulls(0, table.schema.field(name).type) for name in columns.values()]
+    converted = [convert(column) for column in empty]
+    is_converted = any(
+        isinstance(column.type, pa.BaseExtensionType) and other.type != column.type
+        for column, other in zip(empty, converted, strict=True)
     )
-    connection.register("relaxdp_input", pa.RecordBatchReader.from_batches(schema, batches))
-    return "relaxdp_input"
+    # DuckDB reads some characters of a path as a pattern.
+    is_readable = len(set(names)) == len(names) and not is_converted and not set("*?[{") & set("".join(paths))
+    if table.format is TableFormat.PARQUET and is_readable:
+        selected = ", ".join(f"{quote_sql_name(name)} AS {alias}" for alias, name in columns.items())
+        listed = ", ".join(map(quote_sql_text, paths))
+        return f"(SELECT {selected} FROM read_parquet([{listed}], hive_partitioning = false))"  # noqa: S608
+    schema = pa.schema([(alias, column.type) for alias, column in zip(columns, converted, strict=True)])
+    batches = (
+        pa.RecordBatch.from_arrays([convert(batch.column(name)) for name in columns.values()], schema=schema)
+        for batch in table.batches(list(columns.values()))
+    )
+    connection.register(view, pa.RecordBatchReader.from_batches(schema, batches))
+    return view
+
+
+def _convert_plain_column(column: Any) -> Any:
+    """Return a column without a dictionary, because DuckDB takes the numbers of some dictionaries for the values."""
+    return get_storage_column(remove_hidden_values(column))
 
 
 def _restore_types(batch: Any, schema: Any) -> Any:
@@ -285,12 +263,8 @@ def _restore_types(batch: Any, schema: Any) -> Any:
     return batch
 
 
-def _select_columns(table: TableFile, columns: list[str]) -> Generator[Any]:
-    for batch in table.batches(columns):
-        yield batch.select(columns)
-
-
-def _quote_name(name: str) -> str:
+def quote_sql_name(name: str) -> str:
+    """Return the name of a column as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from relaxdp.errors import EstimationError, MetadataError, on_error
@@ -12,16 +13,11 @@ from relaxdp.estimation.counts import Method, check_mechanism
 from relaxdp.estimation.result import GroupedResults, Result, get_frame_library
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.counting import ColumnCounts, CrosstabCounts, count_column, count_crosstab, open_unchanged_files
-from relaxdp.tables.data_frames import convert_name_to_text, rename_columns_to_text
+from relaxdp.tables.counting import ColumnCounts, CrosstabCounts, count_reports_of_files
+from relaxdp.tables.data_frames import convert_name_to_text
 from relaxdp.tables.files import fetch_file, is_path
-from relaxdp.tables.metadata import (
-    ColumnDescription,
-    FileDescription,
-    require_description,
-    require_description_without_rows,
-)
-from relaxdp.tables.released_files import open_frames
+from relaxdp.tables.metadata import ColumnDescription, FileDescription, is_spark_frame
+from relaxdp.tables.released_files import open_frames, open_released_files, require_description
 from relaxdp.tables.table_columns import check_name
 from relaxdp.theory.epsilon import Epsilon
 
@@ -99,60 +95,34 @@ def estimate(
         raise EstimationError(
             "`source` is an empty list.", hint="Pass a Release, a released file, a data frame, or a list of them."
         )
-    if by is not None and crosstab is not None:
-        raise EstimationError("`by` and `crosstab` cannot be combined.", hint="Pass one of them.", option="by")
-    found = _estimate_sources(sources, column, by, crosstab, method, description, mechanism, epsilon)
-    library = getattr(sources[0], "library", None)  # of a `Release`
-    for result in found.values() if isinstance(found, GroupedResults) else [found]:
-        result.set_library(library if library in ("pandas", "polars") else get_frame_library(sources[0]))
-    return found
-
-
-def _estimate_sources(
-    sources: list[Any],
-    column: Any,
-    by: Any,
-    crosstab: Any,
-    method: Method,
-    description: Any,
-    mechanism: Any,
-    epsilon: Any,
-) -> Result | GroupedResults:
     tables = [_get_file_or_frame(each) for each in sources]
-    texts = {id(table): _rename_columns_to_text(table) for table in tables}  # a frame that is named twice stays one
-    numbers, tables = any(found for _, found in texts.values()), [texts[id(table)][0] for table in tables]
-    wanted: list[Any] = [convert_name_to_text(name) if numbers else name for name in (column, by, crosstab)]
-    for name in wanted:
-        if name is not None:
-            check_name(name)
-    which, group, second = wanted
-    description = (
-        [_get_file_or_frame(each) for each in description]
-        if isinstance(description, list)
-        else _get_file_or_frame(description)
-    )
+    names: dict[str, Any] = {
+        option: convert_name_to_text(name) for option, name in (("column", column), ("by", by), ("crosstab", crosstab))
+    }
+    given = [name for name in names.values() if name is not None]
+    for name in given:
+        check_name(name)
     if all(map(is_path, tables)):
         if mechanism is not None or epsilon is not None:
             raise EstimationError(
                 "`mechanism` and `epsilon` are only valid for data frames, and `source` is a file.",
                 hint="Leave them out. For a file without a description pass description= with the released file.",
             )
-        counted: Any = count(tables, which, by=group, crosstab=second, description=description)
-        if second is not None:
-            return counted.estimate(method)  # type: ignore[no-any-return]
-        found = {name: counts.estimate(method) for name, counts in counted.groups}
-        return GroupedResults(group, found) if group is not None else found[None]
-    descriptions = _list_given_descriptions(len(tables), which, description, mechanism, epsilon)
-    if all(map(_is_spark_frame, tables)):
-        from relaxdp.tables.spark_estimate import estimate_spark  # noqa: PLC0415 (Spark may be missing)
+        counted: Any = count(tables, **names, description=description)
+    else:
+        descriptions = _list_given_descriptions(len(tables), names["column"], description, mechanism, epsilon)
+        if all(map(is_spark_frame, tables)):
+            from relaxdp.tables.spark_estimate import count_spark_column  # noqa: PLC0415 (Spark may be missing)
 
-        if second is not None:
-            raise EstimationError(
-                "A crosstab of Spark DataFrames is not supported.",
-                hint="Write them to Parquet with frame.write.parquet('FOLDER'), and pass the folder.",
-            )
-        return estimate_spark(tables, descriptions, column=which, by=group, method=method)
-    return estimate_frames(tables, descriptions, column=which, by=group, crosstab=second, method=method)
+            counted = count_spark_column(tables, descriptions, **names)
+        else:
+            opened = open_frames(tables, descriptions, given)
+            counted = count_reports_of_files(opened, **names)
+    found: dict[str | None, Result] = {group: counts.estimate(method) for group, counts in counted.groups}
+    library = getattr(sources[0], "library", None)  # of a `Release`
+    for result in found.values():
+        result.set_library(library if library in ("pandas", "polars") else get_frame_library(sources[0]))
+    return found[None] if by is None else GroupedResults(names["by"], found)
 
 
 def _list_given_descriptions(
@@ -166,7 +136,11 @@ def _list_given_descriptions(
                 "Each of several data frames needs its own description.",
                 hint="Pass a list: description=[first_release, second_release].",
             )
-        return [None if each is None else require_description_without_rows(each) for each in given]
+        # The rows may have been chosen, without looking at their reports.
+        return [
+            None if each is None else replace(require_description(_get_file_or_frame(each)), rows=None)
+            for each in given
+        ]
     if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
         raise MetadataError(
             "`mechanism` and `epsilon` describe one column of one data frame.",
@@ -177,25 +151,6 @@ def _list_given_descriptions(
     return [FileDescription("", {column: ColumnDescription.from_level(mechanism, level, path=PathId("", column))})]
 
 
-def estimate_frames(
-    frames: Sequence[Any],
-    descriptions: Sequence[FileDescription | None],
-    *,
-    column: str | None,
-    by: str | None,
-    crosstab: str | None,
-    method: Method,
-) -> Result | GroupedResults:
-    """Estimate from data frames; a description is None where the frame describes itself."""
-    names = [name for name in (column, by, crosstab) if name is not None]
-    files = open_frames(frames, descriptions, names)
-    if crosstab is not None:
-        return count_crosstab(files, column=column, crosstab=crosstab).estimate(method)
-    groups = count_column(files, column=column, by=by).groups
-    found = {group: counts.estimate(method) for group, counts in groups}
-    return GroupedResults(by, found) if by is not None else found[None]
-
-
 @overload
 def count(
     files: FileName | Release | Sequence[FileName | Release],
@@ -203,33 +158,24 @@ def count(
     *,
     by: str | None = None,
     crosstab: None = None,
-    description: FileName | Sequence[FileName] | None = (),
+    description: FileName | Sequence[FileName] | None = None,
 ) -> ColumnCounts: ...
 @overload
 def count(
     files: FileName | Release | Sequence[FileName | Release],
     column: str | None = None,
     *,
-    by: None = None,
+    by: str | None = None,
     crosstab: str,
-    description: FileName | Sequence[FileName] | None = (),
+    description: FileName | Sequence[FileName] | None = None,
 ) -> CrosstabCounts: ...
-@overload
 def count(
     files: FileName | Release | Sequence[FileName | Release],
     column: str | None = None,
     *,
     by: str | None = None,
     crosstab: str | None = None,
-    description: FileName | Sequence[FileName] | None = (),
-) -> ColumnCounts | CrosstabCounts: ...
-def count(
-    files: FileName | Release | Sequence[FileName | Release],
-    column: str | None = None,
-    *,
-    by: str | None = None,
-    crosstab: str | None = None,
-    description: FileName | Sequence[FileName] | None = (),
+    description: FileName | Sequence[FileName] | None = None,
 ) -> ColumnCounts | CrosstabCounts:
     """Count the reports of released files by group and level. All estimates follow from these counts.
 
@@ -256,16 +202,24 @@ def count(
         >>> {region: counts.n for region, counts in counted.groups}  # doctest: +SKIP
         {'north': 1200, 'south': 1800}
     """
-    if by is not None and crosstab is not None:
-        raise EstimationError("`by` and `crosstab` cannot be combined.", hint="Pass one of them.", option="by")
     with ExitStack() as stack:
-        paths, description_paths = (
-            [stack.enter_context(fetch_file(each)) for each in _list_file_paths(some)] for some in (files, description)
+        paths, descriptions = (
+            [stack.enter_context(fetch_file(each)) for each in _list_files(some)] for some in (files, description)
         )
-        opened = open_unchanged_files(paths, description_paths)
-        if crosstab is not None:
-            return count_crosstab(opened, column=column, crosstab=crosstab)
-        return count_column(opened, column=column, by=by)
+        return count_reports_of_files(open_released_files(paths, descriptions), column=column, by=by, crosstab=crosstab)
+
+
+def _list_files(files: Any) -> list[Any]:
+    several = list(files) if isinstance(files, list | tuple) else [] if files is None else [files]
+    found = [_get_file_or_frame(each) for each in several]
+    for each in found:
+        if not is_path(each):
+            raise EstimationError(
+                "Expected the path of a released file (str or Path), got {type}.",
+                hint="Use rx.estimate for data frames, or release with output='out.parquet'.",
+                type=type(each).__name__,
+            )
+    return found
 
 
 def description(source: Any) -> FileDescription:
@@ -295,24 +249,3 @@ def _get_file_or_frame(source: Any) -> Any:
     if not isinstance(source, Release):
         return source
     return source.output if source.output is not None else source.to_frame()
-
-
-def _list_file_paths(files: Any) -> list[Any]:
-    several = list(files) if isinstance(files, list | tuple) else [] if files is None else [files]
-    listed = [_get_file_or_frame(each) for each in several]
-    for each in listed:
-        if not is_path(each):
-            raise EstimationError(
-                "Expected the path of a released file (str or Path), got {type}.",
-                hint="Use rx.estimate for data frames, or release with output='out.parquet'.",
-                type=type(each).__name__,
-            )
-    return listed
-
-
-def _is_spark_frame(frame: Any) -> bool:
-    return type(frame).__module__.startswith("pyspark.sql")
-
-
-def _rename_columns_to_text(source: Any) -> tuple[Any, dict[str, int]]:
-    return (source, {}) if is_path(source) or _is_spark_frame(source) else rename_columns_to_text(source)

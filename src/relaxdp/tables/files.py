@@ -135,12 +135,6 @@ def open_text_file(path: Path, kind: FileKind) -> Iterator[TextIO]:
         yield text
 
 
-def _read_header(path: Path, kind: FileKind) -> list[str] | None:
-    with open_text_file(path, kind) as text:
-        # Blank lines do not count, as in Arrow's reader.
-        return next(filter(None, csv.reader(text, delimiter=kind.separator)), None)
-
-
 class TableFile:
     """A table in a file: its schema, its number of rows (where the format records it), and its batches."""
 
@@ -149,23 +143,27 @@ class TableFile:
         self.path = path
         with _hide_file_content(path):  # a folder may not be readable
             self.kind, self.files = get_file_kind(path), list_table_files(path)
-        self.format = self.kind.format
-        with _hide_file_content(path):
-            self.schema = self._read_schema(self.files[0])
+            self.format = self.kind.format
+            self.schema = self._read_schema()
             self.rows = self._count_rows()
         is_csv = self.format is TableFormat.CSV
         self.names = ColumnNames(self.schema.names, f"the first line of {str(path)!r}" if is_csv else None)
 
-    def _read_schema(self, file: Path) -> Any:
+    def _read_schema(self) -> Any:
         if self.format is TableFormat.PARQUET:
-            return pa_parquet.read_schema(file)
-        header = _read_header(file, self.kind)
-        if not header:
+            return pa_parquet.read_schema(self.files[0])
+        header = next(self._read_text_rows(), None)
+        if header is None:
             raise TableFileError(
-                "{path!r} is empty.", hint="Name a file with a header and at least one row.", path=str(file)
+                "{path!r} is empty.", hint="Name a file with a header and at least one row.", path=str(self.path)
             )
         # Every column is text: a type guessed from the first rows would make 17 of "017".
         return pa.schema([(name, pa.string()) for name in header])
+
+    def _read_text_rows(self) -> Iterator[list[str]]:
+        """Return the header and the rows of a CSV file. Blank lines do not count, as in Arrow's reader."""
+        with open_text_file(self.path, self.kind) as text:
+            yield from filter(None, csv.reader(text, delimiter=self.kind.separator))
 
     def _count_rows(self) -> int | None:
         if self.format is TableFormat.PARQUET:
@@ -221,19 +219,13 @@ class TableFile:
                 yield from reader
 
     def _find_ragged_row(self) -> tuple[int, int] | None:
-        """Return the first row of CSV with more or fewer fields than the header, and how many fields that has.
-
-        Rows are counted without the header and without empty lines; None if every row fits.
-        """
-        if self.format is not TableFormat.CSV:
-            return None
-        try:
-            with open_text_file(self.files[0], self.kind) as text:
-                rows = (row for row in csv.reader(text, delimiter=self.kind.separator) if row)
+        """Return the first row of CSV with more or fewer fields than the header, and how many fields that has."""
+        if self.format is TableFormat.CSV:
+            with suppress(OSError, UnicodeDecodeError, csv.Error):
+                rows = self._read_text_rows()
                 fields = len(next(rows, []))
                 return next(((number, fields) for number, row in enumerate(rows, 1) if len(row) != fields), None)
-        except (OSError, UnicodeDecodeError, csv.Error):
-            return None
+        return None
 
     def require_same_columns(self, columns: Sequence[str]) -> None:
         """Reject a folder whose files do not have these columns with the same types."""
@@ -249,10 +241,6 @@ class TableFile:
                     hint="Write all files of the folder with the same columns and types.",
                     path=str(file),
                 )
-
-    def read_description(self) -> FileDescription | None:
-        """Return the description of a released file, None where it is not one."""
-        return read_description(self.path)
 
 
 def read_description(path: Path) -> FileDescription | None:
@@ -282,36 +270,22 @@ def _read_metadata(file: Path) -> dict[bytes, bytes]:
     return dict(metadata.metadata or {}) | dict(metadata.schema.to_arrow_schema().metadata or {})
 
 
-def open_released_file(path: Path) -> tuple[TableFile, FileDescription]:
-    """Open a released file; a file that does not describe itself is rejected."""
-    table = TableFile(path)
-    description = table.read_description()
-    if description is None:
-        raise MetadataError(
-            "{path!r} is not a file that relaxdp released, or was rewritten since: it does not describe itself.",
-            hint="Pass description= (--description FILE), the file as it was released.",
-            path=str(path),
-        )
-    return table, description
-
-
-class _hide_file_content:  # noqa: N801 (used as a statement)
+@contextmanager
+def _hide_file_content(path: Path) -> Iterator[None]:
     """Replace an error about a file by one that shows nothing of the content."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, problem: BaseException | None, trace: Any) -> None:
-        error = None if problem is None else _replace_error(problem, str(self._path))
-        if error is not None:
-            # Raised without a context: Arrow's messages quote the content of a row.
-            try:
-                raise error from None
-            finally:
-                error.__context__ = None
+    try:
+        yield
+    except Exception as problem:
+        error = _replace_error(problem, str(path))
+        if error is None:
+            raise
+    else:
+        return
+    # Raised without a context: Arrow's messages quote the content of a row.
+    try:
+        raise error from None
+    finally:
+        error.__context__ = None
 
 
 def _replace_error(problem: BaseException, path: str) -> TableFileError | None:

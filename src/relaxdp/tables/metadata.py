@@ -7,17 +7,15 @@ It travels in the schema metadata of Parquet files under the name `relaxdp`, and
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
-import os
 import sys
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
@@ -85,12 +83,12 @@ class ColumnDescription:
 
     def mechanism(self) -> Mechanism:
         """Return the mechanism that counts and estimates this column."""
-        try:
-            return create_mechanism(
+        with suppress(MechanismError):
+            found = create_mechanism(
                 self.encoding, values=self.values, range=self.range, clip=self.clip, options=self.options
             )
-        except MechanismError:
-            pass
+            if found.name == self.encoding:
+                return found
         raise MetadataError(
             "Unknown mechanism {encoding!r} in the metadata.",
             hint="Install the version of relaxdp that released the file.",
@@ -129,35 +127,45 @@ class ColumnDescription:
     @classmethod
     def from_json(cls, content: Any) -> ColumnDescription:
         """Return the description, or reject JSON that is damaged or from a newer version."""
-        problem: MetadataError | None = None
-        try:
-            if content["version"] != VERSION:
-                problem = MetadataError(
-                    "The metadata of the file has version {version!r}. This version of relaxdp reads version {reads}.",
-                    hint="Install the version of relaxdp that released the file.",
-                    version=content["version"],
-                    reads=VERSION,
-                )
-            else:
-                values, ends = content.get("values"), content.get("range")
-                return cls(
-                    path=PathId(content["release"], content["attribute"]),
-                    encoding=sys.intern(content["encoding"]),  # which takes nothing but text
-                    epsilon=as_epsilon(content["epsilon"]),
-                    threshold=int(content["threshold"]),
-                    id_type=content["id_type"],
-                    key_fingerprint=content["key_fingerprint"],
-                    values=None if values is None else tuple(decode_json_value(value) for value in values),
-                    range=None if ends is None else (float(ends[0]), float(ends[1])),
-                    clip=_parse_clip(content),
-                    options=dict(content.get("options", {})),
-                    retention=_parse_retention(content),
-                )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
-            pass
-        raise problem or MetadataError(
-            "The metadata of the file is damaged.", hint="Use an undamaged copy of the file."
-        )
+        if isinstance(content, dict) and content.get("version", VERSION) != VERSION:
+            raise MetadataError(
+                "The metadata of the file has version {version!r}. This version of relaxdp reads version {reads}.",
+                hint="Install the version of relaxdp that released the file.",
+                version=content["version"],
+                reads=VERSION,
+            )
+        with _reject_damage():
+            threshold, values, ends = int(content["threshold"]), content.get("values"), content.get("range")
+            clip, retention = content.get("clip", False), None
+            if type(clip) is not bool or "function" in content:  # numbers of which a function was taken
+                raise ValueError
+            if content.get("retention") is not None:
+                # It has one spelling: whatever else stands there is not computed with.
+                retention = Fraction(threshold, ONE)
+                if content["retention"] != str(retention):
+                    raise ValueError
+            return cls(
+                path=PathId(content["release"], content["attribute"]),
+                encoding=sys.intern(content["encoding"]),  # which takes nothing but text
+                epsilon=as_epsilon(content["epsilon"]),
+                threshold=threshold,
+                id_type=content["id_type"],
+                key_fingerprint=content["key_fingerprint"],
+                values=None if values is None else tuple(decode_json_value(value) for value in values),
+                range=None if ends is None else (float(ends[0]), float(ends[1])),
+                clip=clip,
+                options=dict(content.get("options", {})),
+                retention=retention,
+            )
+
+
+@contextmanager
+def _reject_damage() -> Iterator[None]:
+    """Replace an error about JSON that is no description."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        raise MetadataError("The metadata of the file is damaged.", hint="Use an undamaged copy of the file.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +184,7 @@ class FileDescription:
     id_column: str
     columns: dict[str, ColumnDescription]
     rows: int | None = field(default=None, kw_only=True, compare=False)
-    """Of the whole table, also where a file is a part of it. None is said by files of earlier versions, and by a person
-    who vouches for rows that were chosen."""
+    """Of the whole table, also where a file is a part of it; None where rows were chosen without looking at reports."""
     head: ChainHead | None = field(default=None, kw_only=True, compare=False)
     """The vault that released it; None for a file of the market or of a campaign."""
 
@@ -198,21 +205,19 @@ class FileDescription:
     @classmethod
     def loads(cls, text: str | bytes) -> FileDescription:
         """Read it back."""
-        try:
+        with _reject_damage():
             content = json.loads(text)
-            id_column, columns, rows = content["id"], content["columns"].items(), _parse_rows(content)
-            head = None if content.get("vault") is None else ChainHead(**content["vault"])
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise MetadataError(
-                "The metadata of the file is damaged.", hint="Use an undamaged copy of the file."
-            ) from None
-        return cls(
-            id_column, {name: ColumnDescription.from_json(column) for name, column in columns}, rows=rows, head=head
-        )
+            rows, head = content.get("rows"), content.get("vault")
+            if rows is not None and (type(rows) is not int or rows < 0):
+                raise ValueError
+            columns, id_column = dict(content["columns"]), content["id"]
+            head = None if head is None else ChainHead(**head)
+        found = {name: ColumnDescription.from_json(column) for name, column in columns.items()}
+        return cls(id_column, found, rows=rows, head=head)
 
     def equals_json(self, text: str | bytes) -> bool:
         """Tell whether a JSON text is the same description, apart from the number of rows and the vault."""
-        with contextlib.suppress(ValueError, TypeError, RecursionError):
+        with suppress(ValueError, TypeError, RecursionError):
             no_matter = {"rows": None, "vault": None}
             return bool({**json.loads(text), **no_matter} == {**json.loads(self.dumps()), **no_matter})
         return False
@@ -253,45 +258,16 @@ def require_same_description(given: FileDescription, own: FileDescription | None
     return given
 
 
-def _parse_rows(content: Mapping[str, Any]) -> int | None:
-    """Return the stated number of rows, where there is one."""
-    stated = content.get("rows")
-    if stated is None:
-        return None
-    if type(stated) is not int or stated < 0:
-        raise ValueError("rows are counted from 0")
-    return stated
-
-
-def _parse_clip(content: Mapping[str, Any]) -> bool:
-    """Return whether numbers were clipped. A description with a function of numbers cannot be read."""
-    stated = content.get("clip", False)
-    if type(stated) is not bool or "function" in content:
-        raise ValueError("clip is true or false")
-    return stated
-
-
-def _parse_retention(content: Mapping[str, Any]) -> Fraction | None:
-    """Return the stated retention, which has one spelling: whatever else stands there is not computed with."""
-    stated = content.get("retention")
-    if stated is None:
-        return None
-    exact = Fraction(int(content["threshold"]), ONE)
-    if stated != str(exact):
-        raise ValueError("retention and threshold are two levels")
-    return exact
-
-
 def parse_description(metadata: Mapping[bytes, bytes]) -> FileDescription | None:
     """Return the description in the metadata of a schema or a file, wherever relaxdp, pandas or Spark put it."""
     text: Any = metadata.get(METADATA_KEY)
     if text is None and SPARK_KEY in metadata:
-        return parse_spark_schema(metadata[SPARK_KEY])
-    text = find_pandas_description(metadata) if text is None else text
+        return _parse_spark_schema(metadata[SPARK_KEY])
+    text = _find_pandas_description(metadata) if text is None else text
     return None if text is None else FileDescription.loads(text)
 
 
-def find_pandas_description(metadata: Mapping[bytes, bytes]) -> str | None:
+def _find_pandas_description(metadata: Mapping[bytes, bytes]) -> str | None:
     """Return the text that pandas put among the attributes of a frame, in a schema or in a file; else None."""
     try:
         found = json.loads(metadata.get(b"pandas", b"{}")).get("attributes") or {}
@@ -302,22 +278,19 @@ def find_pandas_description(metadata: Mapping[bytes, bytes]) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def parse_spark_schema(schema: str | bytes) -> FileDescription | None:
-    """Return the description out of a Spark schema as JSON, where every released column carries its own; else None."""
+def _parse_spark_schema(schema: str | bytes) -> FileDescription | None:
+    """Return the description out of a Spark schema as JSON, where every released column carries its own; else None.
+
+    The metadata goes along when a column gets another name: two levels of one column may stand side by side.
+    """
     try:
         fields = json.loads(schema)["fields"]
         texts = {field["name"]: field["metadata"].get(_TEXT_KEY) for field in fields}
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     parts = {name: FileDescription.loads(text) for name, text in texts.items() if text is not None}
-    return merge_column_descriptions(parts) if parts else None
-
-
-def merge_column_descriptions(parts: Mapping[str, FileDescription]) -> FileDescription:
-    """Return one description from those of single columns, each under the name that its column has now.
-
-    Spark's metadata goes along when a column gets another name: two levels of one column may stand side by side.
-    """
+    if not parts:
+        return None
     first = next(iter(parts.values()))
     columns = {name: next(iter(part.columns.values())) for name, part in parts.items()}
     return FileDescription(first.id_column, columns, rows=first.rows)
@@ -389,45 +362,19 @@ def attach_description(frame: Any, description: FileDescription) -> Any:
     return frame
 
 
+def is_spark_frame(frame: Any) -> bool:
+    """Tell whether this is a Spark DataFrame; Spark itself may be missing."""
+    return type(frame).__module__.startswith("pyspark.sql")
+
+
 def read_frame_description(frame: Any) -> FileDescription | None:
     """Return the description of a frame, None if relaxdp did not release it or it was changed since."""
     if isinstance(frame, pa.Table):
         return parse_description(frame.schema.metadata or {})
+    if is_spark_frame(frame):
+        return _parse_spark_schema(frame.schema.json())
     attributes = getattr(frame, "attrs", None)
     if isinstance(attributes, dict):
         return FileDescription.loads(attributes[_TEXT_KEY]) if isinstance(attributes.get(_TEXT_KEY), str) else None
-    if type(frame).__module__.startswith("pyspark.sql"):
-        return read_spark_description(frame)
     reference, description = _RELEASED.get(id(frame), (None, None))
     return description if reference is not None and reference() is frame else None
-
-
-def read_spark_description(frame: Any) -> FileDescription | None:
-    """Return the description in the metadata of the columns of a Spark frame."""
-    texts = {field.name: field.metadata.get(_TEXT_KEY) for field in frame.schema.fields}
-    parts = {name: FileDescription.loads(text) for name, text in texts.items() if text}
-    return merge_column_descriptions(parts) if parts else None
-
-
-def require_description(source: Any) -> FileDescription:
-    """Return the description of a released frame or file, or reject data without one."""
-    if isinstance(source, FileDescription):
-        return source
-    if isinstance(source, str | os.PathLike):
-        from relaxdp.tables.files import open_released_file  # noqa: PLC0415
-
-        return open_released_file(Path(source))[1]
-    description = read_frame_description(source)
-    if description is None:
-        raise MetadataError(
-            "The data frame has no description of its reports: relaxdp did not release it, it was changed, or its "
-            "library (such as polars) does not keep metadata.",
-            hint="Pass the path of the released file, or the Release. Otherwise pass description= with one of these, "
-            "or mechanism= and epsilon=.",
-        )
-    return description
-
-
-def require_description_without_rows(source: Any) -> FileDescription:
-    """Return a description for rows that were selected without looking at their reports."""
-    return replace(require_description(source), rows=None)

@@ -1,143 +1,119 @@
-"""Estimate from released Spark data frames: workers count, and only counts come to the driver."""
+"""Count reports of released Spark data frames: workers count, and only counts come to the driver."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import functions
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from relaxdp.errors import ColumnError, EstimationError, MetadataError
-from relaxdp.estimation.counts import Counts, Method
-from relaxdp.estimation.result import GroupedResults, Result
+from relaxdp.errors import EstimationError
+from relaxdp.estimation.counts import Counts
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.tables.counting import MAX_GROUPS, count_reports, make_too_many_groups_error, split_by
-from relaxdp.tables.metadata import FileDescription, read_spark_description, require_same_description
-from relaxdp.tables.released_files import CountedColumn, make_changed_rows_error, make_counted_column
+from relaxdp.mechanisms.report_arrays import count_report_column
+from relaxdp.tables.counting import (
+    ColumnCounts,
+    make_changed_report_error,
+    make_no_rows_error,
+    sort_groups,
+    split_by,
+)
+from relaxdp.tables.metadata import FileDescription
+from relaxdp.tables.released_files import (
+    CountedColumn,
+    InMemoryTable,
+    ReleasedFile,
+    describe_frame,
+    make_changed_rows_error,
+    make_counted_column,
+    name_frames,
+)
 from relaxdp.tables.spark_release import quote_spark_name, replace_spark_errors
 from relaxdp.tables.table_columns import ColumnNames
 
-# A row for each group and level of a partition: the number of reports, how many support each value, or an error.
+# A row for each group and level of a partition: how many reports there are, and how many support each value. `counts`
+# is null for reports that the mechanism cannot have drawn, and for ids that are missing or repeated (level -1).
 _COUNT_SCHEMA = pa.schema(
-    [("kept", pa.string()), ("level", pa.int32()), ("objects", pa.int64()), ("counts", pa.list_(pa.int64())),
-     ("refusal", pa.string())]
-)  # fmt: skip
+    [("kept", pa.string()), ("level", pa.int32()), ("n", pa.int64()), ("counts", pa.list_(pa.int64()))]
+)
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasedSparkFrame:
-    """A released Spark frame with its description."""
-
-    path: Path
-    frame: Any
-    description: FileDescription
-
-    def find_released_column(self, column_name: str | None) -> str:
-        """Return the released column with this name, or the only one where no name is given."""
-        names = [each for each in self.description.columns if each in self.frame.columns]
-        if column_name is None and len(names) == 1:
-            return names[0]
-        if column_name is None:
-            raise ColumnError(
-                "{path} has {columns} released columns, and `column` is not given.",
-                hint="Pass column= (--column NAME).",
-                path=self.path,
-                columns=len(names),
-            )
-        found = self.description.find_column(column_name)
-        if found not in names:
-            hint = ColumnNames.from_frame(self.frame.columns).format_hint(column_name, names)
-            raise ColumnError(
-                "{path} has no released column {column!r}.",
-                hint="{suggestion}",
-                suggestion=hint.strip(),
-                path=self.path,
-                column=column_name,
-            )
-        return str(found)
-
-
-def estimate_spark(
+def count_spark_column(
     frames: Sequence[Any],
     descriptions: Sequence[FileDescription | None],
     *,
     column: str | None,
     by: str | None,
-    method: Method,
-) -> Result | GroupedResults:
-    """Estimate from Spark frames of one release: each individual counts once, at its highest level."""
-    names = ["the frame"] if len(frames) == 1 else [f"frame {number}" for number in range(1, len(frames) + 1)]
-    files = [_open_spark_frame(*each) for each in zip(names, frames, descriptions, strict=True)]
-    counted_column = make_counted_column(files, [file.find_released_column(column) for file in files])
-    count_partition = _make_partition_counter(counted_column.mechanism, counted_column.name)
+    crosstab: str | None,
+) -> ColumnCounts:
+    """Count a column of Spark frames of one release: each individual counts once, at its highest level."""
+    if crosstab is not None:
+        raise EstimationError(
+            "A crosstab of Spark DataFrames is not supported.",
+            hint="Write them to Parquet with frame.write.parquet('FOLDER'), and pass the folder.",
+        )
+    files = [
+        _describe_spark_frame(*each, needs_ids=len(frames) > 1)
+        for each in zip(name_frames(len(frames)), frames, descriptions, strict=True)
+    ]
+    counted = make_counted_column(files, [file.find_released_column(column) for file in files])
+    if by is not None:
+        for file in files:
+            file.require_passthrough_column(by)
     # As with other frames: after a join, rows with a given description may occur twice.
-    ids = len(files) > 1 or (descriptions[0] is not None and files[0].description.id_column in files[0].frame.columns)
+    has_ids = len(files) > 1 or files[0].has_given_description
     with replace_spark_errors():
-        rows = (
-            _keep_highest_level(_select_reports(files, counted_column, by, ids=True))
-            if ids
-            else _select_reports(files, counted_column, by, ids=False)
-        )
+        rows = _select_reports(frames, files, counted, by, has_ids=has_ids)
+        rows = _keep_highest_level(rows) if has_ids else rows
+        count_partition = _make_partition_counter(counted.mechanism)
         found = rows.mapInArrow(count_partition, from_arrow_schema(_COUNT_SCHEMA)).collect()
-    groups: dict[str | None, Counts] = {}
-    levels = list(counted_column.levels.values())
-    for kept, level, objects, counts, refusal in sorted(found, key=lambda row: (row[0] is None, row[0] or "")):
-        if refusal is not None:
-            raise EstimationError(
-                "{refusal}", hint="Pass the data frames as they were released, without duplicate rows.", refusal=refusal
-            )
-        group = groups.setdefault(kept, Counts(counted_column.mechanism))
-        group.add_counts(np.array(counts), epsilon=levels[level], n=objects)
-    _require_unchanged_rows(files, sum(group.n for group in groups.values()))
-    if len(groups) > MAX_GROUPS:
-        raise make_too_many_groups_error(by)
-    estimates = {group: counts.estimate(method) for group, counts in groups.items()}
-    return GroupedResults(by, estimates) if by is not None else estimates[None]
-
-
-def _open_spark_frame(name: str, frame: Any, given: FileDescription | None) -> ReleasedSparkFrame:
-    own = read_spark_description(frame)
-    description = given or own
-    if description is None:
-        raise MetadataError(
-            "{name} has no description of its reports.",
-            hint="Pass description= with the data as it was released, or mechanism= and epsilon=.",
-            name=name,
+    if any(level < 0 for _, level, _, _ in found):
+        raise EstimationError(
+            "An id is missing, or occurs in more than one row of the same level. Each individual counts once.",
+            hint="Remove duplicate rows and rows without an id.",
         )
-    columns = {each: column for each, column in description.columns.items() if each in frame.columns}
-    require_same_description(replace(description, columns=columns), own, name)
-    return ReleasedSparkFrame(Path(name), frame, description)
+    if any(counts is None for _, _, _, counts in found):
+        raise make_changed_report_error(counted.name)
+    groups = {name: Counts(counted.mechanism) for name in sort_groups(list({kept for kept, *_ in found}), by)}
+    for kept, level, n, counts in found:
+        groups[kept].add_counts(counts, epsilon=counted.levels[level].epsilon, n=n)
+    total, released = sum(group.n for group in groups.values()), files[0].description.rows
+    if not total:
+        raise make_no_rows_error(files)
+    # Metadata outlives a filter, and a filter by reports biases estimates.
+    if len(files) == 1 and released is not None and released != total:
+        raise make_changed_rows_error(files[0].label, released, total)
+    return ColumnCounts(counted, list(groups.items()))
 
 
-def _select_reports(files: Sequence[ReleasedSparkFrame], column: CountedColumn, by: str | None, *, ids: bool) -> Any:
+def _describe_spark_frame(label: str, frame: Any, given: FileDescription | None, *, needs_ids: bool) -> ReleasedFile:
+    description = describe_frame(label, frame, frame.columns, given, needs_ids=needs_ids)
+    has_given = given is not None and description.id_column in frame.columns
+    table = InMemoryTable(label, ColumnNames.from_frame(frame.columns), pa.table({}))
+    return ReleasedFile(Path(label), table, description, has_given_description=has_given)
+
+
+def _select_reports(
+    frames: Sequence[Any], files: Sequence[ReleasedFile], column: CountedColumn, by: str | None, *, has_ids: bool
+) -> Any:
     """Return id (or 0), level, report and group of all rows."""
-    places = {threshold: place for place, threshold in enumerate(column.levels)}
+    thresholds = [level.threshold for level in column.levels]
     parts = []
-    for file, name in zip(files, column.names, strict=True):
-        for needed in (by, file.description.id_column if ids else None):
-            if needed is not None and (needed not in file.frame.columns or needed in file.description.columns):
-                raise ColumnError(
-                    "{file} has no column {column!r}.",
-                    hint="Release it with passthrough=, and pass the data frame as it was released.",
-                    file=file.path,
-                    column=needed,
-                )
-        level = places[file.description.columns[str(name)].threshold]
-        id_value = functions.col(quote_spark_name(file.description.id_column)) if ids else functions.lit(0)
-        kept = functions.lit(None) if by is None else functions.col(quote_spark_name(by))
+    for frame, file, name in zip(frames, files, map(str, column.names), strict=True):
+        id_column, threshold = file.description.id_column, file.description.columns[name].threshold
         parts.append(
-            file.frame.select(
-                id_value.alias("id"),
-                functions.lit(level).alias("level"),
-                functions.col(quote_spark_name(str(name))).alias("report"),
-                kept.cast("string").alias("kept"),
+            frame.select(
+                (functions.col(quote_spark_name(id_column)) if has_ids else functions.lit(0)).alias("id"),
+                functions.lit(thresholds.index(threshold)).alias("level"),
+                functions.col(quote_spark_name(name)).alias("report"),
+                (functions.lit(None) if by is None else functions.col(quote_spark_name(by)))
+                .cast("string")
+                .alias("kept"),
             )
         )
     return reduce(lambda one, two: one.unionByName(two), parts)
@@ -152,44 +128,27 @@ def _keep_highest_level(rows: Any) -> Any:
     return found.select("id", level, "best.report", "best.kept")
 
 
-def _require_unchanged_rows(files: Sequence[ReleasedSparkFrame], objects: int) -> None:
-    """Reject frames that lost or gained rows: metadata outlives a filter, and a filter by reports biases estimates."""
-    released = files[0].description.rows
-    if not objects:
-        raise EstimationError(
-            "The data frame has no rows, so there is nothing to estimate.",
-            hint="Pass the data frame as it was released.",
-        )
-    if len(files) == 1 and released is not None and released != objects:
-        raise make_changed_rows_error("the frame", released, objects)
+def _make_partition_counter(mechanism: Mechanism) -> Any:
+    return lambda batches: _count_partition(mechanism, batches)
 
 
-def _make_partition_counter(mechanism: Mechanism, name: str) -> Any:
-    return lambda batches: _count_partition(mechanism, name, batches)
-
-
-def _count_partition(mechanism: Mechanism, name: str, batches: Iterator[Any]) -> Iterator[Any]:
+def _count_partition(mechanism: Mechanism, batches: Iterator[Any]) -> Iterator[Any]:
     """Count the reports of one partition by group and level."""
-    found: dict[tuple[str | None, int], tuple[int, NDArray[np.int64]]] = {}
-    refusal = None
+    found: dict[tuple[str | None, int], Any] = {}
+    rejected = []
     for batch in batches:
-        for (kept, level), rows in split_by(batch, ["kept", "level"]):
-            if level < 0:
-                refusal = (
-                    "An id is missing, or occurs in more than one row of the same level. Each individual counts once."
-                )
-                continue
-            try:
-                counts, objects = count_reports(mechanism, rows["report"].combine_chunks(), name)
-            except EstimationError as problem:
-                refusal = problem.sentence
-                continue
-            before = found.get((kept, level), (0, np.zeros(len(counts), np.int64)))
-            found[kept, level] = (before[0] + objects, before[1] + counts)
+        for (kept, level), rows in split_by(pa.Table.from_batches([batch]), ["kept", "level"]):
+            counts = None
+            if level >= 0:
+                with suppress(EstimationError):
+                    counts, n = count_report_column(mechanism, rows["report"].combine_chunks())
+            if counts is None:
+                rejected = [{"kept": None, "level": level, "n": 0, "counts": None}]
+            else:
+                before = found.get((kept, level), (0, 0))
+                found[kept, level] = before[0] + n, before[1] + counts
     rows = [
-        {"kept": kept, "level": level, "objects": objects, "counts": counts.tolist(), "refusal": None}
-        for (kept, level), (objects, counts) in found.items()
+        {"kept": kept, "level": level, "n": n, "counts": counts.tolist()}
+        for (kept, level), (n, counts) in found.items()
     ]
-    if refusal is not None:
-        rows = [{"kept": None, "level": 0, "objects": 0, "counts": [], "refusal": refusal}]
-    yield pa.RecordBatch.from_pylist(rows, schema=_COUNT_SCHEMA)
+    yield pa.RecordBatch.from_pylist(rejected or rows, schema=_COUNT_SCHEMA)

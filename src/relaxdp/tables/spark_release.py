@@ -25,7 +25,7 @@ from relaxdp.ledger.account import ColumnState
 from relaxdp.ledger.events import SealedColumn
 from relaxdp.mechanisms.keyed_reports import RowTagger
 from relaxdp.sampling.keys import Key
-from relaxdp.tables.metadata import METADATA_KEY, FileDescription, read_spark_description
+from relaxdp.tables.metadata import METADATA_KEY, FileDescription, read_frame_description
 from relaxdp.tables.release_plan import DrawingPlan, ReleasePlan, StagedRelease
 from relaxdp.tables.snapshot import ChunkKind, PartWriter, Snapshot, StagedSnapshot, TrueRows, normalize_ids
 from relaxdp.tables.snapshot_comparison import (
@@ -70,7 +70,7 @@ class SparkSource:
         self.types: ColumnTypes = {each.name: pa.uint64() for each in schema if each.type == UNSIGNED}
         self.schema = pa.schema([(each.name, self.types.get(each.name, each.type)) for each in schema])
         self.names = ColumnNames.from_frame(schema.names)
-        self.report_description = read_spark_description(frame)
+        self.report_description = read_frame_description(frame)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.tables.counting import count_column, open_unchanged_files
+from relaxdp.tables import counting
 from relaxdp.tables.estimate import count
 from relaxdp.tables.files import get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
@@ -120,7 +120,7 @@ def test_one_file_of_every_format(tmp_path: Path, ending: str) -> None:
     path = survey(tmp_path / f"released.{ending}")
     found, wanted = answer(path), expected()
     assert (found["n"], found["column"], found["release"]) == (OBJECTS, "diagnosis", "survey")
-    assert found["groups"][0]["levels"] == [{"epsilon": "1", "cross_epsilon": None, "n": OBJECTS}]
+    assert found["groups"][0]["levels"] == {"1": OBJECTS}
     shown, (low, high) = rows(found), wanted.interval(0.95)
     assert shown["value"] == ["flu", "covid", "none"]
     np.testing.assert_allclose(shown["estimate"], wanted.value, rtol=1e-12)
@@ -168,7 +168,7 @@ def test_each_object_counts_once_at_its_highest_level(tmp_path: Path) -> None:
             found = answer(*order, "--method", method)
             wanted = counts.estimate(method)
             assert found["n"] == OBJECTS
-            assert {level["epsilon"]: level["n"] for level in found["groups"][0]["levels"]} == counts.levels
+            assert found["groups"][0]["levels"] == counts.levels
             np.testing.assert_allclose(rows(found)["estimate"], wanted.value, rtol=1e-9)
             np.testing.assert_allclose(rows(found)["low"], wanted.interval()[0], rtol=1e-9)
     assert "3,000 individuals at epsilon 0.5 (1,000), 1 (1,000), 2 (1,000): 'diagnosis' of release 'survey'" in run(
@@ -196,7 +196,7 @@ def test_ids_of_every_kind(tmp_path: Path) -> None:
             about = FileDescription("id", {"diagnosis": described(ANSWERS, epsilon, "diagnosis", kind)})
             path = tmp_path / f"{kind}-{epsilon}.parquet"
             files.append(write(path, {"id": ids[chosen], "diagnosis": column}, about))
-        assert count(files).levels == {"1": 20, "2": 40}, kind
+        assert count(files).groups[0][1].levels == {"1": 20, "2": 40}, kind
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -248,7 +248,7 @@ def test_groups(tmp_path: Path) -> None:
     np.testing.assert_allclose(rows(found, 1)["estimate"], wanted.value, rtol=1e-12)
     found = answer(one, two, "--by", "region")
     wanted_levels = {"1": int((where >= 1_000).sum()), "2": int((where < 1_000).sum())}
-    assert {level["epsilon"]: level["n"] for level in found["groups"][1]["levels"]} == wanted_levels
+    assert found["groups"][1]["levels"] == wanted_levels
     shown = run(one, "--by", "region")
     assert "(missing)" in shown
     assert "Groups are made of the pass-through column 'region', released without noise." in shown
@@ -264,7 +264,7 @@ def test_pairs(tmp_path: Path) -> None:
     diagnoses, homes = reports(ANSWERS, TRUTH, IDS, "1", "diagnosis"), reports(REGIONS, HOMES, IDS, "2", "region")
     wanted = crosstab(ANSWERS, diagnoses, REGIONS, homes, row_epsilon=1, column_epsilon=2)
     found = answer(path, "--crosstab", "region")
-    assert found["groups"][0]["levels"] == [{"epsilon": "1", "cross_epsilon": "2", "n": OBJECTS}]
+    assert found["groups"][0]["levels"] == {"1 and 2": OBJECTS}
     assert rows(found)["value"] == ["flu", "flu", "covid", "covid", "none", "none"]
     assert rows(found)["crosstab_value"] == ["north", "south"] * 3
     np.testing.assert_allclose(rows(found)["estimate"], wanted.value, rtol=1e-12)
@@ -477,8 +477,17 @@ def test_reports_that_were_not_declared(tmp_path: Path, ending: str) -> None:
     path = write(tmp_path / f"changed.{ending}", columns, about)
     for words in ((path,), (survey(tmp_path / "first.parquet"), path)):
         shown = sentence(*words)
-        assert "reports are not one of the 3 declared values of 'diagnosis'" in shown
+        # All rows are counted before they are rejected.
+        total = 3 if len(words) == 1 else OBJECTS + 3
+        assert f"2 of {total:,} reports are not one of the 3 declared values of 'diagnosis'" in shown
         assert "secret" not in shown
+
+
+def test_one_report_of_many_that_was_not_declared(tmp_path: Path) -> None:
+    about = FileDescription("id", {"diagnosis": described(ANSWERS, "2", "diagnosis")})
+    for names, words in ((["flu", "other"], "1 of 2 reports is not"), (["other"], "1 of 1 report is not")):
+        columns = {"id": pa.array(range(len(names))), "diagnosis": pa.array(names)}
+        assert words in sentence(write(tmp_path / f"{len(names)}.parquet", columns, about))
 
 
 def test_columns_of_another_type(tmp_path: Path) -> None:
@@ -533,14 +542,15 @@ def test_questions_that_make_no_sense(tmp_path: Path) -> None:
     assert "cannot be written: No such file or directory." in sentence(path, "--plot", tmp_path / "no" / "plot.png")
 
 
-def test_little_memory_is_enough(tmp_path: Path) -> None:
+def test_little_memory_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids go to disk where they do not fit."""
     ids = np.arange(400_000)
     about = {level: FileDescription("id", {"x": described(REGIONS, level, "x")}) for level in ("1", "2")}
     column = pa.array(["north", "south"]).take(pa.array(ids % 2))
     texts = pa.array([f"a rather long name of an object, number {number}" for number in ids])
     files = [write(tmp_path / f"{level}.parquet", {"id": texts, "x": column}, each) for level, each in about.items()]
-    assert count_column(open_unchanged_files(files), memory_limit="60MB").levels == {"2": len(ids)}
+    monkeypatch.setattr(counting, "MEMORY_LIMIT", "75MB")
+    assert count(files).groups[0][1].levels == {"2": len(ids)}
 
 
 def test_the_commands_of_the_analysts_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -308,7 +308,10 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ("words", "sentence"),
     [
         ("params --devices 5 --candidates 3", "Pass --epsilon to get the smallest share of a word that is detected"),
-        ("params --devices 5 --candidates 3 --epsilon 1 --write params.csv", "'params.csv' already exists."),
+        (
+            "params --devices 5 --candidates 3 --epsilon 1 --write params.csv",
+            "'params.csv' cannot be written: File exists.",
+        ),
         ("params --devices 5 --candidates 3 --epsilon 1 --hashes 17", "The number of hashes (h) must be"),
         ("map none.txt --params params.csv", "The values file 'none.txt' cannot be read"),
         ("map candidates.txt --params none.csv", "The parameter file 'none.csv' cannot be read"),

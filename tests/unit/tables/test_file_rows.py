@@ -30,7 +30,8 @@ from relaxdp.cli.main import app
 from relaxdp.errors import EstimationError, MetadataError, RelaxdpError, TableFileError
 from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import level_file
-from relaxdp.tables.files import TableFile, get_sidecar_path, open_released_file
+from relaxdp.tables.files import TableFile, get_sidecar_path
+from relaxdp.tables.released_files import open_released_file
 
 ROWS = 3_000
 VALUES = ["flu", "covid", "none"]

@@ -19,7 +19,8 @@ from tests.released import KEY, open_vault
 
 import relaxdp as rx
 from relaxdp.errors import MetadataError, RelaxdpError, TableFileError
-from relaxdp.tables.files import TableFile, open_released_file
+from relaxdp.tables.files import TableFile
+from relaxdp.tables.released_files import open_released_file
 
 VALUES = ["flu", "covid", "none"]
 ROWS = 300

@@ -23,7 +23,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.report_arrays import count_report_column, make_report_column, read_report_column
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.counting import CrosstabCounts
-from relaxdp.tables.estimate import count, estimate_frames
+from relaxdp.tables.estimate import count, estimate
 from relaxdp.tables.files import get_file_kind, get_sidecar_path
 from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription
 from relaxdp.tables.release_output import ReleaseWriter
@@ -189,9 +189,7 @@ def test_frames(kind: str, library: str) -> None:
     mechanism, truths = rx.Categorical(values), values * 30
     table = pa.table({"id": range(len(truths)), "answer": reports(mechanism, truths, 2)})
     said = FileDescription("id", {"answer": describe(mechanism, 2)})
-    found: Any = estimate_frames(
-        [frames(table)[library]], [said], column=None, by=None, crosstab=None, method="average"
-    )
+    found: Any = estimate(frames(table)[library], description=said)
     assert found.counts.tolist() == expected_counts(mechanism, truths, 2)
 
 
@@ -206,12 +204,11 @@ def test_frames(kind: str, library: str) -> None:
 def test_frames_without_a_value(frame: Any) -> None:
     mechanism = rx.Categorical(["flu", None])
     said = FileDescription("id", {"answer": describe(mechanism, 2)})
-    asked: Any = {"column": None, "by": None, "crosstab": None, "method": "average"}
-    found: Any = estimate_frames([frame], [said], **asked)
+    found: Any = estimate(frame, description=said)
     assert found.counts.tolist() == [0, 2]
     other = FileDescription("id", {"answer": describe(rx.Categorical(["flu", "none"]), 2)})
     with refused(MetadataError):
-        estimate_frames([frame], [other], **asked)
+        estimate(frame, description=other)
 
 
 def test_groups_of_a_frame() -> None:
@@ -219,5 +216,5 @@ def test_groups_of_a_frame() -> None:
     mechanism, truths = rx.Categorical(values), values * 30
     table = pa.table({"id": range(60), "year": np.repeat([1, 2], 30), "answer": reports(mechanism, truths, 2)})
     said = FileDescription("id", {"answer": describe(mechanism, 2)})
-    found: Any = estimate_frames([table], [said], column=None, by="year", crosstab=None, method="average")
+    found: Any = estimate(table, by="year", description=said)
     assert [int(each.counts.sum()) for each in found.values()] == [30, 30]

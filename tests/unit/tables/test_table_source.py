@@ -291,7 +291,7 @@ def test_files_and_folders_that_are_not_there(tmp_path: Path) -> None:
 def test_a_sort_that_fails_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_csv(tmp_path / "t.csv")
     cells = f"(SELECT CAST(CASE WHEN range > 300000 THEN '{SECRET}' ELSE '1' END AS INT) AS c0 FROM range(400000))"
-    monkeypatch.setattr(duckdb_queries, "_make_input_sql", lambda *_: cells)
+    monkeypatch.setattr(duckdb_queries, "make_relation_sql", lambda *_: cells)
     with open_source(tmp_path / "t.csv") as source, rejected(TableFileError, "could not be sorted"):
         read(source, ["id"])
 
@@ -300,7 +300,7 @@ def test_spilled_rows_are_private_and_removed(tmp_path: Path, monkeypatch: pytes
     spills = tmp_path / "spills"
     spills.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(spills))
-    monkeypatch.setattr(duckdb_queries, "MEMORY", "100MB")
+    monkeypatch.setattr(duckdb_queries, "MEMORY_LIMIT", "100MB")
     ids = np.random.default_rng(1).permutation(4_000_000)
     pa_parquet.write_table(pa.table({"id": ids, "a": pa.array(ids).cast(pa.string())}), tmp_path / "t.parquet")
     with open_source(tmp_path / "t.parquet") as source:
@@ -320,7 +320,7 @@ tempfile.tempdir = sys.argv[1]
 from relaxdp.cli.stdio import handle_signals
 from relaxdp.tables import duckdb_queries
 from relaxdp.tables.table_source import open_source
-duckdb_queries._make_input_sql = lambda *_: print(flush=True) or "(SELECT sum(range) AS c0 FROM range(300000000000))"
+duckdb_queries.make_relation_sql = lambda *_: print(flush=True) or "(SELECT sum(range) AS c0 FROM range(300000000000))"
 with handle_signals(), open_source("t.csv") as source:
     source.sort()
     with source.batches(["id"], "id") as batches:
