@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from relaxdp.errors import MechanismError
-from relaxdp.mechanisms.base import PUBLIC, Mechanism
+from relaxdp.mechanisms.base import PUBLIC, Mechanism, draw_seeds
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.report_arrays import get_code_dtype
 from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
@@ -168,7 +169,7 @@ def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distr
     """Return the distribution of (seed, symbols before noise) of a true value, over all permanent words."""
     words = _FixedPermanentWords(1)
     mechanism.compute_true_symbols(mechanism.read_true_values([true_value]), words)
-    mechanism.draw_seeds(words)
+    draw_seeds(mechanism, words)
     slots = words.requested
     if (1 << 2 * _CHECKED_BITS) ** len(slots) > _MAX_WORDS:
         raise MechanismError(
@@ -207,7 +208,7 @@ def _list_symbols(
             symbols=mechanism.symbols,
             alphabet=mechanism.alphabet,
         )
-    seeds = mechanism.draw_seeds(permanent)
+    seeds = draw_seeds(mechanism, permanent)
     if set(permanent.requested) != set(slots):
         raise MechanismError(
             "The exact check does not cover this mechanism: a permanent word depends on another permanent word.",
@@ -281,7 +282,7 @@ def _check_unbiased(
                     "The mean that this mechanism estimates is biased: it is not the true value that was checked.",
                     hint="Correct `measure` or `support` of the mechanism.",
                 )
-        elif mechanism.domain == "values":
+        elif not isinstance(mechanism, Bloom):
             own = int(mechanism.read_true_values([true_value]).index[0])
             if shares != [Fraction(place == own) for place in range(len(shares))]:
                 raise MechanismError(

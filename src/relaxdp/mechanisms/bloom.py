@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EpsilonError, RapporError, on_error
-from relaxdp.mechanisms.base import Domain, Joint, Mechanism, PermanentWords, TrueValues, make_path_name
-from relaxdp.mechanisms.keyed_reports import KeyedRandomness, PermanentTags, release_codes
+from relaxdp.mechanisms.base import Joint, Mechanism, PermanentWords, TrueValues, make_path_name
+from relaxdp.mechanisms.keyed_reports import KeyedRandomness, release_codes
 from relaxdp.mechanisms.report_arrays import Codes, Packed, make_packed_array, pack_bits
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import add_length_prefix
@@ -264,12 +264,12 @@ class Bloom(Mechanism):
     name = "bloom"
     alphabet = 2
     joint: Joint = "independent"
-    domain: Domain = "words"
 
     def __init__(self, shape: BloomShape, cohort: int = ALL_COHORTS) -> None:
         if cohort != ALL_COHORTS:
             shape.check_cohort(cohort)
         self.shape, self.cohort, self.symbols = shape, cohort, shape.bits
+        self.bits, self.hashes, self.cohorts = shape.bits, shape.hashes, shape.cohorts
 
     @property
     def params(self) -> bytes:
@@ -277,24 +277,13 @@ class Bloom(Mechanism):
         return self.shape.params(self.cohort)
 
     @property
-    def options(self) -> dict[str, int]:
-        numbers = {"bits": self.shape.bits, "hashes": self.shape.hashes, "cohorts": self.shape.cohorts}
-        return numbers if self.cohort == ALL_COHORTS else {**numbers, "cohort": self.cohort}
-
-    @property
     def labels(self) -> range:
         """The numbers of the bits, which are counted. Words are found from the counts of all cohorts."""
         return range(self.shape.bits)
 
     @property
-    def scale(self) -> Scale:
-        """That of the shape: all cohorts have the same levels."""
+    def _scale(self) -> Scale:  # all cohorts have the same levels
         return self.name, self.shape.params(ALL_COHORTS)
-
-    @property
-    def report_width(self) -> int:
-        """A filter is packed even if it has only one bit."""
-        return -(-self.shape.bits // 8)
 
     def threshold(self, epsilon: Decimal) -> int:
         return compute_bit_threshold(self.shape, epsilon)
@@ -407,12 +396,11 @@ def draw_cohorts(shape: BloomShape, ids: Any, *, key: Key, path: PathId, first_r
 
     A cohort is public, so it must not depend on the word.
     """
-    array = ids_to_arrow(ids)
-    kept = PermanentTags(key, make_path_name(Bloom(shape), path))
+    array, name = ids_to_arrow(ids), make_path_name(Bloom(shape), path)
     cohorts = np.empty(len(array), dtype=np.uint32)
     for start in range(0, len(array), CHUNK):
-        messages = Messages(read_ids(array[start : start + CHUNK], first_row + start))
-        words = KeyedRandomness(kept, messages, messages, np.zeros(len(messages), np.uint64)).draw_words("cohort")
+        own = Messages(read_ids(array[start : start + CHUNK], first_row + start))
+        words = KeyedRandomness(key, name, own).draw_words("cohort")
         cohorts[start : start + CHUNK] = words % np.uint64(shape.cohorts)
     return cohorts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 from functools import cached_property
 from hashlib import sha256
@@ -48,6 +48,17 @@ _TYPE_NAMES: tuple[tuple[Any, str], ...] = (
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), "text"),
 )
 
+_TYPE_TESTS: dict[str, Callable[[pa.DataType], bool]] = {
+    "integer": pa.types.is_integer,
+    "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    "bytes": lambda kind: (
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    ),
+    "number": pa.types.is_float64,
+    "uuid": lambda kind: False,
+}
+"""By the kind of declared values: which Arrow columns can contain them."""
+
 
 class DeclaredMechanism(Mechanism):
     """A mechanism for values that are declared beforehand, in an order that is part of the path.
@@ -72,10 +83,6 @@ class DeclaredMechanism(Mechanism):
     @property
     def labels(self) -> Sequence[Hashable]:
         return self.values
-
-    @property
-    def declared(self) -> dict[str, Any]:
-        return {"values": self.values}
 
     @property
     def params(self) -> bytes:
@@ -133,22 +140,18 @@ class DeclaredMechanism(Mechanism):
                 array = array.cast(pa.int64())
         if not len(array):
             return pa.array([], pa.int64())
-        kind = array.type
-        if self.kind == "integer" and pa.types.is_integer(kind):
-            if pa.types.is_uint64(kind) or max(value for value in self.values if value is not None) >= 2**63:
-                return pa.array([self._index.get(number) for number in array.to_pylist()], type=pa.int64())
-            array = array.cast(pa.int64())
-        elif self.kind == "text" and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            array = array.cast(pa.large_string())
-        elif self.kind == "bytes" and not hasattr(kind, "extension_name") and _is_bytes(kind):
-            array = array.cast(pa.large_binary())
-        elif self.kind == "number" and pa.types.is_float64(kind):
-            array = pc.add(array.cast(pa.float64()), 0.0)  # -0.0 is 0.0
-        elif self.kind == "uuid" and getattr(kind, "extension_name", None) == "arrow.uuid":
+        kind, has_wide_values = array.type, pa.types.is_uint64(self._value_array.type)
+        if self.kind == "uuid" and getattr(kind, "extension_name", None) == "arrow.uuid":
             return pa.array([self._index.get(each) for each in array.to_pylist()], type=pa.int64())
-        else:
+        if self.kind == "integer" and pa.types.is_integer(kind) and (has_wide_values or pa.types.is_uint64(kind)):
+            return pa.array([self._index.get(number) for number in array.to_pylist()], type=pa.int64())
+        if not _TYPE_TESTS[self.kind](kind):
             raise TypeError
-        return pc.index_in(array, value_set=self._value_array.cast(array.type))
+        if kind != self._value_array.type:
+            array = array.cast(self._value_array.type)
+        if self.kind == "number":
+            array = pc.add(array, 0.0)  # -0.0 is 0.0
+        return pc.index_in(array, value_set=self._value_array)
 
     @cached_property
     def _value_array(self) -> pa.Array:
@@ -196,10 +199,6 @@ def describe_column_type(kind: pa.DataType) -> str:
     """Return the name of an Arrow type for people, or an empty text."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return next((words for test, words in _TYPE_NAMES if test(kind)), "")
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _show_values(values: Sequence[Any]) -> str:

@@ -94,7 +94,7 @@ class RapporDevice:
                 limit=format_epsilon(self.limit),
                 epsilon=format_epsilon(exact),
             )
-        return RapporReport(self.cohort, "".join(map(str, reversed(self._path.draw_codes(level)))), exact)
+        return RapporReport(self.cohort, "".join(map(str, reversed(self._path.draw_codes(level)[0]))), exact)
 
     def iterate_reports(self, schedule: Iterable[Epsilon]) -> Iterator[RapporReport]:
         """Yield a report for every level of a schedule, up to the limit."""

@@ -1,4 +1,4 @@
-"""Exact draws from a bridge's mixture for one object; Algorithm 1, blur and bridge are all drawn here."""
+"""Exact draws from a bridge's mixture: Algorithm 1, blur and bridge are all drawn here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relaxdp.sampling.kernel.c_library import CompiledBridgeStep, get_kernel
 from relaxdp.sampling.keyed_stream import AesBlockCipher, Messages, PathName, Words, derive_bridge_key, generate_words
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE
-from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture, compute_bridge_mixture
+from relaxdp.theory.randomized_response import NOISE, BridgeMixture, compute_bridge_mixture
 
 
 def find_interval(boundaries: tuple[Fraction, ...], position_words: Iterator[int], *, one: int = ONE) -> int:
@@ -46,50 +46,22 @@ def draw_uniform(values: int, value_words: Iterator[int], *, one: int = ONE) -> 
 def draw_mixture(
     mixture: BridgeMixture,
     values: int,
+    word_pairs: Iterator[tuple[int, int]],
     *,
     lower_report: int,
     upper_report: int,
-    position_words: Iterator[int],
-    value_words: Iterator[int],
     one: int = ONE,
 ) -> int:
-    """Return one exact draw from a bridge's distribution."""
-    cuts = _compute_boundaries(mixture)
-    part = find_interval(cuts, position_words, one=one)
-    if part == 2:
-        return draw_uniform(values, value_words, one=one)
-    return (upper_report, lower_report)[part]
+    """Return one exact draw from a bridge's distribution.
 
-
-def draw_fresh_bridge(
-    values: int,
-    lower: Fraction,
-    middle: Fraction,
-    upper: Fraction,
-    *,
-    lower_report: int,
-    upper_report: int,
-    entropy: Entropy,
-) -> int:
-    """Return a report at `middle` between two reports, with fresh randomness. It must be kept: once is once."""
-    mixture = compute_bridge_mixture(values, lower, middle, upper, agree=lower_report == upper_report)
-    source = entropy.generate_words()
-    return draw_mixture(
-        mixture,
-        values,
-        lower_report=lower_report,
-        upper_report=upper_report,
-        position_words=source,
-        value_words=source,
-    )
-
-
-def draw_fresh_relaxation(values: int, old: Fraction, new: Fraction, *, truth: int, last: int, entropy: Entropy) -> int:
-    """Return the next report of Algorithm 1: a bridge between the last report and the truth.
-
-    Calling it twice for one level draws twice, which breaks the guarantee. `relaxdp.Relaxation` keeps the report.
+    The position comes from the first words of the pairs (as many as it needs), the value from the first second word
+    that is not rejected.
     """
-    return draw_fresh_bridge(values, old, new, TRUTH, lower_report=last, upper_report=truth, entropy=entropy)
+    first, second = tee(word_pairs)
+    part = find_interval(_compute_boundaries(mixture), (position for position, _ in first), one=one)
+    if part == 2:
+        return draw_uniform(values, (value for _, value in second), one=one)
+    return (upper_report, lower_report)[part]
 
 
 def draw_keyed_bridge(
@@ -106,21 +78,13 @@ def draw_keyed_bridge(
 ) -> int:
     """Return a report at `middle` between two reports, as a pure function of the key and its arguments.
 
-    With `lower` = 0 it is a blur, and `lower_report` must be 0. The position comes from the first words of the
-    blocks (as many as it needs), the value from the first second word that is not rejected.
+    With `lower` = 0 it is a blur, and `lower_report` must be 0.
     """
     mixture = compute_bridge_mixture(name.alphabet, lower, middle, upper, agree=lower_report == upper_report)
     derived = derive_bridge_key(key, name, lower, middle, upper)
     prefix = encode_canonical(object_id) + upper_report.to_bytes(8, "little") + lower_report.to_bytes(8, "little")
-    first, second = tee(generate_words(derived, prefix, symbol=symbol))
-    return draw_mixture(
-        mixture,
-        name.alphabet,
-        lower_report=lower_report,
-        upper_report=upper_report,
-        position_words=(position for position, _ in first),
-        value_words=(value for _, value in second),
-    )
+    pairs = generate_words(derived, prefix, symbol=symbol)
+    return draw_mixture(mixture, name.alphabet, pairs, lower_report=lower_report, upper_report=upper_report)
 
 
 Codes = NDArray[np.unsignedinteger]
@@ -141,7 +105,7 @@ def draw_fresh_bridges(
     upper_reports: Codes,
     entropy: Entropy,
 ) -> Codes:
-    """Return a report at `middle` for every object, drawn exactly and once; it must be kept.
+    """Return a report at `middle` for every code of an array, drawn exactly and once; it must be kept.
 
     `lower_reports` is None where the lower level is noise: then the upper reports are blurred. With the truth as
     the upper report (retention 1) this is the step of Algorithm 1. A code outside of the alphabet is an error.
@@ -159,8 +123,8 @@ def draw_fresh_bridges(
     agree = compute_bridge_mixture(values, lower, middle, upper, agree=True)
     differ = compute_bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
     draw = _SymbolSampler(values, agree, differ or agree, entropy.make_keystream())
-    result = np.empty_like(upper_reports)
-    draw.draw_into(result, lower_reports, upper_reports)
+    result = np.empty(upper_reports.shape, upper_reports.dtype)
+    draw.draw_into(*(each.reshape(-1) for each in (result, lower_reports, upper_reports)))
     return result
 
 
@@ -314,8 +278,8 @@ class KeyedBridgeSampler:
             _BoundaryPair(*cuts) for cuts in zip(*map(_compute_boundaries, self._mixtures), strict=True)
         )
 
-    def draw_reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
-        """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
+    def draw_reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int = 0) -> Codes:
+        """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK objects or symbols.
 
         Where the lower level is noise, pass zeros as its reports. `first` is the first symbol's number.
         """
@@ -343,37 +307,26 @@ class KeyedBridgeSampler:
         report = np.where(above, lower, upper)
         np.copyto(report, (value % np.uint64(self._values)).astype(report.dtype), where=at_least)
         for row in np.flatnonzero(unclear):  # one in 2^64 or fewer: drawn alone, by the rule for one object
-            report[row] = self._draw_single_report(
-                self._mixtures[kinds[row]], rows[row], int(lower[row]), int(upper[row])
-            )
+            ends = {"lower_report": int(lower[row]), "upper_report": int(upper[row])}
+            pairs = self.cipher.iterate_words(rows[row])
+            report[row] = draw_mixture(self._mixtures[kinds[row]], self._values, pairs, **ends)
         return report.reshape(upper_reports.shape)
 
     def _make_last_blocks(self, state: Words, lower: Codes, upper: Codes, first: int) -> Words:
         """Return the input of the last AES pass of every symbol of every object, in rows."""
         objects, symbols = upper.shape
-        numbers = np.arange(first, first + symbols, dtype=np.uint64)
+        numbers, nothing = np.arange(first, first + symbols, dtype=np.uint64), np.zeros(1, np.uint64)
         if symbols == 1 or self._values > 2:
             ends = np.empty((objects * symbols, 2), dtype=np.uint64)
             ends[:, 0], ends[:, 1] = upper.reshape(-1), lower.reshape(-1)
             after = self.cipher.encrypt(np.bitwise_xor(ends, np.repeat(state, symbols, axis=0)))
-            return self.cipher.make_last_block(after, np.uint64(0), np.tile(numbers, objects))
+            return self.cipher.make_last_blocks(after, nothing, np.tile(numbers, objects)[:, None])
         # A bit has four pairs of ends, so many bits of an object share four chaining states.
         pairs = [np.array([high, low], dtype=np.uint64) for high in (0, 1) for low in (0, 1)]
         after = np.stack([self.cipher.encrypt(np.bitwise_xor(state, pair)).copy() for pair in pairs], axis=1)
         which = (upper << np.uint8(1) | lower).astype(np.intp) + 4 * np.arange(objects)[:, None]
         chosen = after.reshape(-1, 2).take(which.reshape(-1), axis=0)
-        return self.cipher.make_last_block(chosen, np.uint64(0), np.tile(numbers, objects))
-
-    def _draw_single_report(self, mixture: BridgeMixture, row: Words, lower: int, upper: int) -> int:
-        first, second = tee(self.cipher.iterate_words(row))
-        return draw_mixture(
-            mixture,
-            self._values,
-            lower_report=lower,
-            upper_report=upper,
-            position_words=(position for position, _ in first),
-            value_words=(value for _, value in second),
-        )
+        return self.cipher.make_last_blocks(chosen, nothing, np.tile(numbers, objects)[:, None])
 
 
 class _BoundaryPair:

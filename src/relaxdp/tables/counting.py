@@ -23,7 +23,13 @@ from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.crosstab import Crosstab, PairCounts, combine_tables
 from relaxdp.estimation.result import Result
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.report_arrays import Codes, count_report_column, get_code_dtype, read_report_column
+from relaxdp.mechanisms.report_arrays import (
+    Codes,
+    count_report_column,
+    get_code_dtype,
+    get_report_width,
+    read_report_column,
+)
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.tables.duckdb_queries import open_database
@@ -177,7 +183,7 @@ def _make_crosstabs(
 
 def is_packed(column: CountedColumn) -> bool:
     """Tell whether the reports of a column are packed bytes and not declared values."""
-    return column.mechanism.report_width is not None
+    return get_report_width(column.mechanism) is not None
 
 
 def _sum_by_code(codes: Any, n: Integers, size: int) -> Integers:
@@ -485,7 +491,7 @@ def _make_packed_report_sql(column: CountedColumn, file: ReleasedFile, name: str
     if file.table.format is TableFormat.CSV:
         return f"unhex({sql})"
     found = file.table.schema.field(name).type
-    width = column.mechanism.report_width
+    width = get_report_width(column.mechanism)
     if not (pa.types.is_binary(found) or found == pa.binary(width) or pa.types.is_large_binary(found)):
         raise MetadataError(
             "The column {name!r} of {file!r} is of type {found}. Its reports must be bytes.",

@@ -30,12 +30,14 @@ from relaxdp.ledger.account import Account, ColumnState, ReleaseState
 from relaxdp.ledger.events import ColumnRequest
 from relaxdp.ledger.ledger_rules import ChargeRequest, check_name, compute_charges, require_release
 from relaxdp.mechanisms.base import Mechanism, TrueValues
-from relaxdp.mechanisms.declared import require_list
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.declared import DeclaredMechanism, require_list
 from relaxdp.mechanisms.keyed_reports import release_reports
+from relaxdp.mechanisms.numeric import RangeMechanism
 from relaxdp.mechanisms.report_arrays import get_report_type
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
-from relaxdp.tables.snapshot import ChunkKind, Snapshot, TrueRowValues, concatenate_values, parse_id_type
+from relaxdp.tables.snapshot import ChunkKind, Snapshot, TrueRowValues, parse_id_type
 from relaxdp.tables.table_columns import (
     check_columns,
     convert_column_for_mechanism,
@@ -79,11 +81,11 @@ class PlannedColumn:
     @property
     def output(self) -> str:
         """The name of the reports: a report of a number is not a number of the table, and is not called like it."""
-        return f"{self.column}_report" if self.mechanism.domain == "range" else self.column
+        return f"{self.column}_report" if isinstance(self.mechanism, RangeMechanism) else self.column
 
     def make_fields(self) -> list[Any]:
         """Return the columns of the output."""
-        if self.mechanism.domain == "words":
+        if isinstance(self.mechanism, Bloom):
             return [pa.field("cohort", pa.uint32()), pa.field("report", get_report_type(self.mechanism))]
         return [pa.field(self.output, get_report_type(self.mechanism))]
 
@@ -102,18 +104,12 @@ class PlannedColumn:
         self, vault: VaultFolder, cells: Any, ids: Any, first_row: int
     ) -> tuple[list[Any], TrueRowValues]:
         where: Any = {"key": vault.key, "level": self.level, "path": self.path, "first_row": first_row}
-        if self.mechanism.domain == "words":
-            bloom: Any = self.mechanism
-            arrays, words = bloom.release_text_column(cells, ids, **where)
-            return arrays, words
-        if isinstance(cells, TrueValues):
-            return [release_reports(self.mechanism, cells, ids, **where)], cells
-        truths: list[TrueRowValues] = []
-        cells = convert_column_for_mechanism(cells, self.mechanism, first_row, self.column)
-        reports = release_reports(
-            self.mechanism, cells, ids, **where, watch=lambda messages, values: truths.append(values)
-        )
-        return [reports], concatenate_values(truths)
+        if isinstance(self.mechanism, Bloom):
+            return self.mechanism.release_text_column(cells, ids, **where)
+        if not isinstance(cells, TrueValues):
+            converted = convert_column_for_mechanism(cells, self.mechanism, first_row, self.column)
+            cells = self.mechanism.read_true_values(converted, first_row)
+        return [release_reports(self.mechanism, cells, ids, **where)], cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +151,7 @@ class ReleasePlan:
         return {
             "release": self.request.name,
             "column": column.column,
-            "labels": len(column.mechanism.labels) if column.mechanism.domain == "values" else 2,
+            "labels": len(column.mechanism.labels) if isinstance(column.mechanism, DeclaredMechanism) else 2,
             "id": "uuid" if is_uuid else str(kind),
         }
 
@@ -355,7 +351,7 @@ def _has_same_declaration(declared: Any, mechanism: Mechanism) -> bool:
         return (declared.name, declared.params) == (mechanism.name, mechanism.params)
     if isinstance(declared, NumberRange):
         return declared.matches(mechanism)
-    return mechanism.domain == "values" and tuple(declared) == tuple(mechanism.labels)
+    return isinstance(mechanism, DeclaredMechanism) and tuple(declared) == tuple(mechanism.labels)
 
 
 def _describe_mechanism(column: PlannedColumn) -> dict[str, Any]:
@@ -390,7 +386,7 @@ _MAX_SENSIBLE = 10
 
 def compute_margin(mechanism: Mechanism, epsilon: Decimal, rows: int | None) -> float | None:
     """Return the expected margin of error (95 %) of a share or a mean; None for words, or an unknown number of rows."""
-    if not rows or mechanism.domain == "words":
+    if not rows or isinstance(mechanism, Bloom):
         return None
     return find_margin(n=rows, values=mechanism, epsilon=epsilon)
 

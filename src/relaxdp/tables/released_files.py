@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.tables.data_frames import DataFrameReader
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, open_released_file
 from relaxdp.tables.metadata import (
@@ -324,7 +325,7 @@ def make_counted_column(files: Sequence[DescribedSource], names: Sequence[str | 
                 hint="Install the version of relaxdp that released the file.",
                 mechanism=description.encoding,
             )
-        if mechanism.domain == "words":
+        if isinstance(mechanism, Bloom):
             raise MetadataError(
                 "{file!r} holds RAPPOR reports.", hint="Run `relaxdp rappor decode {file}`.", file=str(file.path)
             )

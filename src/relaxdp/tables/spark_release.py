@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from relaxdp import errors
 from relaxdp.errors import ArgumentError, IdError, KeyFileError, RelaxdpError, SparkError, TableFileError
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.keyed_reports import RowTagger
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, read_spark_description
@@ -238,7 +239,7 @@ class SparkStager:
                 "Spark's workers need a file with the vault's key, and this vault reads it from a command.",
                 hint="Put the key on every worker, and name the file in vault.toml: [key] worker_file.",
             )
-        if any(each.mechanism.domain == "words" for each in plan.columns):
+        if any(isinstance(each.mechanism, Bloom) for each in plan.columns):
             raise ArgumentError(
                 "A RAPPOR column cannot be released from a Spark DataFrame.",
                 hint="Write the columns to Parquet and release the file.",

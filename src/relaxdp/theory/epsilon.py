@@ -157,8 +157,9 @@ def compute_nonzero_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
     >>> compute_nonzero_threshold(0.5, 2) == compute_threshold(0.5, 2)
     True
     """
+    check_value_count(values)
     exact = as_epsilon(epsilon)
-    level = compute_threshold(exact, values)
+    level = _compute_threshold_of_decimal(exact, values)
     if level == 0:
         raise EpsilonError(
             "Epsilon {epsilon} is too small for {values} values. Every report would be pure noise.",

@@ -35,9 +35,10 @@ from relaxdp.mechanisms.bloom import (
     read_word_column,
     release_bloom,
 )
-from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
 from relaxdp.mechanisms.report_arrays import (
     count_report_column,
+    count_supported_labels,
     format_bits,
     make_report_column,
     make_report_list,
@@ -116,7 +117,7 @@ def test_shapes_that_cannot_be(numbers: tuple[int, int, int], sentence: str) -> 
 def test_params_and_stream_byte_by_byte() -> None:
     encoding = Bloom(SHAPE, 13)
     assert encoding.params == struct.pack("<IIII", 16, 2, 64, 13) + add_length_prefix(b"md5-bytes")
-    assert isinstance(create_mechanism("bloom", options=Bloom(SHAPE).options), Bloom)
+    assert isinstance(create_mechanism("bloom", options=get_mechanism_arguments(Bloom(SHAPE))["options"]), Bloom)
     whole = PathName(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(ALL_COHORTS))
     first = compute_cmac(derive_path_key(KEY, whole, "cohort"), encode_canonical("device-1") + pack_last_block(0, 0, 0))
     cohort = struct.unpack("<Q", first[:8])[0] % 64
@@ -265,7 +266,7 @@ def test_packed_reports_are_counted() -> None:
     codes = np.random.default_rng(1).integers(0, 2, (300, 16)).astype(np.uint8)
     counts, reports = count_report_column(encoding, make_report_column(encoding, codes))
     assert reports == 300
-    assert counts.tolist() == codes.sum(axis=0).tolist() == encoding.count_supported_labels(codes).tolist()
+    assert counts.tolist() == codes.sum(axis=0).tolist() == count_supported_labels(encoding, codes).tolist()
     assert np.array_equal(read_report_column(encoding, make_report_list(encoding, codes))[0], codes)
 
 
