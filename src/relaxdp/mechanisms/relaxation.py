@@ -215,23 +215,23 @@ class Relaxation:
 
     def _check_state(self, found: State, begun: State) -> None:
         """Reject a state that was made for something else."""
-        rows, start = (len(found.symbols), len(begun.symbols)), (begun.start_epsilon, begun.start_reports)
-        what, hint = "", "Pass another state file. The epsilon that you spend with it is added."
+        rows, expected = len(found.symbols), len(begun.symbols)
+        start = (begun.start_epsilon, begun.start_reports)
+        hint = "Pass another state file. The epsilon that you spend with it is added."
         if (found.mechanism, found.params) != (begun.mechanism, begun.params):
-            what = "was made for another mechanism, or for other declared values"
-        elif rows[0] != rows[1]:
-            what = f"was made for {rows[0]:,} values, not for {rows[1]:,}"
-        elif found.values != begun.values:
-            what = "was made for other values. A changed value would show in the reports"
-        elif start not in (("0", ""), (found.start_epsilon, found.start_reports)):
+            raise self._store.make_error("was made for another mechanism, or for other declared values", hint)
+        if rows != expected:
+            raise self._store.make_error(f"was made for {rows:,} values, not for {expected:,}", hint)
+        if found.values != begun.values:
+            raise self._store.make_error("was made for other values. A changed value would show in the reports", hint)
+        if start not in (("0", ""), (found.start_epsilon, found.start_reports)):
             what, hint = (
                 "started from other reports, or at another epsilon",
                 "Leave out `reports` and `reports_epsilon`.",
             )
-        elif not self._is_valid_state(found):
-            what = "is damaged"
-        if what:
             raise self._store.make_error(what, hint)
+        if not self._is_valid_state(found):
+            raise self._store.make_error("is damaged", hint)
 
     def _is_valid_state(self, state: State) -> bool:
         """Tell whether a state is one that this mechanism can have."""
@@ -255,7 +255,6 @@ class Relaxation:
         return f"<relaxdp.Relaxation of {rows:,} value{'s' * (rows != 1)} at epsilon {self._seen.epsilon}>"
 
 
-_CHECK_FILE = "Check the owner and the mode of the file and of its folder."
 _FORMAT = b"relaxdp relaxation 1\n"
 _ARRAYS = ("symbols", "reports")
 _DIGEST_BYTES = 32
@@ -350,21 +349,25 @@ class StateFileStore:
             raise self.make_error("is a folder", 'Pass the path of a file, such as state="study.state".')
 
     @contextmanager
+    def _convert_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except PrivateFileError as problem:
+            hint = problem.hint or "Check the owner and the mode of the file and of its folder."
+            raise self.make_error(problem.what, hint) from None
+
+    @contextmanager
     def lock(self) -> Iterator[None]:
         """Exclude other processes and threads: two that drew at the same time would draw a level twice."""
         with ExitStack() as stack:
-            try:
+            with self._convert_errors():
                 stack.enter_context(lock_folder(self._path.parent))
-            except PrivateFileError as problem:
-                raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
             yield
 
     def read(self) -> State | None:
         """Return the last state; None where there is no file."""
-        try:
+        with self._convert_errors():
             content = read_private_file(self._path, -1)  # the whole file, however large
-        except PrivateFileError as problem:
-            raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
         state = None if content is None else State.from_bytes(content)
         if content is not None and state is None:
             raise self.make_error(
@@ -375,10 +378,8 @@ class StateFileStore:
 
     def write(self, state: State) -> None:
         """Replace the file as a whole, and wait until it is on disk."""
-        try:
+        with self._convert_errors():
             write_private_file(self._path, state.to_bytes(), replace=True)
-        except PrivateFileError as problem:
-            raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
 
     def make_error(self, what: str, hint: str = "") -> StateFileError:
         """Return an error about the file."""
