@@ -94,7 +94,11 @@ class DeclaredMechanism(Mechanism):
     def find_value_indices(self, column: pa.Array, first_row: int = 0) -> Words:
         """Return the index of each value of a column, or reject it."""
         if self.is_coded and pa.types.is_integer(column.type) and not column.null_count:
-            return self._check_codes(to_numpy(column), first_row)
+            numbers = to_numpy(column)
+            if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= len(self.values)):
+                outside = (numbers < 0) | (numbers >= len(self.values))
+                raise self._make_undeclared_error(first_row + int(np.argmax(outside)))
+            return np.asarray(numbers, dtype=np.uint64)
         found = self._find_column_indices(column)
         if found is None:
             what = describe_column_type(column.type)
@@ -112,12 +116,6 @@ class DeclaredMechanism(Mechanism):
             row = pc.index(pc.is_null(found), True).as_py()
             raise self._make_undeclared_error(first_row + row, missing=column[row].as_py() is None)
         return to_numpy(found).astype(np.uint64)
-
-    def _check_codes(self, numbers: Any, first_row: int) -> Words:
-        if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= len(self.values)):
-            outside = (numbers < 0) | (numbers >= len(self.values))
-            raise self._make_undeclared_error(first_row + int(np.argmax(outside)))
-        return np.asarray(numbers, dtype=np.uint64)
 
     def _find_column_indices(self, column: pa.Array) -> pa.Array | None:
         """Return indices, or None for another kind of column: an exception's context would carry a true value along."""
@@ -223,31 +221,28 @@ def _check_values(values: Sequence[Any]) -> tuple[str, list[bytes]]:
             hint="List every value that can occur, such as ['flu', 'covid', 'none'].",
             values=len(values),
         )
-    kinds = {get_value_kind(value) for value in values if value is not None}
-    if None in kinds or any(is_missing(value) for value in values if value is not None):
-        strange = next(
-            value for value in values if value is not None and (get_value_kind(value) is None or is_missing(value))
+    present = [value for value in values if value is not None]
+    strange = next((value for value in present if is_missing(value) or get_value_kind(value) is None), None)
+    if is_missing(strange) and strange is not None:
+        raise ValuesError(
+            "The missing category is declared as {type}. Only None is accepted, and it stands for null, NaN and NaT.",
+            hint="Declare it as None, such as ['flu', 'covid', None].",
+            type=type(strange).__name__,
         )
-        if is_missing(strange):
-            raise ValuesError(
-                "The missing category is declared as {type}. Only None is accepted, and it stands for "
-                "null, NaN and NaT.",
-                hint="Declare it as None, such as ['flu', 'covid', None].",
-                type=type(strange).__name__,
-            )
+    if strange is not None:
         raise ValuesError(
             "A declared value is of type {type}. Expected whole numbers, text, bytes, UUIDs or numbers.",
             hint=_DECLARE_RANGE if isinstance(strange, Decimal) else _DECLARE_TEXT,
             type=type(strange).__name__,
         )
+    kinds = {str(get_value_kind(value)) for value in present}
     if len(kinds) > 1:
         raise ValuesError(
             "The declared values are of different kinds: {kinds}. All must be of one kind.",
             hint="Write all of them as text, or all of them as numbers.",
-            kinds=", ".join(sorted(map(str, kinds))),
+            kinds=", ".join(sorted(kinds)),
         )
-    whole = [value for value in values if kinds == {"integer"} and value is not None]
-    if whole and min(whole) < 0 and max(whole) >= 2**63:
+    if kinds == {"integer"} and min(present) < 0 and max(present) >= 2**63:
         raise ValuesError(
             "A declared value is too large. Whole numbers must fit into 64 bits, all signed or all unsigned.",
             hint="Declare the values as text.",
@@ -263,4 +258,4 @@ def _check_values(values: Sequence[Any]) -> tuple[str, list[bytes]]:
         if data in seen:  # declared values are public
             raise ValuesError("The value {value!r} is declared twice.", hint="Declare {value!r} once.", value=value)
         seen.add(data)
-    return str(kinds.pop()), encoded
+    return kinds.pop(), encoded

@@ -243,28 +243,19 @@ def read_packed_matrix(column: Any, width: int) -> Packed:
     array = to_arrow(column)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if array.null_count and len(array):
+        row = pc.index(pc.is_null(array), True).as_py() + 1
+        raise EstimationError("A row has no report.", hint="Remove rows without a report.", row=row)
+    if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
+        odd = pc.index(pc.equal(pc.binary_length(array), width), False).as_py()
+        if odd >= 0:
+            raise _make_width_error(width, odd + 1)
+        array = array.cast(pa.binary(width))
     if not len(array):
         return np.empty((0, width), dtype=np.uint8)
-    if array.null_count:
-        raise EstimationError(
-            "A row has no report.",
-            hint="Remove rows without a report.",
-            row=pc.index(pc.is_null(array), True).as_py() + 1,
-        )
-    if pa.types.is_fixed_size_binary(array.type):
-        if array.type.byte_width != width:
-            raise _make_width_error(width)
-        data, first = array.buffers()[1], array.offset * width
-    elif pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        array = array.cast(pa.large_binary())
-        offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
-        odd = np.flatnonzero(np.diff(offsets) != width)
-        if odd.size:
-            raise _make_width_error(width, int(odd[0]) + 1)
-        data, first = array.buffers()[2], int(offsets[0])
-    else:
+    if array.type != pa.binary(width):
         raise _make_width_error(width)
-    return np.frombuffer(data, dtype=np.uint8)[first : first + len(array) * width].reshape(len(array), width)
+    return np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, width)[array.offset : array.offset + len(array)]
 
 
 def _make_width_error(width: int, row: int | None = None) -> EstimationError:
@@ -277,28 +268,15 @@ def count_codes(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     """Return how often each of 0 .. size - 1 occurs; `ValueError` where a code is outside.
 
     `np.bincount` first turns its whole input into 64-bit integers; piece by piece that copy never leaves the cache.
-    Bytes are counted by the compiled path, or two at a time: half as many steps, and the table of pairs gives both
-    counts.
     """
     # A signed byte below 0 would pass as one from 128 on: those must be outside.
-    if codes.flags.c_contiguous and (codes.dtype == np.uint8 or (codes.dtype == np.int8 and size <= 128)):
-        found = get_kernel()
-        if found is not None and size <= 256:
-            counted = found.count_codes(codes.view(np.uint8), size)
-            if counted is None:
-                raise ValueError("A code is outside of the alphabet.")
-            return counted
-    if codes.dtype == np.uint8 and codes.flags.c_contiguous and len(codes) >= _PIECE:
-        even = len(codes) // 2 * 2
-        pairs = _count_in_batches(codes[:even].view(np.uint16), 1 << 16).reshape(256, 256)
-        counts: NDArray[np.int64] = pairs.sum(axis=0) + pairs.sum(axis=1) + np.bincount(codes[even:], minlength=256)
-        if counts[size:].any():
+    is_byte = codes.dtype == np.uint8 or (codes.dtype == np.int8 and size <= 128)
+    kernel = get_kernel() if is_byte and size <= 256 and codes.flags.c_contiguous else None
+    if kernel is not None:
+        counts = kernel.count_codes(codes.view(np.uint8), size)
+        if counts is None:
             raise ValueError("A code is outside of the alphabet.")
-        return np.asarray(counts[:size])
-    return _count_in_batches(codes, size)
-
-
-def _count_in_batches(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+        return counts
     piece = max(_PIECE, 4 * size)  # with very many values, fewer and longer pieces
     counts = np.zeros(size, dtype=np.int64)
     for start in range(0, len(codes), piece):

@@ -98,7 +98,7 @@ def test_uniform_bytes(values: int) -> None:
     draw = _SymbolSampler(
         values, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), Feed(*every_byte(1), *again)
     )
-    counts = np.bincount(draw._draw_uniform_bytes(256), minlength=values)
+    counts = np.bincount(draw._draw_uniform(256, np.uint8), minlength=values)
     counts[0] -= 256 - limit  # the rejected ones, which were fed a zero
     assert set(counts.tolist()) == {256 // values}
 
@@ -106,7 +106,7 @@ def test_uniform_bytes(values: int) -> None:
 def test_uniform_bytes_are_rejected_again() -> None:
     always = BridgeMixture(F(0), F(0), F(1))
     feed = Feed(*(np.array(each, np.uint8) for each in ([254, 255, 0, 255], [255, 7], [254])))
-    assert _SymbolSampler(255, always, always, feed)._draw_uniform_bytes(4).tolist() == [254, 254, 0, 7]
+    assert _SymbolSampler(255, always, always, feed)._draw_uniform(4, np.uint8).tolist() == [254, 254, 0, 7]
 
 
 def test_uniform_words() -> None:
@@ -115,7 +115,7 @@ def test_uniform_words() -> None:
     last = ONE - 1 - ONE % 300
     words = [[0, 301, last, last + 1, ONE - 1], [last + 1, 7], [last]]
     feed = Feed(*(np.array(each, "<u8").view(np.uint8) for each in words))
-    assert _SymbolSampler(300, always, always, feed)._draw_uniform_words(5).tolist() == [0, 1, 299, 299, 7]
+    assert _SymbolSampler(300, always, always, feed)._draw_uniform(5, np.uint64).tolist() == [0, 1, 299, 299, 7]
 
 
 @pytest.mark.parametrize(("values", "kind"), [(3, "u1"), (256, "u1"), (257, "<u8")])

@@ -94,6 +94,7 @@ def test_what_is_refused() -> None:
     with refused(UndeclaredValueError, says="outside of the range"):
         rx.SquareWave(0, 1, window=4).read_true_values([0.5, 1.25])
     encoding = rx.SquareWave(0, 1, window=4)
+    column: Any
     for column in (["3"], [True], [2**63]):
         with refused(ColumnError, says="must contain numbers"):
             read_report_column(encoding, column)
