@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.errors import ColumnError, RapporError, on_error
+from relaxdp.errors import RapporError, on_error
 from relaxdp.mechanisms.base import Joint, Mechanism, PermanentWords, TrueValues, make_path_name
 from relaxdp.mechanisms.keyed_reports import KeyedRandomness, release_codes
 from relaxdp.mechanisms.report_arrays import Codes, Packed, make_packed_array, pack_bits
-from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
+from relaxdp.sampling.arrow_columns import check_lengths, decode_dictionary, find_row, ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathId, Words
 from relaxdp.sampling.keys import Key
@@ -309,17 +309,17 @@ def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> pa.A
             "The words must be {what}.", hint='Convert the column, such as df["word"].astype(str).', what=what
         )
     if array.null_count:
-        row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
+        row = first_row + find_row(pc.is_null(array))
         raise RapporError(
             "The word is missing.", hint='Remove rows without a word, or write "" for an empty one.', row=row
         )
     if shape.is_boolean:
-        strange = pc.index(pc.is_in(array, value_set=pa.array(["false", "true"], pa.large_string())), False).as_py()
-        if strange >= 0:
+        known = pc.is_in(array, value_set=pa.array(["false", "true"], pa.large_string()))
+        if row := find_row(known, is_set=False):
             raise RapporError(
                 "The value is neither false nor true. With k = 1, a word is a boolean.",
                 hint="Write false and true, or choose k = 2 or more for words.",
-                row=first_row + strange + 1,
+                row=first_row + row,
             )
     return array
 
@@ -327,8 +327,7 @@ def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> pa.A
 def _convert_to_text(array: pa.Array, *, boolean: bool) -> pa.Array | None:
     """Return Arrow text, or None for anything else: an exception's context would carry a word along."""
     try:
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
+        array = decode_dictionary(array)
         kind = array.type
         if boolean and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             array = array.cast(pa.int64())
@@ -381,13 +380,7 @@ def release_bloom(
     Each cohort is a separate path, and words with the same number of blocks go together.
     """
     array, texts = ids_to_arrow(ids), read_word_column(shape, words, first_row)
-    if len(texts) != len(array):
-        raise ColumnError(
-            "There are {values:,} words and {ids:,} ids. Each word needs one id.",
-            hint="Pass two columns of the same table.",
-            values=len(texts),
-            ids=len(array),
-        )
+    check_lengths(words=texts, ids=array)
     cohorts = draw_cohorts(shape, array, key=key, path=path, first_row=first_row)
     blocks = (pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64) + _HEADER_BYTES - 1) // _BLOCK
     packed = np.zeros((len(texts), -(-shape.bits // 8)), dtype=np.uint8)

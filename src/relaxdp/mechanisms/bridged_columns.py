@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.errors import ColumnError, LevelError
+from relaxdp.errors import LevelError
 from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, draw_seeds
 from relaxdp.mechanisms.report_arrays import BATCH, Codes, ReportPart, join_report_columns, read_report_column
-from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
+from relaxdp.sampling.arrow_columns import check_lengths, ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.bridge import KeyedBridgeSampler, draw_fresh_bridges
 from relaxdp.sampling.entropy import Entropy
 from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathName, Purpose, Words, derive_bridge_key
@@ -99,13 +99,7 @@ def draw_keyed_bridged_column(
     if lower is None and lower_level != NOISE:
         raise ValueError("Lower reports are missing. Only a lower retention of 0 has no reports.")
     array = ids_to_arrow(ids)
-    if len(array) != len(upper):
-        raise ColumnError(
-            "There are {upper:,} reports and {ids:,} ids. Each report needs one id.",
-            hint="Pass two columns of the same table.",
-            upper=len(upper),
-            ids=len(array),
-        )
+    check_lengths(upper_reports=upper, ids=array)
     derived = derive_bridge_key(key, name, lower_level, middle, upper_level)
     sampler = KeyedBridgeSampler(derived, mechanism.alphabet, lower_level, middle, upper_level)
 
@@ -127,13 +121,8 @@ def _map_columns(
     most: int = BATCH,
 ) -> pa.Array:
     """Return the reports that are drawn between two columns, a piece of at most so many symbols at a time."""
-    if lower is not None and len(lower) != len(upper):
-        raise ColumnError(
-            "There are {lower:,} lower and {upper:,} upper reports. Both columns must have the same rows.",
-            hint="Join the two columns by id first.",
-            lower=len(lower),
-            upper=len(upper),
-        )
+    if lower is not None:
+        check_lengths(lower_reports=lower, upper_reports=upper)
     parts = []
     for start, stop in iterate_slices(mechanism, len(upper), most):
         above, seeds = read_report_column(mechanism, upper[start:stop])

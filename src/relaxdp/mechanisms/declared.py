@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import UndeclaredValueError, ValuesError, remove_keys
 from relaxdp.mechanisms.base import Mechanism, TrueValues
-from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
+from relaxdp.sampling.arrow_columns import find_row, to_arrow, to_numpy
 from relaxdp.sampling.canonical_encoding import encode_declared, get_value_kind, is_missing
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon
@@ -113,7 +113,7 @@ class DeclaredMechanism(Mechanism):
                 kind=what,
             )
         if found.null_count:
-            row = pc.index(pc.is_null(found), True).as_py()
+            row = find_row(pc.is_null(found)) - 1
             raise self._make_undeclared_error(first_row + row, missing=column[row].as_py() is None)
         return to_numpy(found).astype(np.uint64)
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.errors import ColumnError, IdError, on_error
+from relaxdp.errors import IdError, on_error
 from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, draw_seeds, make_path_name, require_level
 from relaxdp.mechanisms.report_arrays import (
     BATCH,
@@ -22,7 +22,7 @@ from relaxdp.mechanisms.report_arrays import (
     make_report_container,
     make_report_list,
 )
-from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, reject_duplicate_ids, to_arrow
+from relaxdp.sampling.arrow_columns import check_lengths, ids_to_arrow, read_ids, reject_duplicate_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical, get_value_kind
 from relaxdp.sampling.keyed_path import compute_tags, draw_path_reports
 from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, PathId, PathName, Purpose, Words, derive_path_key
@@ -109,13 +109,7 @@ def _iterate_reports(
 ) -> Iterator[ReportPart]:
     """Return codes and seeds of all individuals, in order, in chunks that fit into the processor's cache."""
     column, array = values if isinstance(values, TrueValues) else to_arrow(values), ids_to_arrow(ids)
-    if len(column) != len(array):
-        raise ColumnError(
-            "There are {values:,} values and {ids:,} ids. Each value needs one id.",
-            hint="Pass two columns of the same table.",
-            values=len(column),
-            ids=len(array),
-        )
+    check_lengths(values=column, ids=array)
     step = max(1, min(CHUNK, BATCH // mechanism.symbols))
     for start in range(0, max(len(column), 1), step):
         own, cells = Messages(read_ids(array[start : start + step], first_row + start)), column[start : start + step]

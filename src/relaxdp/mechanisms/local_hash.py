@@ -166,11 +166,15 @@ def compute_hash_buckets(seeds: Words, points: Words, count: int, *, bits: int =
 
 
 def _reduce_modulo_prime(numbers: Words, bits: int) -> Words:
-    """Return numbers modulo the Mersenne prime of so many bits, for a product of two residues plus a third at most.
+    """Reduce numbers, at most a product of two residues plus a third, in place modulo the prime of so many bits.
 
     The high bits are added to the low ones. What is left is below twice the prime; a negative number wraps to a large
     one, so the smaller of two is the residue. That is several times faster than NumPy's remainder.
     """
     prime = np.uint64((1 << bits) - 1)
-    folded = (numbers & prime) + (numbers >> np.uint64(bits))
-    return np.minimum(folded, folded - prime)
+    high = numbers >> np.uint64(bits)
+    numbers &= prime
+    numbers += high
+    np.subtract(numbers, prime, out=high)
+    np.minimum(numbers, high, out=numbers)
+    return numbers

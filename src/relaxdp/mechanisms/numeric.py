@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
 from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism, PermanentWords, TrueValues
 from relaxdp.mechanisms.report_arrays import Codes
-from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
+from relaxdp.sampling.arrow_columns import decode_dictionary, to_arrow, to_numpy
 from relaxdp.sampling.canonical_encoding import NUMBER, add_length_prefix
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import ONE
@@ -181,9 +181,7 @@ class Numeric(RangeMechanism):
 def _find_texts(column: pa.Array, labels: Sequence[str]) -> Codes | None:
     """Return the place of each text among some labels; None where one is not among them."""
     try:
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        found = pc.index_in(column.cast(pa.string()), pa.array(labels))
+        found = pc.index_in(decode_dictionary(column).cast(pa.string()), pa.array(labels))
     except pa.ArrowException:
         return None
     return None if found.null_count else np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.uint8)[:, None]
@@ -214,9 +212,7 @@ def round_to_bin(words: Words, numbers: Floats, low: float, high: float, bins: i
 
 def read_numbers(column: Any) -> Floats:
     """Return a column as binary64 numbers, exactly, with -0 as +0. A missing number is NaN."""
-    array = to_arrow(column)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = decode_dictionary(to_arrow(column))
     if pa.types.is_integer(array.type):
         numbers = to_numpy(array.drop_null())
         is_number = not len(numbers) or (int(numbers.max()) <= _MAX_EXACT and int(numbers.min()) >= -_MAX_EXACT)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import ArgumentError, ColumnError, EstimationError, LevelError, StateFileError, on_error
+from relaxdp.errors import ArgumentError, EstimationError, LevelError, StateFileError, on_error
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bridged_columns import iterate_noiseless_reports, iterate_slices
 from relaxdp.mechanisms.categorical import Categorical
@@ -28,7 +28,7 @@ from relaxdp.mechanisms.report_arrays import (
     read_packed_matrix,
     unpack_reports,
 )
-from relaxdp.sampling.arrow_columns import to_arrow
+from relaxdp.sampling.arrow_columns import check_lengths, to_arrow
 from relaxdp.sampling.bridge import draw_fresh_bridges
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
@@ -167,14 +167,7 @@ class Relaxation:
             )
         level = self._mechanism.level(epsilon)
         codes = self._mechanism.read_label_column([reports] if self._is_one else reports)
-        rows, given = len(begun.symbols), len(codes)
-        if given != rows:
-            raise ColumnError(
-                "There are {values:,} values and {reports:,} reports. Each value needs one report.",
-                hint="Pass two columns of the same table.",
-                values=rows,
-                reports=given,
-            )
+        check_lengths(values=begun.symbols, reports=codes)
         packed, epsilon = pack_reports(self._mechanism, codes), str(level)
         digest = sha256(packed.tobytes()).hexdigest()
         started = replace(begun, reports=packed, start_epsilon=epsilon, start_reports=digest)

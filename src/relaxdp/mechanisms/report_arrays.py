@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import EstimationError
 from relaxdp.lazy_imports import pandas as pd
 from relaxdp.lazy_imports import polars as pl
-from relaxdp.sampling.arrow_columns import to_arrow
+from relaxdp.sampling.arrow_columns import decode_dictionary, find_row, to_arrow
 from relaxdp.sampling.kernel.c_library import get_kernel
 from relaxdp.sampling.keyed_stream import Words
 
@@ -240,16 +240,13 @@ def read_packed_matrix(column: Any, width: int) -> Packed:
         if column.dtype.itemsize != width:
             raise _make_width_error(width)
         return np.ascontiguousarray(column).view(np.uint8).reshape(len(column), width)
-    array = to_arrow(column)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if array.null_count and len(array):
-        row = pc.index(pc.is_null(array), True).as_py() + 1
+    array = decode_dictionary(to_arrow(column))
+    if array.null_count:
+        row = find_row(pc.is_null(array))
         raise EstimationError("A row has no report.", hint="Remove rows without a report.", row=row)
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        odd = pc.index(pc.equal(pc.binary_length(array), width), False).as_py()
-        if odd >= 0:
-            raise _make_width_error(width, odd + 1)
+        if row := find_row(pc.equal(pc.binary_length(array), width), is_set=False):
+            raise _make_width_error(width, row)
         array = array.cast(pa.binary(width))
     if not len(array):
         return np.empty((0, width), dtype=np.uint8)
@@ -287,7 +284,6 @@ def count_codes(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     return counts
 
 
-_LOWEST = np.uint64(0x0101010101010101)
 # So many rows can be added up in bytes before one could overflow.
 _ROWS = 255
 # A row of so many bytes is long enough for its sums to be fast, and 255 of them stay in the cache.
@@ -326,21 +322,16 @@ def check_padding(packed: Packed, count: int) -> None:
 def count_bits(packed: Packed, count: int) -> NDArray[np.int64]:
     """Return in how many rows each of the first `count` bits is set.
 
-    Eight bytes are added up as one word, whose bytes each count one bit of up to 255 rows. Short rows are counted side
-    by side, so that the sums run over long ones; the few that are left over are unpacked.
+    Short rows are counted side by side, so that the sums run over long ones.
     """
-    packed = np.ascontiguousarray(packed)
-    width = packed.shape[1]
-    together = 8 * -(-_LONG // (8 * width))
-    whole = len(packed) // together
-    rows = packed[: whole * together].reshape(whole, together * width).view(np.uint64)
-    totals = np.zeros((8, together * width), dtype=np.int64)
-    for start in range(0, whole, _ROWS):
-        lanes = rows[start : start + _ROWS]
-        for bit in range(8):
-            totals[bit] += np.add.reduce((lanes >> np.uint64(bit)) & _LOWEST, axis=0).view(np.uint8)
-    left = unpack_bits(packed[whole * together :], count).sum(axis=0, dtype=np.int64)
-    return np.asarray(totals.reshape(8, together, width).sum(axis=1).T.reshape(-1)[:count] + left)
+    together = -(-_LONG // packed.shape[1])
+    whole = len(packed) // together * together
+    rows = packed[:whole].reshape(-1, together * packed.shape[1])
+    totals = np.zeros(8 * rows.shape[1], dtype=np.int64)
+    for start in range(0, len(rows), _ROWS):
+        totals += unpack_bits(rows[start : start + _ROWS], len(totals)).sum(axis=0, dtype=np.uint8)
+    left = unpack_bits(packed[whole:], count).sum(axis=0, dtype=np.int64)
+    return np.asarray(totals.reshape(together, -1).sum(axis=0)[:count] + left)
 
 
 def make_label_dictionary(labels: Sequence[Any]) -> pa.Array:
