@@ -169,13 +169,15 @@ def find_row(mask: pa.Array, *, is_set: bool = True) -> int:
 
 def check_lengths(**columns: Sized) -> None:
     """Reject two columns of different lengths. The message names them as the arguments do."""
-    rows = {name: len(column) for name, column in columns.items()}
-    if len(set(rows.values())) > 1:
-        counted = " and ".join(f"{{{name}:,}} {name.replace('_', ' ')}" for name in rows)
+    (one, rows), (other, other_rows) = ((name.replace("_", " "), len(column)) for name, column in columns.items())
+    if rows != other_rows:
         raise ColumnError(
-            f"There are {counted}. Both columns must have the same rows.",
+            "There are {rows:,} {one} and {other_rows:,} {other}. Both columns must have the same rows.",
             hint="Pass two columns of the same table, in the same order.",
-            **rows,
+            rows=rows,
+            one=one,
+            other_rows=other_rows,
+            other=other,
         )
 
 

@@ -135,7 +135,8 @@ class AesBlockCipher:
     def encrypt(self, rows: Words) -> Words:
         """Return the encrypted rows, in a buffer that the next call reuses. At most CHUNK rows, contiguous."""
         count = len(rows)
-        self._encryptor.update_into(rows.data.cast("B"), self._room.data.cast("B"))
+        if count:
+            self._encryptor.update_into(rows.data.cast("B"), self._room.data.cast("B"))
         return self._room[: 2 * count].reshape(count, 2)
 
     def compute_chaining_state(self, blocks: Words) -> Words:

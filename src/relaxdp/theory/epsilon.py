@@ -29,20 +29,33 @@ def as_epsilon(value: Epsilon, *, zero: bool = False) -> Decimal:
     """
     number = _convert_to_decimal(value)
     if number is None:
-        problem = "Epsilon must be a number such as 0.5 or '0.5', not {epsilon}."
-    elif not number.is_finite():
-        problem = "Epsilon must be finite, not {epsilon}."
-    elif number < 0 or (number == 0 and not zero):
-        problem = (
-            "Epsilon must be 0 or more, not {epsilon}." if zero else "Epsilon must be greater than 0, not {epsilon}."
+        raise EpsilonError(
+            "Epsilon must be a number such as 0.5 or '0.5', not {epsilon}.",
+            hint=_HINT,
+            epsilon=_describe_input(value),
         )
-    elif len(number.as_tuple().digits) > MAX_DIGITS or number.adjusted() >= MAX_DIGITS:
-        problem = f"Epsilon has too many digits. The maximum is {MAX_DIGITS}."
-    elif number.adjusted() < MIN_EXPONENT and number != 0:
-        problem = "Epsilon {epsilon} is too small. Every report would be pure noise."
-    else:
-        return drop_trailing_zeros(number)
-    raise EpsilonError(problem, hint=_HINT, epsilon=_describe_input(value))
+    if not number.is_finite():
+        raise EpsilonError("Epsilon must be finite, not {epsilon}.", hint=_HINT, epsilon=_describe_input(value))
+    if number < 0 or (number == 0 and not zero):
+        raise EpsilonError(
+            "Epsilon must be 0 or more, not {epsilon}." if zero else "Epsilon must be greater than 0, not {epsilon}.",
+            hint=_HINT,
+            epsilon=_describe_input(value),
+        )
+    if len(number.as_tuple().digits) > MAX_DIGITS or number.adjusted() >= MAX_DIGITS:
+        raise EpsilonError(
+            "Epsilon has too many digits. The maximum is {most}.",
+            hint=_HINT,
+            most=MAX_DIGITS,
+            epsilon=_describe_input(value),
+        )
+    if number.adjusted() < MIN_EXPONENT and number != 0:
+        raise EpsilonError(
+            "Epsilon {epsilon} is too small. Every report would be pure noise.",
+            hint=_HINT,
+            epsilon=_describe_input(value),
+        )
+    return drop_trailing_zeros(number)
 
 
 def format_epsilon(epsilon: Decimal) -> str:
@@ -161,8 +174,9 @@ def compute_split_threshold(epsilon: Epsilon, values: int | Fraction, *, parts: 
     """
     check_value_count(values)
     exact = as_epsilon(epsilon)
-    part = make_decimal_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(parts))
-    level = _compute_threshold_of_decimal(part, values)
+    level = _compute_threshold_of_decimal(
+        make_decimal_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(parts)), values
+    )
     if level == 0:
         raise EpsilonError(
             "Epsilon {epsilon} is too small for {values} values. Every report would be pure noise."

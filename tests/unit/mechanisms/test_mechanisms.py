@@ -376,7 +376,7 @@ def test_one_id(object_id: Any) -> None:
 
 
 def test_lengths_and_mixed_chunks() -> None:
-    with refused(ColumnError, values=2, ids=3, says="values and"):
+    with refused(ColumnError, rows=2, other_rows=3, one="values", other="ids"):
         release(ids=[1, 2, 3])
     many = [*range(40_000), *map(str, range(40_000))]
     with refused(IdError, says="of different kinds"):
