@@ -81,8 +81,8 @@ class Relaxation:
         reports_epsilon: Epsilon | None = None,
     ) -> None:
         self._mechanism = mechanism
-        self._entropy: Entropy = SystemEntropy()
         self._is_one = isinstance(values, str | bytes) or not hasattr(values, "__len__")
+        self._entropy: Entropy = SystemEntropy(is_expanded=not self._is_one)
         self._given = values  # its kind and its index are those of the reports
         column = to_arrow([values] if self._is_one else values)
         begun = self._start_from_values(column)

@@ -60,12 +60,23 @@ class Keystream:
         self._encryptor.update(bytes(skipped))
 
 
+class SystemBytes:
+    """Bytes straight from the operating system, for one individual."""
+
+    def fill(self, buffer: NDArray[np.uint8]) -> None:
+        """Overwrite `buffer` with bytes that nobody has seen."""
+        buffer[:] = np.frombuffer(os.urandom(len(buffer)), np.uint8)
+
+
 class SystemEntropy:
     """The operating system's randomness, which seeds a new keystream for each call of a sampler.
 
     Nothing is remembered between calls, so a fork or a restored snapshot of a process cannot repeat a draw.
     """
 
-    def make_keystream(self) -> Keystream:
-        """Return a keystream with a fresh seed from the operating system."""
-        return Keystream(os.urandom(48))
+    def __init__(self, *, is_expanded: bool = True) -> None:
+        self._is_expanded = is_expanded
+
+    def make_keystream(self) -> Bytestream:
+        """Return a keystream with a fresh seed, or the operating system's own bytes."""
+        return Keystream(os.urandom(48)) if self._is_expanded else SystemBytes()

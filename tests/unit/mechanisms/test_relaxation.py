@@ -44,7 +44,7 @@ from relaxdp.mechanisms.bridged_columns import iterate_slices
 from relaxdp.mechanisms.relaxation import _FORMAT, State, StateFileStore
 from relaxdp.mechanisms.report_arrays import read_report_column
 from relaxdp.sampling import private_file
-from relaxdp.sampling.entropy import Keystream, SystemEntropy
+from relaxdp.sampling.entropy import Bytestream, SystemBytes, SystemEntropy
 from relaxdp.sampling.private_file import lock_folder
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import compute_retention
@@ -134,6 +134,16 @@ def test_an_undeclared_value_is_rejected_with_its_row(tmp_path: Path) -> None:
         rx.Relaxation(ANSWERS, ["flu", "none", "secret"], state=tmp_path / "state")
     assert "secret" not in str(caught.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_one_value_is_drawn_from_the_operating_system() -> None:
+    """Without a cipher in between; every draw reads other bytes."""
+    one, buffer = rx.Relaxation(ANSWERS, "flu"), np.zeros((2, 64), np.uint8)
+    assert isinstance(one._entropy.make_keystream(), SystemBytes)
+    assert not isinstance(rx.Relaxation(ANSWERS, ["flu"])._entropy.make_keystream(), SystemBytes)
+    for row in buffer:
+        one._entropy.make_keystream().fill(row)
+    assert len({*map(bytes, buffer), bytes(64)}) == 3
 
 
 @pytest.mark.parametrize("batch", [20, 100])
@@ -499,7 +509,7 @@ def test_processes_that_race_get_one_report(tmp_path: Path, value: Any, rounds: 
 class SlowEntropy(SystemEntropy):
     """Gives other threads the time to step in."""
 
-    def make_keystream(self) -> Keystream:
+    def make_keystream(self) -> Bytestream:
         time.sleep(0.002)
         return super().make_keystream()
 
