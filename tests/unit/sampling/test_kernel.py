@@ -138,9 +138,9 @@ def test_the_compiled_path_draws_what_numpy_draws_ten_million_times(compiled: Ke
 def test_tags_are_codes_of_whole_messages(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Id, what follows it, index, symbol and try 0, under CMAC; by NumPy and by whatever draws here."""
     monkeypatch.setenv(SETTING, setting)
-    ids, derived = ["", "abc", "a text of many letters", "twelve bytes"], bytes(range(32))
+    ids, derived = ["", "abc", "x", "a text of many letters", "twelve bytes"], bytes(range(32))
     more = np.random.default_rng(1).integers(0, 2**64, (2, len(ids), 2), np.uint64)
-    numbers = np.array([5, 2**40, 0, 7], np.uint64)
+    numbers = np.array([5, 2**40, 3, 0, 7], np.uint64)
     cases: list[tuple[Any, Any, Any]] = [
         *((None, None, 0), (None, None, 1), (None, numbers, 0)),
         (more, numbers, numbers % np.uint64(8)),
