@@ -254,7 +254,7 @@ class KeyedBridgeSampler:
             _BoundaryPair(*cuts) for cuts in zip(*map(_compute_boundaries, self._mixtures), strict=True)
         )
 
-    def draw_reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int = 0) -> Codes:
+    def draw_reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
         """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK objects or symbols.
 
         Where the lower level is noise, pass zeros as its reports. `first` is the first symbol's number.
