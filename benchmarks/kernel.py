@@ -68,8 +68,7 @@ def block_contender(values: int, epsilon: str, objects: int) -> Contender:
     path = NumpyPathSampler(bytes(32), values, compute_threshold(epsilon, values))
     counting = path.cipher = Counting(bytes(32))
     ids = Messages(Ids.from_integers(np.arange(CHUNK)))
-    path.draw_reports(np.zeros((CHUNK, 1), np.uint8), ids, np.zeros(CHUNK, np.uint64))
-    path.finish()
+    path.draw_reports(ids, np.zeros(CHUNK, np.uint64), np.zeros((CHUNK, 1), np.uint8))
     return encryptions(counting.blocks * objects // CHUNK, objects)
 
 

@@ -4,8 +4,7 @@ Run it: python examples/hadamard.py
 
 Values are the columns of a Hadamard matrix, whose rows are as many (a power of two). An object's row is public and
 drawn from the object alone; its symbol is the entry of its row in its truth's column, a bit. Two columns agree in
-exactly one half of all rows, so a report supports every other value one half of the time. Counting is a fast transform:
-it costs the number of reports plus m log m, where local hashing costs their product.
+exactly one half of all rows, so a report supports every other value one half of the time.
 
 This class is all there is to it. Keyed paths, Algorithm 1, blurring, bridges, estimates and intervals come with it.
 """
@@ -48,34 +47,20 @@ class Hadamard(DeclaredMechanism):
         """Return the threshold of the bit: given the row, it is all that a report tells."""
         return compute_nonzero_threshold(epsilon, 2)
 
-    def draw_seeds(self, permanent: PermanentWords) -> Words:
-        """Return the public row of each object."""
-        return permanent.draw_words("seed") & np.uint64(self.rows - 1)
-
     def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         """Return the matrix's entry: the parity of the bits that row and column have in common."""
-        return parity(self.draw_seeds(permanent) & truths.index).astype(np.uint8)[:, None]
+        rows = permanent.draw_words("seed") & np.uint64(self.rows - 1)
+        return parity(rows & truths.index).astype(np.uint8)[:, None]
 
     def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         """Return which columns have the reported bit in the reported row."""
-        assert seeds is not None  # every report has a row
-        columns = np.arange(len(self.values), dtype=np.uint64)
-        return np.asarray(parity(seeds[:, None] & columns) == codes[:, :1])
+        assert seeds is not None  # the row of a report is its seed's lowest bits
+        rows, columns = seeds & np.uint64(self.rows - 1), np.arange(len(self.values), dtype=np.uint64)
+        return np.asarray(parity(rows[:, None] & columns) == codes[:, :1])
 
     def compute_support(self, retention: Fraction) -> SupportProbabilities:
         """Return the chances over all rows: one half for another value."""
         return SupportProbabilities(noise=Fraction(1, 2), gain=retention / 2)
-
-    def count_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
-        """Return how many reports support each value, by the fast Walsh-Hadamard transform."""
-        assert seeds is not None
-        signs = np.bincount(seeds.astype(np.intp), 1.0 - 2.0 * codes[:, 0], self.rows).astype(np.int64)
-        half = 1
-        while half < self.rows:
-            pairs = signs.reshape(-1, 2, half)
-            signs = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
-            half *= 2
-        return np.asarray((len(codes) + signs[: len(self.values)]) // 2)
 
 
 register_mechanism(MechanismKind("hadamard", "values", Hadamard))  # released files find it by its name

@@ -75,7 +75,7 @@ def attack(name: str, percent: int, *, careful: bool = False) -> tuple[float, rx
     if fakes:
         sent = made_up(rng, mechanism, fakes, careful=careful)
         reports = [np.concatenate(each) for each in zip(sent, reports, strict=True)]
-    if mechanism.report_width is None:  # these travel as what they stand for
+    if not mechanism.seeded and mechanism.symbols == 1:  # these travel as what they stand for
         reports = [each[:, 0].astype(np.int64) for each in reports]
     found = rx.poisoning.check_reports(mechanism, *reports, older_epsilon=LEVELS[0], newer_epsilon=LEVELS[1])
     return float(np.mean(truths == WANTED[0])), found

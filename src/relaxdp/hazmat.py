@@ -7,7 +7,6 @@ anybody who guesses the seed. Only experiments, audits and tests belong here, ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from hashlib import sha512
 
@@ -23,13 +22,6 @@ class SeededEntropy:
 
     def __init__(self, seed: int) -> None:
         self._stream = Keystream(sha512(f"relaxdp seeded {seed}".encode()).digest())
-
-    def generate_words(self) -> Iterator[int]:
-        """Return an endless iterator of words."""
-        word = np.empty(1, dtype=np.uint64)
-        while True:
-            self._stream.fill(word.view(np.uint8))
-            yield int(word[0])
 
     def make_keystream(self) -> Keystream:
         """Return the one keystream, which goes on from call to call."""

@@ -5,18 +5,41 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 
 from relaxdp.audit.exact_check import compute_chain_distribution
 from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, reduce_words
+from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
+from relaxdp.theory.randomized_response import compute_blur_retention, compute_report_distribution
 
-__all__ = ["Accept", "Law", "Step", "Transcript", "compute_chain_distribution", "level_lists", "path_law"]
+__all__ = [
+    "Accept",
+    "Law",
+    "Step",
+    "Transcript",
+    "compute_blur_distribution",
+    "compute_chain_distribution",
+    "compute_realised_epsilon",
+    "level_lists",
+    "path_law",
+]
 
 Transcript = tuple[int, ...]
 Law = dict[Transcript, Fraction]
 Step = Callable[..., list[Fraction]]
 Accept = Callable[..., "tuple[int, int] | None"]
+
+
+def compute_blur_distribution(values: int, lower: Fraction, upper: Fraction, *, report: int) -> list[Fraction]:
+    """Return the law of a report at retention `upper` after it was blurred to `lower`, without the truth."""
+    return compute_report_distribution(values, compute_blur_retention(lower, upper), truth=report)
+
+
+def compute_realised_epsilon(threshold: int, values: int) -> Decimal:
+    """Return the epsilon that a threshold really has, rounded up."""
+    return compute_log_rounded_up(compute_odds(compute_retention(threshold), values))
 
 
 def path_law(values: int, thresholds: Sequence[int], truth: int, *, one: int, rule: Accept = reduce_words) -> Law:

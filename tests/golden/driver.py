@@ -34,7 +34,7 @@ from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
 from relaxdp.hazmat import blur_once, bridge_once, relax_once
 from relaxdp.ledger.account import Account
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
-from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
 from relaxdp.sampling.kernel.c_library import get_kernel
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.tables.vault_folder import VaultFolder
@@ -507,13 +507,13 @@ def choose_mechanism(values: int, epsilon: str) -> list[Any]:
     """Return the best mechanism of so many values for the last planned epsilon, with its options."""
     name = mechanism_choice.rank_mechanisms(values, epsilon).best
     encoding = create_mechanism(name, values=range(values), epsilon=epsilon)
-    return [KINDS[encoding.name], encoding.options]
+    return [KINDS[encoding.name], get_mechanism_arguments(encoding)["options"]]
 
 
 def choose_for_numbers(low: float, high: float, epsilon: str) -> list[Any]:
     """Return the best mechanism of numbers for the last planned epsilon, with its options."""
     encoding = create_mechanism(rank_number_mechanisms(epsilon).best, range=(low, high), epsilon=epsilon)
-    return [KINDS[encoding.name], encoding.options]
+    return [KINDS[encoding.name], get_mechanism_arguments(encoding)["options"]]
 
 
 def rank_mechanisms(values: int, epsilon: str) -> list[list[Any]]:
@@ -576,11 +576,6 @@ class Source:
 
     def __init__(self, read: Callable[[int], int]) -> None:
         self._read = read
-
-    def generate_words(self) -> Iterator[int]:
-        """Return single words."""
-        while True:
-            yield self._read(8)
 
     def make_keystream(self) -> Source:
         """Return itself, for arrays."""

@@ -62,6 +62,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
             "--deselect=tests/exact/sampling/test_path.py::test_path_equals_chain_for_other_words",
         ),
         _STREAM,
+        "tests/unit/mechanisms/test_kept_vectors.py",
         f"{_ARRAYS}::test_a_position_that_equals_the_threshold",
         f"{_ARRAYS}::test_words_that_lie_on_a_boundary",
         *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _TAGS, "what_is_asked_for_is_what_draws")),

@@ -37,8 +37,8 @@ from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.relaxation import Relaxation
 from relaxdp.mechanisms.report_arrays import Codes, make_report_column, read_report_column
-from relaxdp.sampling.keyed_path import NumpyPathSampler
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, PathId, derive_path_key
+from relaxdp.sampling.keyed_path import draw_path_reports
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, PathId, derive_path_key
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon
@@ -245,15 +245,15 @@ class ChangedValueSource(TranscriptSource):
         transcripts = np.empty((2, len(true_values)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):
             name = make_path_name(self._mechanism, PathId(f"audit {place + 1}" if self._new_name else "audit", "truth"))
-            path = NumpyPathSampler(
-                derive_path_key(derive_batch_key(seed, batch), name), 2, self._mechanism.level(epsilon).threshold
+            derived, threshold = (
+                derive_path_key(derive_batch_key(seed, batch), name),
+                self._mechanism.level(epsilon).threshold,
             )
             for start in range(0, len(true_values), CHUNK):
                 part = slice(start, min(start + CHUNK, len(true_values)))
-                truth = history[part, place]
-                ((_, blocks),) = Ids.from_integers(np.arange(part.start, part.stop)).groups()
+                truth, reports = history[part, place], history[part, place, None].astype(np.uint8)
                 index = np.zeros_like(truth) if self._ignores_true_value else truth
-                state = path.cipher.compute_chaining_state(blocks)
-                path.draw(transcripts[place, part], slice(None), state, truth, index)
-            path.finish()
+                ids = Messages(Ids.from_integers(np.arange(part.start, part.stop)))
+                draw_path_reports(derived, 2, threshold, ids, index, reports)
+                transcripts[place, part] = reports[:, 0]
         return transcripts.T

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from relaxdp.errors import MechanismError
-from relaxdp.mechanisms.base import PUBLIC, Mechanism
+from relaxdp.mechanisms.base import PUBLIC, Mechanism, draw_seeds
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.report_arrays import get_code_dtype
 from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
@@ -169,7 +170,7 @@ def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distr
     """Return the distribution of (seed, symbols before noise) of a true value, over all permanent words."""
     words = _FixedPermanentWords(1)
     mechanism.compute_true_symbols(mechanism.read_true_values([true_value]), words)
-    mechanism.draw_seeds(words)
+    draw_seeds(mechanism, words)
     slots = words.requested
     if (1 << 2 * _CHECKED_BITS) ** len(slots) > _MAX_WORDS:
         raise MechanismError(
@@ -208,7 +209,7 @@ def _list_symbols(
             symbols=mechanism.symbols,
             alphabet=mechanism.alphabet,
         )
-    seeds = mechanism.draw_seeds(permanent)
+    seeds = draw_seeds(mechanism, permanent)
     if set(permanent.requested) != set(slots):
         raise _make_dependent_words_error()
     public = [None] * n if seeds is None else seeds.tolist()
@@ -254,7 +255,7 @@ def _require_unbiased(mechanism: Mechanism, true_value: Any, distribution: Distr
     weights = mechanism.mean_weights
     if weights is None:
         own = int(mechanism.read_true_values([true_value]).index[0])
-        is_unbiased = mechanism.domain != "values" or shares == [Fraction(place == own) for place in range(len(shares))]
+        is_unbiased = isinstance(mechanism, Bloom) or shares == [Fraction(place == own) for place in range(len(shares))]
     elif weights.absent is not None and (true_value is None or isnan(float(true_value))):
         is_unbiased = shares[weights.absent] == 1
     else:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.audit.guessing_rules import Transcripts
 from relaxdp.hazmat import SeededEntropy, relax_once
-from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.base import Mechanism, draw_seeds
 from relaxdp.mechanisms.bridged_columns import FreshRandomness
 from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
 from relaxdp.mechanisms.report_arrays import Codes, read_report_column
@@ -95,7 +95,7 @@ class RelaxationSource(MechanismSource):
         permanent = FreshRandomness(entropy, len(true_values))
         encoded = self.mechanism.read_true_values(true_values)
         codes = self.mechanism.compute_true_symbols(encoded, permanent)
-        return np.ascontiguousarray(codes).reshape(-1), self.mechanism.draw_seeds(permanent)
+        return np.ascontiguousarray(codes).reshape(-1), draw_seeds(self.mechanism, permanent)
 
 
 def draw_release_codes(mechanism: Mechanism, true_values: TrueValues, key: Key, epsilon: Decimal) -> tuple[Codes, Any]:

@@ -303,7 +303,7 @@ def _find_next_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
     """Return the first level of a schedule above the largest one of a release."""
     columns = require_release(VaultFolder(vault).read_account(), name).columns.values()
     encodings: list[Any] = [ColumnDescription.from_json(each.description).mechanism() for each in columns]
-    if any(each.domain != "words" for each in encodings):
+    if not all(isinstance(each, Bloom) for each in encodings):
         raise RapporError(
             "The release {name!r} does not contain RAPPOR reports.",
             hint="Run `relaxdp relax {name} OUT --epsilon NUMBER`.",

@@ -17,7 +17,7 @@ from relaxdp.cli.results import print_json
 from relaxdp.errors import ArgumentError, ValuesError
 from relaxdp.estimation.mechanism_choice import NumberRange
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
 from relaxdp.tables.release_plan import ReleaseRequest
 from relaxdp.tables.table_columns import convert_declared_values
 from relaxdp.tables.table_source import TableSource, open_source
@@ -240,8 +240,9 @@ def create_named_mechanisms(
         else:
             answers = {"values": convert_declared_values(what, source.schema.field(column).type)}
         made = create_mechanism(name, options=settings, epsilon=planned_epsilon or epsilon, **answers)
-        best = ",".join(f"{setting}={number}" for setting, number in made.options.items())
-        if planned_epsilon is None and not set(made.options) <= {*settings, "bins"}:
+        options = get_mechanism_arguments(made)["options"]
+        best = ",".join(f"{setting}={number}" for setting, number in options.items())
+        if planned_epsilon is None and not set(options) <= {*settings, "bins"}:
             raise ArgumentError(
                 "The mechanism {mechanism!r} of {column!r} has settings, which stay the same for all levels.",
                 hint="Write --mechanism {column}={mechanism}:{best}, the best for epsilon {epsilon}, or add "

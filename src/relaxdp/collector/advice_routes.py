@@ -12,8 +12,7 @@ from relaxdp.collector import campaigns
 from relaxdp.collector.service import Collector
 from relaxdp.collector.views import ENCODER
 from relaxdp.collector.wire import CampaignRequest, LevelRequest, PublicEncoding
-from relaxdp.mechanisms.base import Domain
-from relaxdp.mechanisms.registry import BUILT_IN
+from relaxdp.mechanisms.registry import BUILT_IN, Domain
 from relaxdp.server_errors import CampaignError
 from relaxdp.service.limits import Limits, decode, decoder_of, read_body
 from relaxdp.service.operations import Operation

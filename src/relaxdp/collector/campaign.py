@@ -9,7 +9,7 @@ from relaxdp.collector.definition import seconds
 from relaxdp.collector.introduction import Learning
 from relaxdp.collector.wire import CampaignRequest, PublicEncoding
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bloom import BloomShape
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.server_errors import CampaignError
 from relaxdp.service.codecs import Codec
@@ -76,8 +76,9 @@ class Campaign:
     @cached_property
     def words(self) -> CandidateMap | None:
         """The bits of the candidates, where words are looked for."""
-        shape = BloomShape(**self.definition.encoding.options) if self.encoding.domain == "words" else None
-        return None if shape is None else CandidateMap(self.definition.encoding.candidates or [], shape)
+        if not isinstance(self.encoding, Bloom):
+            return None
+        return CandidateMap(self.definition.encoding.candidates or [], self.encoding.shape)
 
     @cached_property
     def public_encoding(self) -> PublicEncoding:

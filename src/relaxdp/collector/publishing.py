@@ -23,6 +23,7 @@ from relaxdp.collector.rules import CampaignState
 from relaxdp.collector.schema import CAMPAIGNS, PUBLICATIONS
 from relaxdp.collector.wire import PublicEncoding
 from relaxdp.estimation.shuffling import ShufflingBound, compute_bound, compute_default_delta
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.server_errors import CampaignError, NotPublishedError
 from relaxdp.service.codecs import Counted
 from relaxdp.service.wire import WireLevel
@@ -168,7 +169,7 @@ def published(campaign: Campaign, levels: Levels) -> Publication:
             format_epsilon(bounds[place].epsilon),
             level_rows(campaign, levels, place, _OPTIONS),
             [
-                Counts(part if campaign.encoding.domain == "words" else None, int(numbers[0]), numbers[1:].tolist())
+                Counts(part if isinstance(campaign.encoding, Bloom) else None, int(numbers[0]), numbers[1:].tolist())
                 for part, numbers in sorted(levels[place].items())
             ],
         )

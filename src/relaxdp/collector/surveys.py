@@ -17,6 +17,7 @@ from relaxdp.collector.introduction import completed, introduction_of
 from relaxdp.collector.schema import SURVEYS
 from relaxdp.collector.survey_wire import MOST_CELLS, SurveyDefinition, SurveyRequest
 from relaxdp.ledger.events import add_amounts, parse_amount
+from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.server_errors import CampaignError, CampaignExistsError, CampaignStateError
 from relaxdp.service.wire import WireLevel
 from relaxdp.storage.database import hold_creation
@@ -61,7 +62,7 @@ def _check_pair(known: dict[str, Campaign], pair: tuple[str, str]) -> None:
     cells = 1
     for each in pair:
         encoding = known[each].encoding
-        if encoding.domain != "values":
+        if not isinstance(encoding, DeclaredMechanism):
             raise CampaignError("questions with values to choose from are counted together; {id!r} has none.", id=each)
         cells *= len(encoding.labels)
     if cells > MOST_CELLS:

@@ -12,6 +12,7 @@ from unicodedata import is_normalized
 from relaxdp.device.address import CampaignAddress
 from relaxdp.errors import EpsilonError, LevelError, RelaxdpError, on_error
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_kind
 from relaxdp.server_errors import OfferError
 from relaxdp.tables.metadata import decode_json_value
@@ -77,7 +78,7 @@ class Offer:
     @property
     def values(self) -> tuple[Any, ...] | None:
         """The values to choose an answer from; None where the answer is a number or free text."""
-        return self.encoding.declared.get("values")
+        return self.encoding.values if isinstance(self.encoding, DeclaredMechanism) else None
 
 
 def encoding_of(content: Any) -> Mechanism:

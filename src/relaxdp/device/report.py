@@ -6,8 +6,6 @@ from base64 import b64encode
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-import numpy as np
-
 from relaxdp.device.offer import ATTRIBUTE
 from relaxdp.device.state import Record
 from relaxdp.errors import RelaxdpError, UndeclaredValueError
@@ -16,7 +14,6 @@ from relaxdp.mechanisms.bloom import Bloom, read_word_column
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.numeric import RangeMechanism
-from relaxdp.mechanisms.report_arrays import get_code_dtype, make_report_list
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
@@ -104,8 +101,7 @@ def draw(encoding: Mechanism, record: Record, release: str, level: Level) -> Wir
         encoding = encoding.for_cohort(record.device, **where)
         cohort = encoding.cohort
     path = ReportPath(encoding, decode_json_value(record.answer), object_id=record.device, **where)
-    codes = np.array([path.draw_codes(level)], dtype=get_code_dtype(encoding.alphabet))
-    return WireReport(written_report(make_report_list(encoding, codes, path.seeds)[0]), cohort)
+    return WireReport(written_report(path.draw_report(level)), cohort)
 
 
 def written_report(report: Any) -> Any:

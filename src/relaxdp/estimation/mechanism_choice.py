@@ -25,7 +25,7 @@ from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import require_list
 from relaxdp.mechanisms.local_hash import LocalHash, compute_best_buckets
-from relaxdp.mechanisms.numeric import Numeric
+from relaxdp.mechanisms.numeric import Numeric, RangeMechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.report_arrays import count_code_bytes, get_packed_width
 from relaxdp.mechanisms.square_wave import SquareWave
@@ -193,7 +193,7 @@ class NumberRange:
     missing: bool = False
 
     def matches(self, mechanism: Any) -> bool:
-        return mechanism.domain == "range" and (mechanism.low, mechanism.high, mechanism.clip) == (
+        return isinstance(mechanism, RangeMechanism) and (mechanism.low, mechanism.high, mechanism.clip) == (
             self.low, self.high, self.clip,
         ) and (mechanism.name == "numeric-missing") == self.missing  # fmt: skip
 

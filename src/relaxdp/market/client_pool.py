@@ -20,6 +20,8 @@ from relaxdp.errors import on_error
 from relaxdp.market.levels import MOST_LEVELS, level_on
 from relaxdp.market.marks import Marks
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical
 from relaxdp.sampling.keyed_stream import PathId
@@ -53,14 +55,14 @@ class Pool:
             encoding = encoding_of(listing.get("encoding"))
         except OfferError:
             encoding = None
-        if encoding is None or encoding.domain == "words":
+        if encoding is None or isinstance(encoding, Bloom):
             raise OfferError("the pool's encoding or its values cannot be used by this version.")
         return cls(asked, encoding, _levels(listing.get("levels")))
 
     @property
     def choices(self) -> tuple[str, ...]:
         """The values to choose from, as they are written; none where the answer is a number."""
-        return tuple(map(str, self.encoding.declared.get("values", ())))
+        return tuple(map(str, self.encoding.values)) if isinstance(self.encoding, DeclaredMechanism) else ()
 
     @on_error("Nothing was kept, and nothing was sent.")
     def answer(self, text: str) -> Any:

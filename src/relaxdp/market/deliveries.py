@@ -32,6 +32,7 @@ from relaxdp.market.levels import check_delivery, check_digits, check_priced, ex
 from relaxdp.market.listings import KeptFile, StoredListing
 from relaxdp.market.prices import PriceCurve
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.registry import get_mechanism_arguments
 from relaxdp.mechanisms.report_arrays import make_report_column, read_report_column
 from relaxdp.sampling.keyed_stream import CHUNK
 from relaxdp.server_errors import DeliveryError, ListingStateError, MarketError, PriceError, UnknownListingError
@@ -88,8 +89,7 @@ def _understood(described: ColumnDescription, encoding: Mechanism) -> ColumnDesc
             "the delivery cannot be sold here: its encoding is not known, or has more than {most:,} values.",
             most=MAX_VALUES,
         )
-    understood = {"values": None, "range": None, "clip": False, **encoding.declared}
-    return replace(described, **understood, options=encoding.options, retention=None)
+    return replace(described, **get_mechanism_arguments(encoding), retention=None)
 
 
 def _is_text(name: str) -> bool:

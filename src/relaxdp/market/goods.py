@@ -20,6 +20,7 @@ from sqlalchemy import Connection, func, insert, select
 from relaxdp.errors import RelaxdpError
 from relaxdp.market.schema import FILES
 from relaxdp.mechanisms.base import Mechanism, make_path_name, require_level
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.bridged_columns import draw_keyed_bridged_column
 from relaxdp.mechanisms.report_arrays import read_report_column
 from relaxdp.sampling.keyed_stream import CHUNK, PathName
@@ -118,7 +119,7 @@ def encoding_of(described: ColumnDescription) -> Mechanism:
             "the delivery cannot be sold here: its encoding is not known, or its values do not fit it.",
             problem=problem.code,
         ) from None
-    if encoding.domain == "words":
+    if isinstance(encoding, Bloom):
         raise DeliveryError("The delivery cannot be sold here: it holds RAPPOR reports.")
     return encoding
 

@@ -26,6 +26,7 @@ from relaxdp.market.purchases import StoredPurchase, receipt_of
 from relaxdp.market.receipts import Receipt, Signer, VerifiableReceipt, verify
 from relaxdp.market.sales import Deal, check
 from relaxdp.market.schema import SETUP
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.server_errors import (
@@ -209,7 +210,7 @@ class Market:
     ) -> StoredListing:
         """Make a pool, in which single sellers offer one report each; prices are for each of them."""
         made = campaign_encoding(encoding)
-        if made.domain == "words":
+        if isinstance(made, Bloom):
             raise MarketError("a pool is of declared values or of numbers.")
         grid = of_pool(levels, prices, made)
         terms: Any = {"prices": prices, "grid": grid, "details": details, "question": question}

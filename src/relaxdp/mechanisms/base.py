@@ -14,21 +14,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.errors import LevelError, MechanismError
-from relaxdp.mechanisms.report_arrays import (
-    BATCH,
-    SEED_BYTES,
-    Codes,
-    count_code_bytes,
-    count_codes,
-)
-from relaxdp.sampling.arrow_columns import to_arrow
+from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.keyed_stream import PathId, PathName, Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold, format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.level import Level, Scale
 from relaxdp.theory.randomized_response import SupportProbabilities
 
 if TYPE_CHECKING:
@@ -37,7 +29,6 @@ if TYPE_CHECKING:
     from relaxdp.sampling.keys import Key
 
 Joint = Literal["exclusive", "independent", "unknown"]
-Domain = Literal["values", "range", "words"]
 
 PUBLIC: tuple[Purpose, ...] = ("seed", "cohort")
 """Kept randomness that everybody may see: a function of the individual alone."""
@@ -119,8 +110,6 @@ class Mechanism(ABC):
     whether it supports another. It decides covariances and simultaneous intervals of two values. "unknown" is always
     safe.
     """
-    domain: Domain = "values"
-    """The kind of declaration: a list of values, a range of numbers, or nothing, because any word may occur."""
 
     @property
     @abstractmethod
@@ -131,16 +120,6 @@ class Mechanism(ABC):
     @abstractmethod
     def labels(self) -> Sequence[Any]:
         """The values that are estimated, as people read them."""
-
-    @property
-    def declared(self) -> dict[str, Any]:
-        """The declaration as plain JSON: `values`, or `range` and `clip`."""
-        return {}
-
-    @property
-    def options(self) -> dict[str, int]:
-        """The other arguments of the constructor, as plain JSON."""
-        return {}
 
     @property
     def mean_weights(self) -> MeanWeights | None:
@@ -155,11 +134,6 @@ class Mechanism(ABC):
         A subclass defines it. All other code uses `level`.
         """
         return compute_nonzero_threshold(epsilon, self.alphabet)
-
-    @property
-    def scale(self) -> tuple[str, bytes]:
-        """Name and parameters: levels of the same scale can be compared."""
-        return self.name, self.params
 
     def level(self, epsilon: Epsilon, threshold: int | None = None) -> Level:
         """Return the level of an epsilon: the only place where levels are made.
@@ -176,7 +150,11 @@ class Mechanism(ABC):
                 threshold=str(threshold),
                 most=str(most),
             )
-        return Level(exact, most if threshold is None else threshold, self.scale)
+        return Level(exact, most if threshold is None else threshold, self._scale)
+
+    @property
+    def _scale(self) -> Scale:
+        return self.name, self.params
 
     # From true values to symbols.
 
@@ -188,53 +166,15 @@ class Mechanism(ABC):
     def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         """Return what each individual would report without noise, as codes of shape (individuals, symbols)."""
 
-    def draw_seeds(self, permanent: PermanentWords) -> Words | None:
-        """Return the public word of each individual; None unless `seeded`."""
-        return permanent.draw_words("seed") if self.seeded else None
-
-    # From symbols to reports, and back.
-
-    @property
-    def report_width(self) -> int | None:
-        """How many bytes a packed report has; None where a report is a label."""
-        if self.symbols > 1:
-            return -(-self.symbols // 8)
-        return SEED_BYTES + count_code_bytes(self.alphabet) if self.seeded else None
-
-    def make_label_column(self, codes: Codes) -> pa.Array:
-        """Return reports that are labels as an Arrow array, from codes of shape (individuals, 1)."""
-        return pa.array(self.labels, pa.array(self.labels[:1]).type).take(pa.array(codes[:, 0]))
+    # From reports to counts.
 
     def read_label_column(self, column: Any) -> Codes:
-        """Return the codes of reports that are labels: the inverse of `make_label_column`."""
+        """Return the codes of a column of reports that are labels, of shape (individuals, 1), or reject it."""
         raise NotImplementedError
-
-    # From reports to counts.
 
     def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         """Return which values each report supports, of shape (individuals, labels)."""
         return np.asarray(codes[:, :1] == np.arange(self.alphabet)) if self.symbols == 1 else codes.astype(np.bool_)
-
-    def count_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
-        """Return how many individuals support each value; counts of disjoint groups may be added."""
-        if self.joint == "exclusive" and self.symbols == 1:
-            return count_codes(codes[:, 0], self.alphabet)
-        counts = np.zeros(len(self.labels), dtype=np.int64)
-        step = max(1, BATCH // len(self.labels))
-        for start in range(0, len(codes), step):
-            part = slice(start, start + step)
-            counts += np.count_nonzero(
-                self.find_supported_labels(codes[part], None if seeds is None else seeds[part]), axis=0
-            )
-        return counts
-
-    def count_label_column(self, column: Any) -> NDArray[np.int64]:
-        """Return the counts of a column of reports that are labels, a piece at a time."""
-        counts = np.zeros(len(self.labels), dtype=np.int64)
-        column = to_arrow(column)
-        for start in range(0, len(column), BATCH):
-            counts += self.count_supported_labels(self.read_label_column(column[start : start + BATCH]))
-        return counts
 
     def compute_support(self, retention: Fraction) -> SupportProbabilities:
         """Return with which probability a report supports a value, where every symbol has this retention."""
@@ -312,9 +252,14 @@ class Mechanism(ABC):
         return counts.estimate()
 
 
+def draw_seeds(mechanism: Mechanism, permanent: PermanentWords) -> Words | None:
+    """Return the public word of each individual; None unless the mechanism is `seeded`."""
+    return permanent.draw_words("seed") if mechanism.seeded else None
+
+
 def require_level(mechanism: Mechanism, level: Level) -> Level:
     """Return a level of this mechanism; reject one of another, whose threshold would mean something else."""
-    if level.scale != mechanism.scale:
+    if level.scale != mechanism._scale:
         raise LevelError(
             "The level belongs to the mechanism {given!r}, not to {mechanism!r} with these parameters.",
             hint="Create the level with mechanism.level(0.5).",

@@ -17,16 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.errors import ColumnError, EpsilonError, RapporError, on_error
-from relaxdp.mechanisms.base import Domain, Joint, Mechanism, PermanentWords, TrueValues, make_path_name
-from relaxdp.mechanisms.keyed_reports import KeyedRandomness, PermanentTags, release_codes
+from relaxdp.errors import RapporError, on_error
+from relaxdp.mechanisms.base import Joint, Mechanism, PermanentWords, TrueValues, make_path_name
+from relaxdp.mechanisms.keyed_reports import KeyedRandomness, release_codes
 from relaxdp.mechanisms.report_arrays import Codes, Packed, make_packed_array, pack_bits
-from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
+from relaxdp.sampling.arrow_columns import check_lengths, decode_dictionary, find_row, ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathId, Words
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, compute_split_threshold
-from relaxdp.theory.level import Level, Scale, compute_log_rounded_up, compute_odds, compute_retention
+from relaxdp.theory.level import Level, Scale, compute_retention
 from relaxdp.theory.randomized_response import SupportProbabilities
 
 MAX_HASHES = 16
@@ -52,9 +52,18 @@ class BloomShape:
     cohorts: int
 
     def __post_init__(self) -> None:
-        _check_shape_parameter("bits", "k", self.bits, MAX_BITS)
-        _check_shape_parameter("hashes", "h", self.hashes, MAX_HASHES)
-        _check_shape_parameter("cohorts", "m", self.cohorts, MAX_COHORTS)
+        limits = (("bits", "k", MAX_BITS), ("hashes", "h", MAX_HASHES), ("cohorts", "m", MAX_COHORTS))
+        for parameter, letter, most in limits:
+            number = getattr(self, parameter)
+            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+                raise RapporError(
+                    "The number of {parameter} ({letter}) must be a whole number from 1 to {most:,}, not {number}.",
+                    hint="Choose {letter} in this range.",
+                    letter=letter,
+                    most=most,
+                    number=number,
+                    parameter=parameter,
+                )
         if self.bits == 1 and self.hashes != 1:
             raise RapporError(
                 "One bit (k = 1) has one hash function (h = 1), not {hashes}.",
@@ -68,17 +77,6 @@ class BloomShape:
         return self.bits == 1
 
     @property
-    def hash_name(self) -> str:
-        """How words are hashed: it follows from k alone, so that devices, maps and servers cannot disagree.
-
-        Up to 256 bits it is Google's: MD5, one byte of the digest for each hash. A byte cannot reach more bits than
-        that, so beyond it is SHA-512, four bytes for each hash.
-        """
-        if self.is_boolean:
-            return "boolean"
-        return "md5-bytes" if self.bits <= _MAX_BYTE_BITS else "sha512-words"
-
-    @property
     def max_differing_bits(self) -> int:
         """In how many bits two words can differ at most: 2 h, or all of them where there are fewer.
 
@@ -88,6 +86,9 @@ class BloomShape:
 
     def compute_bits(self, word: str | bytes, cohort: int) -> tuple[int, ...]:
         """Return the bits that a word sets: one for each hash, perhaps the same bit twice.
+
+        Up to 256 bits the hash is Google's: MD5, one byte of the digest for each hash. A byte cannot reach more bits,
+        so beyond it is SHA-512, four bytes for each hash.
 
         Claim: as Google's client computes them; vectors made with hashlib by hand in
         tests/unit/rappor/test_bloom.py.
@@ -113,8 +114,9 @@ class BloomShape:
 
     def params(self, cohort: int = ALL_COHORTS) -> bytes:
         """Return the bytes that the stream binds into the key: another cohort or another hash is another path."""
-        numbers = struct.pack("<IIII", self.bits, self.hashes, self.cohorts, cohort)
-        return numbers + add_length_prefix(self.hash_name.encode("ascii"))
+        # How words are hashed follows from k alone, so that devices, maps and servers cannot disagree.
+        name = b"boolean" if self.is_boolean else b"md5-bytes" if self.bits <= _MAX_BYTE_BITS else b"sha512-words"
+        return struct.pack("<IIII", self.bits, self.hashes, self.cohorts, cohort) + add_length_prefix(name)
 
     def check_cohort(self, cohort: int) -> None:
         """Reject a cohort that does not exist."""
@@ -131,22 +133,9 @@ class BloomShape:
         return f"k = {self.bits}, h = {self.hashes}, m = {self.cohorts}"
 
 
-def _check_shape_parameter(what: str, letter: str, number: int, most: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
-        raise RapporError(
-            "The number of {parameter} ({letter}) must be a whole number from 1 to {most:,}, not {number}.",
-            hint="Choose {letter} in this range.",
-            letter=letter,
-            most=most,
-            number=number,
-            parameter=what,
-        )
-
-
 DIGITS = 12
 """How many significant digits a converted level has."""
-_PRECISION = MAX_DIGITS
-_DOWN = Context(prec=_PRECISION, rounding=ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+_DOWN = Context(prec=MAX_DIGITS, rounding=ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
 def compute_bit_epsilon(shape: BloomShape, epsilon: Epsilon) -> Decimal:
@@ -193,46 +182,22 @@ def compute_epsilon(shape: BloomShape, noise: Decimal | Fraction | str) -> Decim
     >>> compute_epsilon(BloomShape(bits=128, hashes=2, cohorts=64), "0.5")
     Decimal('4.39444915467')
     """
-    ratio = _compute_retention_odds(noise)
+    exact = Fraction(noise)
+    if not 0 < exact < 1:
+        raise RapporError(
+            "The permanent noise f must be greater than 0 and less than 1, not {noise}.",
+            hint="Choose f in this range, such as 0.5. With f = 1 every report would be pure noise.",
+            noise=noise,
+        )
+    ratio = (2 - exact) / exact
     logarithm = _DOWN.ln(_DOWN.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)))
     below = _DOWN.multiply(_DOWN.next_minus(_DOWN.next_minus(logarithm)), Decimal(shape.max_differing_bits))
     return as_epsilon(Context(prec=DIGITS, rounding=ROUND_FLOOR).plus(below))
 
 
-def compute_guarantee(shape: BloomShape, noise: Decimal | Fraction | str) -> Decimal:
-    """Return what a permanent response with noise f guarantees: 2 h ln((2 - f) / f), rounded up.
-
-    >>> round(compute_guarantee(BloomShape(bits=128, hashes=2, cohorts=64), "0.5"), 4)
-    Decimal('4.3944')
-    """
-    return compute_log_rounded_up(_compute_retention_odds(noise) ** shape.max_differing_bits)
-
-
-def compute_realised_guarantee(shape: BloomShape, threshold: int) -> Decimal:
-    """Return what a whole report at a threshold really guarantees, rounded up."""
-    return compute_log_rounded_up(compute_odds(compute_retention(threshold), 2) ** shape.max_differing_bits)
-
-
 def compute_bit_support(threshold: int) -> SupportProbabilities:
     """Return with which probability a bit of a report is 1, given its truth."""
     return SupportProbabilities.from_one_symbol(compute_retention(threshold), 2)
-
-
-def _compute_retention_odds(noise: Decimal | Fraction | str) -> Fraction:
-    """Return the odds (2 - f) / f of one bit."""
-    exact = Fraction(noise)
-    if not 0 < exact <= 1:
-        raise RapporError(
-            "The permanent noise f must be greater than 0 and at most 1, not {noise}.",
-            hint="Choose f in this range, such as 0.5.",
-            noise=noise,
-        )
-    if exact == 1:
-        raise EpsilonError(
-            "A permanent noise of f = 1 has no epsilon. Every report would be pure noise.",
-            hint="Choose an f below 1, such as 0.5.",
-        )
-    return (2 - exact) / exact
 
 
 Cohorts = NDArray[np.uint32]
@@ -264,12 +229,12 @@ class Bloom(Mechanism):
     name = "bloom"
     alphabet = 2
     joint: Joint = "independent"
-    domain: Domain = "words"
 
     def __init__(self, shape: BloomShape, cohort: int = ALL_COHORTS) -> None:
         if cohort != ALL_COHORTS:
             shape.check_cohort(cohort)
         self.shape, self.cohort, self.symbols = shape, cohort, shape.bits
+        self.bits, self.hashes, self.cohorts = shape.bits, shape.hashes, shape.cohorts
 
     @property
     def params(self) -> bytes:
@@ -277,24 +242,13 @@ class Bloom(Mechanism):
         return self.shape.params(self.cohort)
 
     @property
-    def options(self) -> dict[str, int]:
-        numbers = {"bits": self.shape.bits, "hashes": self.shape.hashes, "cohorts": self.shape.cohorts}
-        return numbers if self.cohort == ALL_COHORTS else {**numbers, "cohort": self.cohort}
-
-    @property
     def labels(self) -> range:
         """The numbers of the bits, which are counted. Words are found from the counts of all cohorts."""
         return range(self.shape.bits)
 
     @property
-    def scale(self) -> Scale:
-        """That of the shape: all cohorts have the same levels."""
+    def _scale(self) -> Scale:  # all cohorts have the same levels
         return self.name, self.shape.params(ALL_COHORTS)
-
-    @property
-    def report_width(self) -> int:
-        """A filter is packed even if it has only one bit."""
-        return -(-self.shape.bits // 8)
 
     def threshold(self, epsilon: Decimal) -> int:
         return compute_bit_threshold(self.shape, epsilon)
@@ -343,7 +297,7 @@ class Bloom(Mechanism):
         return f"Bloom({self.shape!r})"
 
 
-def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> Any:
+def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> pa.Array:
     """Return a column of words as Arrow text, or reject it. An error names the row, never the word.
 
     For a boolean: false and true, as booleans, as 0 and 1, or as text.
@@ -355,44 +309,38 @@ def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> Any:
             "The words must be {what}.", hint='Convert the column, such as df["word"].astype(str).', what=what
         )
     if array.null_count:
-        row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
+        row = first_row + find_row(pc.is_null(array))
         raise RapporError(
             "The word is missing.", hint='Remove rows without a word, or write "" for an empty one.', row=row
         )
     if shape.is_boolean:
         known = pc.is_in(array, value_set=pa.array(["false", "true"], pa.large_string()))
-        if not pc.all(known, min_count=0).as_py():
-            row = first_row + pc.index(known, False).as_py() + 1
+        if row := find_row(known, is_set=False):
             raise RapporError(
                 "The value is neither false nor true. With k = 1, a word is a boolean.",
                 hint="Write false and true, or choose k = 2 or more for words.",
-                row=row,
+                row=first_row + row,
             )
     return array
 
 
-def _convert_to_text(array: Any, *, boolean: bool) -> Any | None:
+def _convert_to_text(array: pa.Array, *, boolean: bool) -> pa.Array | None:
     """Return Arrow text, or None for anything else: an exception's context would carry a word along."""
     try:
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        if pa.types.is_string(array.type):
-            array = array.cast(pa.large_string())
-        if boolean and pa.types.is_integer(array.type):
-            array = pc.if_else(pc.equal(array, 0), "false", pc.if_else(pc.equal(array, 1), "true", "neither"))
-        elif boolean and pa.types.is_boolean(array.type):
-            array = pc.if_else(array, "true", "false")
-        elif boolean and pa.types.is_large_string(array.type):
-            lower = pc.utf8_lower(array)
-            array = pc.if_else(pc.equal(lower, "0"), "false", pc.if_else(pc.equal(lower, "1"), "true", lower))
-        if pa.types.is_null(array.type) or pa.types.is_string(array.type):
-            array = array.cast(pa.large_string())
-        if not pa.types.is_large_string(array.type):
+        array = decode_dictionary(array)
+        kind = array.type
+        if boolean and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+            array = array.cast(pa.int64())
+        elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
             return None
+        array = array.cast(pa.large_string())
         array.validate(full=True)
+        if boolean:
+            array = pc.utf8_lower(array)
+            array = pc.if_else(pc.equal(array, "0"), "false", pc.if_else(pc.equal(array, "1"), "true", array))
     except (pa.ArrowException, TypeError, UnicodeError):
         return None
-    return array
+    return array.cast(pa.large_string())
 
 
 class BloomReports(NamedTuple):
@@ -407,12 +355,11 @@ def draw_cohorts(shape: BloomShape, ids: Any, *, key: Key, path: PathId, first_r
 
     A cohort is public, so it must not depend on the word.
     """
-    array = ids_to_arrow(ids)
-    kept = PermanentTags(key, make_path_name(Bloom(shape), path))
+    array, name = ids_to_arrow(ids), make_path_name(Bloom(shape), path)
     cohorts = np.empty(len(array), dtype=np.uint32)
     for start in range(0, len(array), CHUNK):
-        messages = Messages(read_ids(array[start : start + CHUNK], first_row + start))
-        words = KeyedRandomness(kept, messages, messages, np.zeros(len(messages), np.uint64)).draw_words("cohort")
+        own = Messages(read_ids(array[start : start + CHUNK], first_row + start))
+        words = KeyedRandomness(key, name, own).draw_words("cohort")
         cohorts[start : start + CHUNK] = words % np.uint64(shape.cohorts)
     return cohorts
 
@@ -433,13 +380,7 @@ def release_bloom(
     Each cohort is a separate path, and words with the same number of blocks go together.
     """
     array, texts = ids_to_arrow(ids), read_word_column(shape, words, first_row)
-    if len(texts) != len(array):
-        raise ColumnError(
-            "There are {values:,} words and {ids:,} ids. Each word needs one id.",
-            hint="Pass two columns of the same table.",
-            values=len(texts),
-            ids=len(array),
-        )
+    check_lengths(words=texts, ids=array)
     cohorts = draw_cohorts(shape, array, key=key, path=path, first_row=first_row)
     blocks = (pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64) + _HEADER_BYTES - 1) // _BLOCK
     packed = np.zeros((len(texts), -(-shape.bits // 8)), dtype=np.uint8)

@@ -6,17 +6,17 @@ individuals. Without a lower column it is a blur, or the first report.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.errors import ColumnError, LevelError
-from relaxdp.mechanisms.base import PUBLIC, Mechanism
-from relaxdp.mechanisms.report_arrays import BATCH, Codes, get_report_type, make_report_column, read_report_column
-from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
+from relaxdp.errors import LevelError
+from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, draw_seeds
+from relaxdp.mechanisms.report_arrays import BATCH, Codes, ReportPart, join_report_columns, read_report_column
+from relaxdp.sampling.arrow_columns import check_lengths, ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.bridge import KeyedBridgeSampler, draw_fresh_bridges
 from relaxdp.sampling.entropy import Entropy
 from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathName, Purpose, Words, derive_bridge_key
@@ -41,22 +41,23 @@ class FreshRandomness:
         return self._drawn[of]
 
 
-def make_noiseless_column(mechanism: Mechanism, values: Any, *, entropy: Entropy) -> Any:
+def iterate_noiseless_reports(
+    mechanism: Mechanism, column: pa.Array, entropy: Entropy
+) -> Iterator[tuple[TrueValues, ReportPart]]:
+    """Return true values and what they would report without noise, with the randomness that they keep, drawn now."""
+    for start, stop in iterate_slices(mechanism, len(column)):
+        truths = mechanism.read_true_values(column[start:stop], start)
+        permanent = FreshRandomness(entropy, len(truths))
+        yield truths, (mechanism.compute_true_symbols(truths, permanent), draw_seeds(mechanism, permanent))
+
+
+def make_noiseless_column(mechanism: Mechanism, values: Any, *, entropy: Entropy) -> pa.Array:
     """Return what many individuals would report without noise, with the randomness that they keep, drawn now.
 
     It is as secret as the true values. Keep it, and take every step from it: a second call draws other coins.
     """
-    column = to_arrow(values)
-    parts = []
-    for start, stop in _iterate_slices(mechanism, len(column)):
-        truths = mechanism.read_true_values(column[start:stop], start)
-        permanent = FreshRandomness(entropy, len(truths))
-        parts.append(
-            make_report_column(
-                mechanism, mechanism.compute_true_symbols(truths, permanent), mechanism.draw_seeds(permanent)
-            )
-        )
-    return _join_columns(mechanism, parts)
+    parts = iterate_noiseless_reports(mechanism, to_arrow(values), entropy)
+    return join_report_columns(mechanism, (part for _, part in parts))
 
 
 def draw_bridged_column(
@@ -68,27 +69,18 @@ def draw_bridged_column(
     lower: Any | None,
     upper: Any,
     entropy: Entropy,
-) -> Any:
+) -> pa.Array:
     """Return reports at retention `middle` between two columns, with fresh randomness. They must be kept.
 
     Claim: every symbol has exactly the distribution of `compute_bridge_distribution`;
     tests/exact/sampling/test_bridge_arrays.py.
     """
-    parts = []
-    for _, ends, seeds in _read_bridge_columns(mechanism, lower, upper):
-        low, high = (None if codes is None else codes.reshape(-1) for codes in ends)
-        assert high is not None  # noqa: S101
-        drawn = draw_fresh_bridges(
-            mechanism.alphabet,
-            lower_level,
-            middle,
-            upper_level,
-            lower_reports=low,
-            upper_reports=np.ascontiguousarray(high),
-            entropy=entropy,
-        )
-        parts.append(make_report_column(mechanism, drawn.reshape(-1, mechanism.symbols), seeds))
-    return _join_columns(mechanism, parts)
+
+    def draw(_: int, below: Codes | None, above: Codes) -> Codes:
+        ends: Any = {"lower_reports": below, "upper_reports": above, "entropy": entropy}
+        return draw_fresh_bridges(mechanism.alphabet, lower_level, middle, upper_level, **ends)
+
+    return _map_columns(mechanism, lower, upper, draw)
 
 
 def draw_keyed_bridged_column(
@@ -102,45 +94,38 @@ def draw_keyed_bridged_column(
     ids: Any,
     key: Key,
     name: PathName,
-) -> Any:
+) -> pa.Array:
     """Return the same as a pure function of the key and its arguments: asked for again, it is the same column."""
     if lower is None and lower_level != NOISE:
         raise ValueError("Lower reports are missing. Only a lower retention of 0 has no reports.")
     array = ids_to_arrow(ids)
-    if len(array) != len(upper):
-        raise ColumnError(
-            "There are {upper:,} reports and {ids:,} ids. Each report needs one id.",
-            hint="Pass two columns of the same table.",
-            upper=len(upper),
-            ids=len(array),
-        )
+    check_lengths(upper_reports=upper, ids=array)
     derived = derive_bridge_key(key, name, lower_level, middle, upper_level)
-    draw = KeyedBridgeSampler(derived, mechanism.alphabet, lower_level, middle, upper_level)
+    sampler = KeyedBridgeSampler(derived, mechanism.alphabet, lower_level, middle, upper_level)
+
+    def draw(start: int, below: Codes | None, above: Codes) -> Codes:
+        messages = Messages(read_ids(array[start : start + len(above)], start))
+        below = np.zeros_like(above) if below is None else below
+        parts = [slice(first, first + CHUNK) for first in range(0, mechanism.symbols, CHUNK)]
+        drawn = [sampler.draw_reports(messages, below[:, each], above[:, each], first=each.start) for each in parts]
+        return np.concatenate(drawn, axis=1)
+
+    return _map_columns(mechanism, lower, upper, draw, CHUNK)
+
+
+def _map_columns(
+    mechanism: Mechanism,
+    lower: Any | None,
+    upper: Any,
+    draw: Callable[[int, Codes | None, Codes], Codes],
+    most: int = BATCH,
+) -> pa.Array:
+    """Return the reports that are drawn between two columns, a piece of at most so many symbols at a time."""
+    if lower is not None:
+        check_lengths(lower_reports=lower, upper_reports=upper)
     parts = []
-    for start, (low, high), seeds in _read_bridge_columns(mechanism, lower, upper, CHUNK):
-        assert high is not None  # noqa: S101
-        codes, below = np.empty_like(high), np.zeros_like(high) if low is None else low
-        messages = Messages(read_ids(array[start : start + len(high)], start))
-        for first in range(0, mechanism.symbols, CHUNK):
-            part = slice(first, first + CHUNK)
-            codes[:, part] = draw.draw_reports(messages, below[:, part], high[:, part], first=first)
-        parts.append(make_report_column(mechanism, codes, seeds))
-    return _join_columns(mechanism, parts)
-
-
-def _read_bridge_columns(
-    mechanism: Mechanism, lower: Any | None, upper: Any, most: int = BATCH
-) -> Iterator[tuple[int, tuple[Codes | None, Codes | None], Words | None]]:
-    """Return the codes of both columns a piece of at most so many symbols at a time, and their common seeds."""
-    if lower is not None and len(lower) != len(upper):
-        raise ColumnError(
-            "There are {lower:,} lower and {upper:,} upper reports. Both columns must have the same rows.",
-            hint="Join the two columns by id first.",
-            lower=len(lower),
-            upper=len(upper),
-        )
-    for start, stop in _iterate_slices(mechanism, len(upper), most):
-        codes, seeds = read_report_column(mechanism, upper[start:stop])
+    for start, stop in iterate_slices(mechanism, len(upper), most):
+        above, seeds = read_report_column(mechanism, upper[start:stop])
         below = None
         if lower is not None:
             below, other = read_report_column(mechanism, lower[start:stop])
@@ -149,16 +134,11 @@ def _read_bridge_columns(
                     "Two reports in the same row belong to different individuals: their seeds differ.",
                     hint="Pass two releases of the same individuals, in the same order.",
                 )
-        yield start, (below, codes), seeds
+        parts.append((draw(start, below, above), seeds))
+    return join_report_columns(mechanism, parts)
 
 
-def _iterate_slices(mechanism: Mechanism, individuals: int, most: int = BATCH) -> Iterator[tuple[int, int]]:
+def iterate_slices(mechanism: Mechanism, individuals: int, most: int = BATCH) -> Iterator[tuple[int, int]]:
+    """Return first and last individual of slices of at most so many symbols."""
     step = min(CHUNK, max(1, most // mechanism.symbols))
-    for start in range(0, individuals, step):
-        yield start, min(start + step, individuals)
-
-
-def _join_columns(mechanism: Mechanism, parts: list[Any]) -> Any:
-    if not parts:
-        return pa.array([], get_report_type(mechanism))
-    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    return ((start, min(start + step, individuals)) for start in range(0, individuals, step))

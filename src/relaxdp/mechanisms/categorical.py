@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, UndeclaredValueError
 from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues
 from relaxdp.mechanisms.declared import DeclaredMechanism
-from relaxdp.mechanisms.report_arrays import Codes, count_codes, get_code_dtype, make_dictionary_array, make_label_array
+from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype, make_label_dictionary
 from relaxdp.sampling.arrow_columns import to_arrow
 
 _DECLARE_AS_RELEASED = "Declare the values as in the release, in the same order."
@@ -53,15 +52,9 @@ class Categorical(DeclaredMechanism):
     def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         return truths.index.astype(get_code_dtype(self.alphabet))[:, None]
 
-    def make_label_column(self, codes: Codes) -> pa.Array:
-        """Return a dictionary of all declared values, whether they occur or not."""
-        size = len(self.values)
-        index = np.int8 if size <= 2**7 else np.int16 if size <= 2**15 else np.int32
-        return make_dictionary_array(self.values, codes[:, 0].astype(index, copy=False))
-
     def read_label_column(self, column: Any) -> Codes:
         column = to_arrow(column)
-        if isinstance(column, pa.DictionaryArray) and column.dictionary.equals(make_label_array(self.values)):
+        if isinstance(column, pa.DictionaryArray) and column.dictionary.equals(make_label_dictionary(self.values)):
             found = column.indices  # a column that we made is coded already
             are_places = pc.less(found.cast(pa.uint64(), safe=False), len(column.dictionary))
             if self.missing is None and not found.null_count and pc.all(are_places).as_py():
@@ -76,29 +69,3 @@ class Categorical(DeclaredMechanism):
             raise EstimationError(
                 problem.template, hint=_DECLARE_AS_RELEASED, **{**problem.fields, "what": "report"}
             ) from None
-
-    def count_label_column(self, column: Any) -> NDArray[np.int64]:
-        # Coded columns are counted as they are, without a copy.
-        column = to_arrow(column)
-        if self.is_coded and pa.types.is_integer(column.type) and not column.null_count:
-            try:
-                return count_codes(column.to_numpy(zero_copy_only=False), self.alphabet)
-            except ValueError:
-                raise EstimationError(
-                    "A report is not one of the {alphabet} declared values.",
-                    hint=_DECLARE_AS_RELEASED,
-                    alphabet=self.alphabet,
-                ) from None
-        if isinstance(column, pa.DictionaryArray) and (self.missing is not None or not column.null_count):
-            return self._count_dictionary_column(column)
-        return super().count_label_column(column)
-
-    def _count_dictionary_column(self, column: pa.DictionaryArray) -> NDArray[np.int64]:
-        """Count the entries of the dictionary, then give each entry to its value; unused entries may be anything."""
-        entries = count_codes(column.indices.drop_null().to_numpy(), len(column.dictionary))
-        used = np.flatnonzero(entries)
-        counts = np.zeros(self.alphabet, np.int64)
-        if self.missing is not None:
-            counts[self.missing] = column.null_count
-        np.add.at(counts, self.read_label_column(column.dictionary.take(pa.array(used)))[:, 0], entries[used])
-        return counts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 from functools import cached_property
 from hashlib import sha256
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import UndeclaredValueError, ValuesError, remove_keys
 from relaxdp.mechanisms.base import Mechanism, TrueValues
-from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
+from relaxdp.sampling.arrow_columns import find_row, to_arrow, to_numpy
 from relaxdp.sampling.canonical_encoding import encode_declared, get_value_kind, is_missing
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon
@@ -48,6 +48,17 @@ _TYPE_NAMES: tuple[tuple[Any, str], ...] = (
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), "text"),
 )
 
+_TYPE_TESTS: dict[str, Callable[[pa.DataType], bool]] = {
+    "integer": pa.types.is_integer,
+    "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    "bytes": lambda kind: (
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    ),
+    "number": pa.types.is_float64,
+    "uuid": lambda kind: False,
+}
+"""By the kind of declared values: which Arrow columns can contain them."""
+
 
 class DeclaredMechanism(Mechanism):
     """A mechanism for values that are declared beforehand, in an order that is part of the path.
@@ -74,10 +85,6 @@ class DeclaredMechanism(Mechanism):
         return self.values
 
     @property
-    def declared(self) -> dict[str, Any]:
-        return {"values": self.values}
-
-    @property
     def params(self) -> bytes:
         return self.digest
 
@@ -87,7 +94,11 @@ class DeclaredMechanism(Mechanism):
     def find_value_indices(self, column: pa.Array, first_row: int = 0) -> Words:
         """Return the index of each value of a column, or reject it."""
         if self.is_coded and pa.types.is_integer(column.type) and not column.null_count:
-            return self._check_codes(to_numpy(column), first_row)
+            numbers = to_numpy(column)
+            if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= len(self.values)):
+                outside = (numbers < 0) | (numbers >= len(self.values))
+                raise self._make_undeclared_error(first_row + int(np.argmax(outside)))
+            return np.asarray(numbers, dtype=np.uint64)
         found = self._find_column_indices(column)
         if found is None:
             what = describe_column_type(column.type)
@@ -102,15 +113,9 @@ class DeclaredMechanism(Mechanism):
                 kind=what,
             )
         if found.null_count:
-            row = pc.index(pc.is_null(found), True).as_py()
+            row = find_row(pc.is_null(found)) - 1
             raise self._make_undeclared_error(first_row + row, missing=column[row].as_py() is None)
         return to_numpy(found).astype(np.uint64)
-
-    def _check_codes(self, numbers: Any, first_row: int) -> Words:
-        if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= len(self.values)):
-            outside = (numbers < 0) | (numbers >= len(self.values))
-            raise self._make_undeclared_error(first_row + int(np.argmax(outside)))
-        return np.asarray(numbers, dtype=np.uint64)
 
     def _find_column_indices(self, column: pa.Array) -> pa.Array | None:
         """Return indices, or None for another kind of column: an exception's context would carry a true value along."""
@@ -133,22 +138,18 @@ class DeclaredMechanism(Mechanism):
                 array = array.cast(pa.int64())
         if not len(array):
             return pa.array([], pa.int64())
-        kind = array.type
-        if self.kind == "integer" and pa.types.is_integer(kind):
-            if pa.types.is_uint64(kind) or max(value for value in self.values if value is not None) >= 2**63:
-                return pa.array([self._index.get(number) for number in array.to_pylist()], type=pa.int64())
-            array = array.cast(pa.int64())
-        elif self.kind == "text" and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            array = array.cast(pa.large_string())
-        elif self.kind == "bytes" and not hasattr(kind, "extension_name") and _is_bytes(kind):
-            array = array.cast(pa.large_binary())
-        elif self.kind == "number" and pa.types.is_float64(kind):
-            array = pc.add(array.cast(pa.float64()), 0.0)  # -0.0 is 0.0
-        elif self.kind == "uuid" and getattr(kind, "extension_name", None) == "arrow.uuid":
+        kind, has_wide_values = array.type, pa.types.is_uint64(self._value_array.type)
+        if self.kind == "uuid" and getattr(kind, "extension_name", None) == "arrow.uuid":
             return pa.array([self._index.get(each) for each in array.to_pylist()], type=pa.int64())
-        else:
+        if self.kind == "integer" and pa.types.is_integer(kind) and (has_wide_values or pa.types.is_uint64(kind)):
+            return pa.array([self._index.get(number) for number in array.to_pylist()], type=pa.int64())
+        if not _TYPE_TESTS[self.kind](kind):
             raise TypeError
-        return pc.index_in(array, value_set=self._value_array.cast(array.type))
+        if kind != self._value_array.type:
+            array = array.cast(self._value_array.type)
+        if self.kind == "number":
+            array = pc.add(array, 0.0)  # -0.0 is 0.0
+        return pc.index_in(array, value_set=self._value_array)
 
     @cached_property
     def _value_array(self) -> pa.Array:
@@ -198,10 +199,6 @@ def describe_column_type(kind: pa.DataType) -> str:
     return next((words for test, words in _TYPE_NAMES if test(kind)), "")
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
-
-
 def _show_values(values: Sequence[Any]) -> str:
     """Return the first declared values, which are public, so that blanks and quotation marks are seen."""
     texts = [remove_keys(repr(value)) for value in values[:_MAX_SHOWN]]  # before they are cut
@@ -224,31 +221,28 @@ def _check_values(values: Sequence[Any]) -> tuple[str, list[bytes]]:
             hint="List every value that can occur, such as ['flu', 'covid', 'none'].",
             values=len(values),
         )
-    kinds = {get_value_kind(value) for value in values if value is not None}
-    if None in kinds or any(is_missing(value) for value in values if value is not None):
-        strange = next(
-            value for value in values if value is not None and (get_value_kind(value) is None or is_missing(value))
+    present = [value for value in values if value is not None]
+    strange = next((value for value in present if is_missing(value) or get_value_kind(value) is None), None)
+    if is_missing(strange) and strange is not None:
+        raise ValuesError(
+            "The missing category is declared as {type}. Only None is accepted, and it stands for null, NaN and NaT.",
+            hint="Declare it as None, such as ['flu', 'covid', None].",
+            type=type(strange).__name__,
         )
-        if is_missing(strange):
-            raise ValuesError(
-                "The missing category is declared as {type}. Only None is accepted, and it stands for "
-                "null, NaN and NaT.",
-                hint="Declare it as None, such as ['flu', 'covid', None].",
-                type=type(strange).__name__,
-            )
+    if strange is not None:
         raise ValuesError(
             "A declared value is of type {type}. Expected whole numbers, text, bytes, UUIDs or numbers.",
             hint=_DECLARE_RANGE if isinstance(strange, Decimal) else _DECLARE_TEXT,
             type=type(strange).__name__,
         )
+    kinds = {str(get_value_kind(value)) for value in present}
     if len(kinds) > 1:
         raise ValuesError(
             "The declared values are of different kinds: {kinds}. All must be of one kind.",
             hint="Write all of them as text, or all of them as numbers.",
-            kinds=", ".join(sorted(map(str, kinds))),
+            kinds=", ".join(sorted(kinds)),
         )
-    whole = [value for value in values if kinds == {"integer"} and value is not None]
-    if whole and min(whole) < 0 and max(whole) >= 2**63:
+    if kinds == {"integer"} and min(present) < 0 and max(present) >= 2**63:
         raise ValuesError(
             "A declared value is too large. Whole numbers must fit into 64 bits, all signed or all unsigned.",
             hint="Declare the values as text.",
@@ -264,4 +258,4 @@ def _check_values(values: Sequence[Any]) -> tuple[str, list[bytes]]:
         if data in seen:  # declared values are public
             raise ValuesError("The value {value!r} is declared twice.", hint="Declare {value!r} once.", value=value)
         seen.add(data)
-    return str(kinds.pop()), encoded
+    return kinds.pop(), encoded

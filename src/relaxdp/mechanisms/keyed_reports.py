@@ -6,211 +6,116 @@ Tables, data frames, Spark and devices all draw here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.errors import ColumnError, IdError, on_error
-from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, make_path_name, require_level
+from relaxdp.errors import IdError, on_error
+from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, draw_seeds, make_path_name, require_level
 from relaxdp.mechanisms.report_arrays import (
     BATCH,
     Codes,
+    ReportPart,
     get_code_dtype,
-    make_label_container,
-    make_packed_container,
-    make_report_column,
+    join_report_columns,
+    make_report_container,
     make_report_list,
 )
-from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, reject_duplicate_ids, to_arrow
+from relaxdp.sampling.arrow_columns import check_lengths, ids_to_arrow, read_ids, reject_duplicate_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical, get_value_kind
-from relaxdp.sampling.keyed_path import CmacTags, find_report, iterate_draws, make_cmac_tags, make_path_sampler
-from relaxdp.sampling.keyed_stream import (
-    CHUNK,
-    Ids,
-    Messages,
-    PathId,
-    PathName,
-    Purpose,
-    Words,
-    derive_path_key,
-    generate_words,
-)
+from relaxdp.sampling.keyed_path import compute_tags, draw_path_reports
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, PathId, PathName, Purpose, Words, derive_path_key
 from relaxdp.sampling.keys import Key, require_key
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 
 _ID_AS_TEXT = "Convert the id to text, such as str(patient)."
 
-Watch = Callable[[Messages, TrueValues], None]
+
+class KeyedRandomness:
+    """The permanent randomness of individuals on one path: a keyed function of individual and true value."""
+
+    def __init__(self, key: Key, name: PathName, ids: Messages, truths: TrueValues | None = None) -> None:
+        self._key, self._name, self._ids, self._truths = key, name, ids, truths
+        self._public: dict[Purpose, Words] = {}
+
+    def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
+        """Return the first word of try 0; public randomness is a function of the individual alone."""
+        if purpose not in PUBLIC:
+            assert self._truths is not None  # noqa: S101 (only public words are drawn without true values)
+            messages = self._ids.extend(self._truths.suffix)
+            return compute_tags(self._derive_key(purpose), messages, self._truths.index, symbol)
+        if purpose not in self._public:
+            self._public[purpose] = compute_tags(self._derive_key(purpose), self._ids, None)
+        return self._public[purpose]
+
+    def _derive_key(self, purpose: Purpose) -> bytes:
+        return derive_path_key(self._key, self._name, purpose)
+
+
+class _PathChunk:
+    """At most CHUNK individuals on one path: everything but the level."""
+
+    def __init__(self, mechanism: Mechanism, key: Key, path: PathId, ids: Messages, truths: TrueValues) -> None:
+        name = make_path_name(mechanism, path)
+        permanent = KeyedRandomness(key, name, ids, truths)
+        self._mechanism, self._index, self._messages = mechanism, truths.index, ids.extend(truths.suffix)
+        self._derived = derive_path_key(key, name)
+        self._symbols = mechanism.compute_true_symbols(truths, permanent)
+        self.seeds = draw_seeds(mechanism, permanent)
+
+    def draw_codes(self, level: Level) -> Codes:
+        alphabet, threshold = self._mechanism.alphabet, require_level(self._mechanism, level).threshold
+        # A copy, so that no interrupt or other thread can leave a level half drawn.
+        codes = np.array(self._symbols, get_code_dtype(alphabet), order="C")
+        draw_path_reports(self._derived, alphabet, threshold, self._messages, self._index, codes)
+        return codes
 
 
 @on_error("Nothing was released.")
 def release_column(mechanism: Mechanism, values: Any, ids: Any, *, key: Key, epsilon: Epsilon, path: PathId) -> Any:
     """Return the reports of a column, in the same kind of container as `values`."""
     array = ids_to_arrow(ids)
-    where: Any = {"key": require_key(key), "level": mechanism.level(epsilon), "path": path}
-    if mechanism.report_width is None:
-        released = make_label_container(
-            values, mechanism.labels, release_codes(mechanism, values, array, **where)[:, 0]
-        )
-    else:
-        released = make_packed_container(values, release_reports(mechanism, values, array, **where))
+    chunks = _iterate_reports(mechanism, values, array, require_key(key), mechanism.level(epsilon), path, 0)
+    released = make_report_container(mechanism, values, chunks)
     reject_duplicate_ids(array)
     return released
 
 
 def release_codes(
-    mechanism: Mechanism,
-    values: Any,
-    ids: Any,
-    *,
-    key: Key,
-    level: Level,
-    path: PathId,
-    first_row: int = 0,
-    watch: Watch | None = None,
+    mechanism: Mechanism, values: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int = 0
 ) -> Codes:
     """Return the reports of all individuals as codes of shape (individuals, symbols).
 
     A pure function of its arguments: called again, in pieces, in another order or on another machine, it gives
     each individual the same report. The caller checks that no id is repeated. `values` are a column, or true values as
-    the mechanism made them from a column. `first_row` is for messages about a part of a table. `watch` is called with
-    the ids and true values of every chunk, so it must be trusted.
+    the mechanism made them from a column. `first_row` is for messages about a part of a table.
     """
-    draws = _ReportSampler(mechanism, key, path, level, first_row, watch)
-    parts = [codes for codes, _ in draws.batches(values, ids)]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    chunks = _iterate_reports(mechanism, values, ids, key, level, path, first_row)
+    return np.concatenate([codes for codes, _ in chunks])
 
 
 def release_reports(
-    mechanism: Mechanism,
-    values: Any,
-    ids: Any,
-    *,
-    key: Key,
-    level: Level,
-    path: PathId,
-    first_row: int = 0,
-    watch: Watch | None = None,
-) -> Any:
-    """Return the reports of all individuals as an Arrow array of `get_report_type(mechanism)`.
-
-    The arguments are those of `release_codes`. Reports of many symbols are packed a batch at a time.
-    """
-    draws = _ReportSampler(mechanism, key, path, level, first_row, watch)
-    parts = [make_report_column(mechanism, codes, seeds) for codes, seeds in draws.batches(values, ids)]
-    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    mechanism: Mechanism, values: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int = 0
+) -> pa.Array:
+    """Return the reports of all individuals as an Arrow array; the arguments are those of `release_codes`."""
+    chunks = _iterate_reports(mechanism, values, ids, key, level, path, first_row)
+    return join_report_columns(mechanism, chunks)
 
 
-class _ReportSampler:
-    """One release: the state that all of its batches share."""
-
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        key: Key,
-        path: PathId,
-        level: Level,
-        first_row: int,
-        watch: Watch | None,
-    ) -> None:
-        self._mechanism, self._first_row, self._watch = mechanism, first_row, watch
-        name, threshold = make_path_name(mechanism, path), require_level(mechanism, level).threshold
-        self._kept = PermanentTags(key, name)
-        self._path = make_path_sampler(derive_path_key(key, name), mechanism.alphabet, threshold)
-        self._kinds: set[str] = set()
-
-    def batches(self, values: Any, ids: Any) -> Iterator[tuple[Codes, Words | None]]:
-        """Return codes and seeds of all individuals, in order, in batches that fit into the processor's cache.
-
-        Reports of one symbol are small enough to stay together, and then walks may wait for one another to the end.
-        """
-        column = values if isinstance(values, TrueValues) else to_arrow(values)
-        array = ids_to_arrow(ids)
-        if len(column) != len(array):
-            raise ColumnError(
-                "There are {values:,} values and {ids:,} ids. Each value needs one id.",
-                hint="Pass two columns of the same table.",
-                values=len(column),
-                ids=len(array),
-            )
-        symbols, rows = self._mechanism.symbols, len(column)
-        step = max(1, rows if symbols == 1 else BATCH // symbols)
-        for first in range(0, max(rows, 1), step):
-            last = min(first + step, rows)
-            codes = np.empty((last - first, symbols), dtype=get_code_dtype(self._mechanism.alphabet))
-            seeds = np.empty(last - first, dtype=np.uint64) if self._mechanism.seeded else None
-            for start in range(first, last, CHUNK):
-                stop = min(start + CHUNK, last)
-                part = slice(start - first, stop - first)
-                own = read_ids(array[start:stop], self._first_row + start)
-                self._kinds.add(own.kind)
-                cells = column[start:stop]
-                truths = (
-                    cells
-                    if isinstance(cells, TrueValues)
-                    else self._mechanism.read_true_values(cells, self._first_row + start)
-                )
-                permanent = self._draw_chunk(codes[part], own, truths)
-                public = None if seeds is None else self._mechanism.draw_seeds(permanent)
-                if seeds is not None and public is not None:
-                    seeds[part] = public
-            self._path.finish()
-            if len(self._kinds) > 1:
-                raise IdError(
-                    "The ids are of different kinds. All ids must be whole numbers, or all text, bytes or UUIDs.",
-                    hint="Convert the ids to text, such as df['patient'].astype(str).",
-                )
-            yield codes, seeds
-
-    def _draw_chunk(self, target: Codes, ids: Ids, truths: TrueValues) -> KeyedRandomness:
-        """Begin the walks of the individuals of a chunk."""
-        messages = Messages(ids, truths.suffix)
-        if self._watch is not None:
-            self._watch(messages, truths)
-        permanent = KeyedRandomness(self._kept, Messages(ids), messages, truths.index)
-        target[:] = self._mechanism.compute_true_symbols(truths, permanent)
-        self._path.draw_reports(target, messages, truths.index)
-        return permanent
-
-
-class PermanentTags:
-    """The keys of kept randomness on one path, made when they are first asked for."""
-
-    def __init__(self, key: Key, name: PathName) -> None:
-        self._key, self._name = key, name
-        self._tags: dict[Purpose, CmacTags] = {}
-
-    def tags(self, purpose: Purpose) -> CmacTags:
-        """Return what makes the tags of one purpose."""
-        if purpose not in self._tags:
-            self._tags[purpose] = make_cmac_tags(derive_path_key(self._key, self._name, purpose))
-        return self._tags[purpose]
-
-
-class KeyedRandomness:
-    """The kept randomness of objects on the path: a keyed function of object and truth.
-
-    Seeds and cohorts are public, so they are a function of the object alone.
-    """
-
-    def __init__(self, kept: PermanentTags, ids: Messages, messages: Messages, index: Words) -> None:
-        self._kept, self._ids, self._messages, self._index = kept, ids, messages, index
-        self._public: dict[Purpose, Words] = {}
-
-    def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
-        """Return the first word of try 0."""
-        if purpose not in PUBLIC:
-            return self._kept.tags(purpose).tags(self._messages, self._index, symbol)[0]
-        if purpose not in self._public:
-            self._public[purpose] = self._kept.tags(purpose).tags(self._ids, None, 0)[0]
-        return self._public[purpose]
-
-
-# The last block of a row's tag holds the truth's index and 0; that of an id's tag holds 0 and this.
-_ID_ALONE = 1
+def _iterate_reports(
+    mechanism: Mechanism, values: Any, ids: Any, key: Key, level: Level, path: PathId, first_row: int
+) -> Iterator[ReportPart]:
+    """Return codes and seeds of all individuals, in order, in chunks that fit into the processor's cache."""
+    column, array = values if isinstance(values, TrueValues) else to_arrow(values), ids_to_arrow(ids)
+    check_lengths(values=column, ids=array)
+    step = max(1, min(CHUNK, BATCH // mechanism.symbols))
+    for start in range(0, max(len(column), 1), step):
+        own, cells = Messages(read_ids(array[start : start + step], first_row + start)), column[start : start + step]
+        truths = cells if isinstance(cells, TrueValues) else mechanism.read_true_values(cells, first_row + start)
+        chunk = _PathChunk(mechanism, key, path, own, truths)
+        yield chunk.draw_codes(level), chunk.seeds
 
 
 class RowTagger:
@@ -220,27 +125,26 @@ class RowTagger:
     """
 
     def __init__(self, key: Key, mechanism: Mechanism, path: PathId) -> None:
-        self._tags = make_cmac_tags(derive_path_key(key, make_path_name(mechanism, path), "fingerprint"))
+        self._derived = derive_path_key(key, make_path_name(mechanism, path), "fingerprint")
 
     def tag_ids(self, ids: Any) -> Words:
-        """Return the tags of ids alone."""
-        parts = [self._tags.tags(Messages(own), None, _ID_ALONE)[0] for own, _ in _iterate_id_chunks(ids)]
-        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+        """Return the tags of ids alone. Their last block holds 0 and 1, that of a row the true value's index and 0."""
+        return self._join_tags(ids, lambda own, _: compute_tags(self._derived, Messages(own), None, 1))
 
     def tag_rows(self, ids: Any, values: TrueValues) -> Words:
         """Return the tags of ids with their true values."""
-        parts = []
-        for own, part in _iterate_id_chunks(ids):
-            found = values[part]
-            parts.append(self._tags.tags(Messages(own, found.suffix), found.index, 0)[0])
-        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
+        def tag(own: Ids, part: slice) -> Words:
+            truths = values[part]
+            return compute_tags(self._derived, Messages(own, truths.suffix), truths.index)
 
-def _iterate_id_chunks(ids: Any) -> Iterator[tuple[Ids, slice]]:
-    array = ids_to_arrow(ids)
-    for start in range(0, len(array), CHUNK):
-        part = slice(start, min(start + CHUNK, len(array)))
-        yield read_ids(array[part.start : part.stop], start), part
+        return self._join_tags(ids, tag)
+
+    def _join_tags(self, ids: Any, tag: Callable[[Ids, slice], Words]) -> Words:
+        array = ids_to_arrow(ids)
+        parts = [slice(start, min(start + CHUNK, len(array))) for start in range(0, len(array), CHUNK)]
+        tags = [tag(read_ids(array[part.start : part.stop], part.start), part) for part in parts]
+        return np.concatenate([np.empty(0, np.uint64), *tags])
 
 
 class ReportPath:
@@ -251,36 +155,22 @@ class ReportPath:
     """
 
     def __init__(self, mechanism: Mechanism, truth: Any, *, key: Key, object_id: object, path: PathId) -> None:
-        key, truths = require_key(key), mechanism.read_true_values([truth])
-        own = encode_id(object_id)
-        prefix = own + (b"" if truths.suffix is None else truths.suffix.tobytes())
-        name = make_path_name(mechanism, path)
-        derived = derive_path_key(key, name)
-        blocks = np.frombuffer(prefix, dtype="<u8").reshape(-1, 1, 2)
-        ids, messages = (Messages(None, each) for each in (blocks[: len(own) // 16], blocks))
-        permanent = KeyedRandomness(PermanentTags(key, name), ids, messages, truths.index)
-        self._mechanism = mechanism
-        self._where = str(path)
-        self._words = partial(generate_words, derived, prefix, index=int(truths.index[0]))
-        self._truths: list[int] = mechanism.compute_true_symbols(truths, permanent)[0].tolist()
-        self.seeds = mechanism.draw_seeds(permanent)
-        """The public seed of the individual, as an array of one; None where the mechanism has none."""
+        truths, blocks = mechanism.read_true_values([truth]), np.frombuffer(encode_id(object_id), "<u8")
+        self._mechanism, self._where = mechanism, str(path)
+        ids = Messages(None, blocks.reshape(-1, 1, 2).astype(np.uint64))
+        self._individual = _PathChunk(mechanism, require_key(key), path, ids, truths)
 
     def at(self, epsilon: Epsilon) -> Any:
         """Return the report at this level: always the same one."""
-        codes = np.array(
-            [self.draw_codes(self._mechanism.level(epsilon))], dtype=get_code_dtype(self._mechanism.alphabet)
-        )
-        return make_report_list(self._mechanism, codes, self.seeds)[0]
+        return self.draw_report(self._mechanism.level(epsilon))
 
-    def draw_codes(self, level: Level) -> list[int]:
-        """Return the report as the codes of its symbols."""
-        threshold = require_level(self._mechanism, level).threshold
-        # Every reading draws the words again, so that no interrupt or other thread can leave a state half done.
-        return [
-            find_report(iterate_draws(self._words(symbol=symbol), self._mechanism.alphabet), threshold, truth=truth)
-            for symbol, truth in enumerate(self._truths)
-        ]
+    def draw_report(self, level: Level) -> Any:
+        """Return the report at a level of the mechanism."""
+        return make_report_list(self._mechanism, self.draw_codes(level), self._individual.seeds)[0]
+
+    def draw_codes(self, level: Level) -> Codes:
+        """Return the report as the codes of its symbols, of shape (1, symbols)."""
+        return self._individual.draw_codes(level)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A path cannot be pickled, because it contains a true value.")

@@ -21,6 +21,7 @@ from collections.abc import Hashable, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +43,6 @@ UNEVEN = Fraction(1, 1 << 29)
 """More than the share of seeds that put two values into one bucket differs from one in so many buckets."""
 POWER = 5
 OFFSET = 506952122  # 2^32 divided by the golden ratio, modulo the prime
-
-# So many places at a time that all of them stay in the processor's cache.
-_PIECE = 1 << 15
 
 
 def compute_best_buckets(epsilon: Epsilon) -> int:
@@ -103,16 +101,12 @@ class LocalHash(DeclaredMechanism):
                 hint="Combine values, or use RAPPOR for words that are not declared: `relaxdp rappor encode`.",
                 values=len(self.values),
             )
-        self.alphabet = buckets
+        self.alphabet = self.buckets = buckets
 
     @property
     def params(self) -> bytes:
         """The number of buckets, the name of the hash, and the digest of the ordered values."""
         return struct.pack("<Q", self.alphabet) + add_length_prefix(HASH_NAME.encode()) + self.digest
-
-    @property
-    def options(self) -> dict[str, int]:
-        return {"buckets": self.alphabet}
 
     def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         points = self._value_points.take(truths.index.astype(np.intp))
@@ -120,12 +114,15 @@ class LocalHash(DeclaredMechanism):
         return found.astype(get_code_dtype(self.alphabet))[:, None]
 
     def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
-        assert seeds is not None  # noqa: S101
-        return np.asarray(compute_hash_buckets(seeds[:, None], self._value_points, self.alphabet) == codes[:, :1])
-
-    def count_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
-        assert seeds is not None  # noqa: S101
-        return count_bucket_matches(seeds, codes[:, 0], self._value_points, self.alphabet)
+        assert seeds is not None  # noqa: S101 (every report has one)
+        # Moving a line down by the start of the reported bucket turns "is in that bucket" into "is below its width".
+        starts, stops = (self._bucket_starts.take(codes[:, :1].astype(np.intp) + step) for step in (0, 1))
+        slope, height = compute_hash_lines(seeds[:, None])
+        height = _reduce_modulo_prime(height + np.uint64(PRIME) - starts, BITS)
+        order: Any = "C" if len(self.values) > len(seeds) else "F"  # the longer axis is the inner one
+        places = np.multiply(slope, self._value_points, order=order)
+        places += height
+        return np.asarray(_reduce_modulo_prime(places, BITS) < stops - starts)
 
     def compute_support(self, retention: Fraction) -> SupportProbabilities:
         """Return the chances over all seeds: 1/g for another value, and what the kept true value adds."""
@@ -135,6 +132,12 @@ class LocalHash(DeclaredMechanism):
     @cached_property
     def _value_points(self) -> Words:
         return compute_hash_points(np.arange(len(self.values), dtype=np.uint64))
+
+    @cached_property
+    def _bucket_starts(self) -> Words:
+        """The first place of each bucket, and the end of the last one."""
+        ends = -(-np.arange(self.buckets + 1, dtype=np.int64) * PRIME // self.buckets)
+        return ends.astype(np.uint64)
 
     def _repr_options(self) -> str:
         return f", buckets={self.alphabet}"
@@ -163,50 +166,15 @@ def compute_hash_buckets(seeds: Words, points: Words, count: int, *, bits: int =
 
 
 def _reduce_modulo_prime(numbers: Words, bits: int) -> Words:
-    """Return numbers modulo the Mersenne prime of so many bits, for a product of two residues plus a third at most.
+    """Reduce numbers, at most a product of two residues plus a third, in place modulo the prime of so many bits.
 
     The high bits are added to the low ones. What is left is below twice the prime; a negative number wraps to a large
     one, so the smaller of two is the residue. That is several times faster than NumPy's remainder.
     """
     prime = np.uint64((1 << bits) - 1)
-    folded = (numbers & prime) + (numbers >> np.uint64(bits))
-    return np.minimum(folded, folded - prime)
-
-
-def count_bucket_matches(
-    seeds: Words, codes: NDArray[np.unsignedinteger], points: Words, count: int
-) -> NDArray[np.int64]:
-    """Return for how many of the reports (a seed and a bucket) each point falls into the reported bucket.
-
-    Moving a line down by the start of the reported bucket turns "is in that bucket" into "is below its width". The rest
-    is `_modulo`, in place.
-    """
-    starts = np.array([-(-bucket * PRIME // count) for bucket in range(count + 1)], dtype=np.uint64)
-    places = codes.astype(np.intp)
-    prime, shift = np.uint64(PRIME), np.uint64(BITS)
-    slope, height = compute_hash_lines(seeds)
-    height = _reduce_modulo_prime(height + prime - starts[places], BITS)
-    width = (starts[1:] - starts[:-1])[places]
-    totals = np.zeros(len(points), dtype=np.int64)
-    for first in range(0, len(seeds), _PIECE):
-        objects = slice(first, first + _PIECE)
-        a, b, below = slope[objects], height[objects], width[objects]
-        step = max(1, _PIECE // max(len(a), 1))
-        place, other = np.empty((2, step, len(a)), dtype=np.uint64)
-        inside = np.empty((step, len(a)), dtype=np.bool_)
-        for start in range(0, len(points), step):
-            x = points[start : start + step, None]
-            here, high, hits = place[: len(x)], other[: len(x)], inside[: len(x)]
-            np.multiply(a, x, out=here)
-            np.add(here, b, out=here)
-            np.right_shift(here, shift, out=high)
-            np.bitwise_and(here, prime, out=here)
-            np.add(here, high, out=here)
-            np.subtract(here, prime, out=high)
-            np.minimum(here, high, out=here)  # a negative number wraps to a large one
-            np.less(here, below, out=hits)
-            if len(x) == 1:  # much faster than along an axis
-                totals[start] += np.count_nonzero(hits)
-            else:
-                totals[start : start + len(x)] += np.count_nonzero(hits, axis=1)
-    return totals
+    high = numbers >> np.uint64(bits)
+    numbers &= prime
+    numbers += high
+    np.subtract(numbers, prime, out=high)
+    np.minimum(numbers, high, out=numbers)
+    return numbers

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
-from relaxdp.mechanisms.base import Domain, Joint, MeanWeights, Mechanism, PermanentWords, TrueValues
+from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism, PermanentWords, TrueValues
 from relaxdp.mechanisms.report_arrays import Codes
-from relaxdp.sampling.arrow_columns import to_arrow, to_numpy
+from relaxdp.sampling.arrow_columns import decode_dictionary, to_arrow, to_numpy
 from relaxdp.sampling.canonical_encoding import NUMBER, add_length_prefix
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import ONE
@@ -26,8 +26,9 @@ _GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism 
 
 Floats = NDArray[np.float64]
 
-# A float's rounding cannot bridge this distance between a word and the boundary that it is compared with.
-_CLEAR = 2.0**-48
+# A float's rounding cannot bridge this distance between a word and the boundary that it is compared with: a number's
+# place among at most 1,024 bins is off by less than 2^-40.
+_CLEAR = 2.0**-36
 _MIN_WIDTH = 1e-290
 _MAX_EXACT = 2**53
 MISSING = "missing"
@@ -37,8 +38,9 @@ MISSING = "missing"
 class RangeMechanism(Mechanism):
     """A mechanism for numbers from `low` to `high`. The range is public. With `clip` numbers are moved into it."""
 
-    domain: Domain = "range"
     joint: Joint = "exclusive"
+    missing = False
+    """Whether a number may be missing, which then has a report of its own."""
 
     def __init__(self, low: float, high: float, *, clip: bool = False) -> None:
         self.low, self.high, self.clip = _require_finite(low), _require_finite(high), clip
@@ -51,10 +53,6 @@ class RangeMechanism(Mechanism):
             )
 
     @property
-    def declared(self) -> dict[str, Any]:
-        return {"range": (self.low, self.high), "clip": self.clip}
-
-    @property
     def params(self) -> bytes:
         """The range, and the stream's name for clipping or for leaving numbers as they are."""
         name = b"clip" if self.clip else b"identity"
@@ -62,6 +60,8 @@ class RangeMechanism(Mechanism):
 
     def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
         numbers = read_numbers(column)
+        if self.missing:  # whatever is missing has the same bytes
+            numbers = np.where(np.isnan(numbers), np.nan, numbers)
         if self.clip:  # here and not when it is rounded: the true value is what lies in the range
             numbers = np.clip(numbers, self.low, self.high)
         self._check_range(numbers, first_row)
@@ -79,7 +79,9 @@ class RangeMechanism(Mechanism):
 
     def _check_range(self, numbers: Floats, first_row: int) -> None:
         """Reject a number outside of the range before anything is drawn."""
-        outside = ~((numbers >= self.low) & (numbers <= self.high) | self._is_missing_mask(numbers))  # NaN is outside
+        outside = ~((numbers >= self.low) & (numbers <= self.high))  # NaN is outside
+        if self.missing:
+            outside &= ~np.isnan(numbers)
         if outside.any():
             place = int(np.argmax(outside))
             row = first_row + place + 1
@@ -97,10 +99,6 @@ class RangeMechanism(Mechanism):
                 high=self.high,
                 row=row,
             )
-
-    def _is_missing_mask(self, numbers: Floats) -> NDArray[np.bool_]:
-        """Tell which numbers are missing and have a report of their own."""
-        return np.zeros(len(numbers), np.bool_)
 
     def _repr_range(self) -> str:
         return f"{self.low:g}, {self.high:g}{', clip=True' if self.clip else ''}"
@@ -150,21 +148,12 @@ class Numeric(RangeMechanism):
             return MeanWeights((0.0, self.low, self.high), self.low, self.high, absent=0)
         return MeanWeights((self.low, self.high), self.low, self.high)
 
-    def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
-        numbers = read_numbers(column)
-        if self.missing:  # whatever is missing has the same bytes
-            numbers = np.where(np.isnan(numbers), np.nan, numbers)
-        return super().read_true_values(numbers, first_row)
-
-    def _is_missing_mask(self, numbers: Floats) -> NDArray[np.bool_]:
-        return np.isnan(numbers) if self.missing else super()._is_missing_mask(numbers)
-
     def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
         numbers = self.numbers(truths)
-        rounded = decide_rounding_up(permanent.draw_words("round"), numbers, self.low, self.high).astype(np.uint8)
-        if self.missing:
-            rounded = np.where(np.isnan(numbers), 0, 1 + rounded).astype(np.uint8)
-        return rounded[:, None]
+        is_missing = np.isnan(numbers)
+        present = np.where(is_missing, self.low, numbers)
+        rounded = round_to_bin(permanent.draw_words("round"), present, self.low, self.high, bins=2).astype(np.uint8)
+        return (np.where(is_missing, 0, 1 + rounded).astype(np.uint8) if self.missing else rounded)[:, None]
 
     def read_label_column(self, column: Any) -> Codes:
         if self.missing:
@@ -192,9 +181,7 @@ class Numeric(RangeMechanism):
 def _find_texts(column: pa.Array, labels: Sequence[str]) -> Codes | None:
     """Return the place of each text among some labels; None where one is not among them."""
     try:
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        found = pc.index_in(column.cast(pa.string()), pa.array(labels))
+        found = pc.index_in(decode_dictionary(column).cast(pa.string()), pa.array(labels))
     except pa.ArrowException:
         return None
     return None if found.null_count else np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.uint8)[:, None]
@@ -205,26 +192,27 @@ def _show_number(number: float) -> str:
     return f"{number:.0f}" if number.is_integer() and abs(number) < _MAX_EXACT else repr(number)
 
 
-def decide_rounding_up(words: Words, numbers: Floats, low: float, high: float) -> NDArray[np.bool_]:
-    """Return word < floor(2^64 (number - low) / (high - low)), exactly.
+def round_to_bin(words: Words, numbers: Floats, low: float, high: float, bins: int) -> Words:
+    """Return floor(t), or one more where word < floor(2^64 (t - floor(t))), exactly.
 
-    Floats decide wherever word and boundary are clearly apart; the few others (one in 2^47) are compared as fractions.
+    t = (bins - 1) (number - low) / (high - low) is a number's position among the bins. Floats decide where word and
+    boundary are clearly apart. The few others (one in 2^35) are compared as fractions.
 
     Claim: exact; tests/exact/mechanisms/test_rounding.py.
     """
-    distance = words.astype(np.float64) / float(ONE) - (numbers - low) / (high - low)
-    result: NDArray[np.bool_] = distance < 0
-    for row in np.flatnonzero(np.abs(distance) < _CLEAR):
-        share = (Fraction(float(numbers[row])) - Fraction(low)) / (Fraction(high) - Fraction(low))
-        result[row] = int(words[row]) < share * ONE // 1
-    return result
+    # As a whole it is the ceiling of t - word / 2^64, which is unclear near whole numbers only.
+    moved = (numbers - low) / (high - low) * (bins - 1) - words.astype(np.float64) / float(ONE)
+    result = np.ceil(moved)
+    for row in np.flatnonzero(np.abs(moved - np.rint(moved)) < _CLEAR):
+        exact = (bins - 1) * (Fraction(float(numbers[row])) - Fraction(low)) / (Fraction(high) - Fraction(low))
+        whole = exact // 1
+        result[row] = whole + (int(words[row]) < (exact - whole) * ONE // 1)
+    return result.astype(np.uint64)
 
 
 def read_numbers(column: Any) -> Floats:
     """Return a column as binary64 numbers, exactly, with -0 as +0. A missing number is NaN."""
-    array = to_arrow(column)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = decode_dictionary(to_arrow(column))
     if pa.types.is_integer(array.type):
         numbers = to_numpy(array.drop_null())
         is_number = not len(numbers) or (int(numbers.max()) <= _MAX_EXACT and int(numbers.min()) >= -_MAX_EXACT)

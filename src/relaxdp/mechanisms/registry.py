@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from relaxdp.errors import MechanismError
-from relaxdp.mechanisms.base import Domain, Mechanism, check_option
+from relaxdp.mechanisms.base import Mechanism, check_option
 from relaxdp.mechanisms.bloom import MAX_BITS, MAX_COHORTS, MAX_HASHES, Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.local_hash import MAX_BUCKETS, LocalHash
-from relaxdp.mechanisms.numeric import Numeric
+from relaxdp.mechanisms.numeric import Numeric, RangeMechanism
 from relaxdp.mechanisms.square_wave import MAX_PLACES, SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import Epsilon
 
+Domain = Literal["values", "range", "words"]
+"""What is declared: a list of values, a range of numbers, or nothing, because any word may occur."""
+
 
 @dataclass(frozen=True, slots=True)
 class MechanismOption:
-    """A whole number that a mechanism takes in addition to its values or its range."""
+    """A whole number that a mechanism takes in addition to its values or its range, and has as an attribute."""
 
     name: str
     meaning: str
@@ -47,14 +52,6 @@ def _create_bloom(**options: int) -> Bloom:
     return Bloom(BloomShape(**options))
 
 
-def _create_symmetric_unary(values: Sequence[Any]) -> Unary:
-    return Unary(values, optimised=False)
-
-
-def _create_numeric_with_missing(low: float, high: float, *, clip: bool = False) -> Numeric:
-    return Numeric(low, high, clip=clip, missing=True)
-
-
 BUILT_IN = (
     MechanismKind(
         "categorical", "values", Categorical, "the report is one of the answers",
@@ -65,7 +62,7 @@ BUILT_IN = (
         title="optimised unary encoding (OUE)",
     ),
     MechanismKind(
-        "unary-symmetric", "values", _create_symmetric_unary, "a bit for each answer, all alike",
+        "unary-symmetric", "values", partial(Unary, optimised=False), "a bit for each answer, all alike",
         title="symmetric unary encoding (SUE)",
     ),
     MechanismKind(
@@ -78,7 +75,7 @@ BUILT_IN = (
         title="randomized rounding",
     ),
     MechanismKind(
-        "numeric-missing", "range", _create_numeric_with_missing, title="randomized rounding with missing values",
+        "numeric-missing", "range", partial(Numeric, missing=True), title="randomized rounding with missing values",
     ),
     MechanismKind(
         "wave", "range", SquareWave, "a place near the number, for the mean and the whole distribution",
@@ -172,6 +169,17 @@ def create_mechanism(
         assert range is not None  # noqa: S101 (checked above)
         return kind.create(*range, **given, **({"clip": True} if clip else {}))
     return kind.create(**given) if values is None else kind.create(values, **given)
+
+
+def get_mechanism_arguments(mechanism: Mechanism) -> dict[str, Any]:
+    """Return the arguments with which `create_mechanism` makes a mechanism again, beside its name."""
+    options = _kinds[mechanism.name].options if mechanism.name in _kinds else ()
+    return {
+        "values": mechanism.values if isinstance(mechanism, DeclaredMechanism) else None,
+        "range": (mechanism.low, mechanism.high) if isinstance(mechanism, RangeMechanism) else None,
+        "clip": isinstance(mechanism, RangeMechanism) and mechanism.clip,
+        "options": {option.name: getattr(mechanism, option.name) for option in options},
+    }
 
 
 def _check_options(kind: MechanismKind, given: Mapping[str, Any]) -> None:

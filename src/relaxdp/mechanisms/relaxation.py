@@ -14,27 +14,22 @@ from threading import Lock
 from typing import Any, NoReturn
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from relaxdp.errors import ArgumentError, ColumnError, LevelError, StateFileError, on_error
+from relaxdp.errors import ArgumentError, EstimationError, LevelError, StateFileError, on_error
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bridged_columns import FreshRandomness
+from relaxdp.mechanisms.bridged_columns import iterate_noiseless_reports, iterate_slices
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.report_arrays import (
-    BATCH,
-    Codes,
-    get_code_dtype,
-    get_report_type,
-    make_label_container,
-    make_packed_container,
-    make_report_column,
+    get_packed_width,
+    make_report_container,
     make_report_list,
-    pack_bits,
-    unpack_bits,
+    pack_reports,
+    read_packed_matrix,
+    unpack_reports,
 )
-from relaxdp.sampling.arrow_columns import to_arrow
-from relaxdp.sampling.bridge import draw_fresh_bridges, draw_fresh_relaxation
+from relaxdp.sampling.arrow_columns import check_lengths, to_arrow
+from relaxdp.sampling.bridge import draw_fresh_bridges
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon, make_decimal_context
@@ -86,8 +81,8 @@ class Relaxation:
         reports_epsilon: Epsilon | None = None,
     ) -> None:
         self._mechanism = mechanism
-        self._entropy: Entropy = SystemEntropy()
         self._is_one = isinstance(values, str | bytes) or not hasattr(values, "__len__")
+        self._entropy: Entropy = SystemEntropy(is_expanded=not self._is_one)
         self._given = values  # its kind and its index are those of the reports
         column = to_arrow([values] if self._is_one else values)
         begun = self._start_from_values(column)
@@ -151,20 +146,15 @@ class Relaxation:
 
     def _start_from_values(self, column: Any) -> State:
         """Return the state before the first reports, with the randomness that each value keeps drawn now."""
-        mechanism, rows, digest = self._mechanism, len(column), sha256()
-        symbols = np.empty((rows, self._packed_width), np.uint8)
-        seeds = np.empty(rows, np.uint64) if mechanism.seeded else None
-        for part in self._iterate_slices(rows):
-            truths = mechanism.read_true_values(column[part.start : part.stop], part.start)
-            permanent = FreshRandomness(self._entropy, len(truths))
-            symbols[part] = self._pack_symbols(mechanism.compute_true_symbols(truths, permanent))
-            public = mechanism.draw_seeds(permanent)
-            if seeds is not None and public is not None:
-                seeds[part] = public
+        mechanism, digest = self._mechanism, sha256()
+        packed = [np.empty((0, get_packed_width(mechanism)), np.uint8)]
+        for truths, part in iterate_noiseless_reports(mechanism, column, self._entropy):
+            packed.append(pack_reports(mechanism, *part))
             for words in (truths.index,) if truths.suffix is None else (truths.index, truths.suffix):
                 digest.update(f"{words.shape}".encode() + words.astype("<u8").tobytes())
-        kept = (symbols, np.zeros_like(symbols), seeds)
-        return State(mechanism.name, mechanism.params.hex(), digest.hexdigest(), os.urandom(16).hex(), *kept)
+        symbols = np.concatenate(packed)
+        origin, reports = os.urandom(16).hex(), np.zeros_like(symbols)
+        return State(mechanism.name, mechanism.params.hex(), digest.hexdigest(), origin, symbols, reports)
 
     def _start_from_reports(self, begun: State, reports: Any, epsilon: Epsilon) -> State:
         """Return the state in which the last reports are those of the caller, at the level that the caller states."""
@@ -177,15 +167,8 @@ class Relaxation:
             )
         level = self._mechanism.level(epsilon)
         codes = self._mechanism.read_label_column([reports] if self._is_one else reports)
-        rows, given = len(begun.symbols), len(codes)
-        if given != rows:
-            raise ColumnError(
-                "There are {values:,} values and {reports:,} reports. Each value needs one report.",
-                hint="Pass two columns of the same table.",
-                values=rows,
-                reports=given,
-            )
-        packed, epsilon = self._pack_symbols(codes), str(level)
+        check_lengths(values=begun.symbols, reports=codes)
+        packed, epsilon = pack_reports(self._mechanism, codes), str(level)
         digest = sha256(packed.tobytes()).hexdigest()
         started = replace(begun, reports=packed, start_epsilon=epsilon, start_reports=digest)
         return replace(started, epsilon=epsilon, threshold=str(level.threshold))
@@ -193,41 +176,23 @@ class Relaxation:
     def _draw_next_state(self, state: State, level: Level) -> State:
         """Return the state after one step of Algorithm 1 for all values."""
         # The old level is the stored threshold: a caller's statement counts only where the state begins.
-        old, reports = compute_retention(int(state.threshold)), np.empty_like(state.reports)
-        for part in self._iterate_slices(len(reports)):
-            truths, last = (self._unpack_symbols(each[part]) for each in (state.symbols, state.reports))
-            if self._is_one and truths.size == 1:  # randomness straight from the operating system
-                ends = {"truth": int(truths[0, 0]), "last": int(last[0, 0])}
-                step = draw_fresh_relaxation(
-                    self._mechanism.alphabet, old, level.retention, **ends, entropy=self._entropy
-                )
-                drawn = np.full(1, step)
-            else:
-                drawn = draw_fresh_bridges(
-                    self._mechanism.alphabet,
-                    old,
-                    level.retention,
-                    TRUTH,
-                    lower_reports=last.reshape(-1) if old else None,
-                    upper_reports=truths.reshape(-1),
-                    entropy=self._entropy,
-                )
-            reports[part] = self._pack_symbols(drawn.reshape(truths.shape))
+        mechanism, old = self._mechanism, compute_retention(int(state.threshold))
+        reports = np.empty_like(state.reports)
+        for start, stop in iterate_slices(mechanism, len(reports)):
+            truths, seeds = unpack_reports(mechanism, state.symbols[start:stop])
+            last = unpack_reports(mechanism, state.reports[start:stop])[0] if old else None
+            ends: Any = {"lower_reports": last, "upper_reports": truths, "entropy": self._entropy}
+            drawn = draw_fresh_bridges(mechanism.alphabet, old, level.retention, TRUTH, **ends)
+            reports[start:stop] = pack_reports(mechanism, drawn, seeds)
         return replace(state, epsilon=str(level), threshold=str(level.threshold), reports=reports)
 
     def _make_reports(self, state: State) -> Any:
         """Return the reports as the caller's kind of column."""
-        mechanism = self._mechanism
-        if mechanism.report_width is None and not self._is_one:
-            return make_label_container(self._given, mechanism.labels, self._unpack_symbols(state.reports)[:, 0])
-        columns = [pa.array([], get_report_type(mechanism))]
-        for part in self._iterate_slices(len(state.reports)):
-            codes, seeds = self._unpack_symbols(state.reports[part]), None if state.seeds is None else state.seeds[part]
-            if self._is_one:
-                return make_report_list(mechanism, codes, seeds)[0]
-            columns.append(make_report_column(mechanism, codes, seeds))
-        column = pa.concat_arrays(columns)
-        return make_packed_container(self._given, column)
+        slices = [*iterate_slices(self._mechanism, len(state.reports))] or [(0, 0)]
+        parts = (unpack_reports(self._mechanism, state.reports[start:stop]) for start, stop in slices)
+        if self._is_one:
+            return make_report_list(self._mechanism, *next(parts))[0]
+        return make_report_container(self._mechanism, self._given, parts)
 
     def _read_state(self) -> State:
         """Return the state, or reject one that is not the last one or a successor of it."""
@@ -243,59 +208,35 @@ class Relaxation:
 
     def _check_state(self, found: State, begun: State) -> None:
         """Reject a state that was made for something else."""
-        rows, start = (len(found.symbols), len(begun.symbols)), (begun.start_epsilon, begun.start_reports)
-        what, hint = "", "Pass another state file. The epsilon that you spend with it is added."
+        rows, expected = len(found.symbols), len(begun.symbols)
+        start = (begun.start_epsilon, begun.start_reports)
+        hint = "Pass another state file. The epsilon that you spend with it is added."
         if (found.mechanism, found.params) != (begun.mechanism, begun.params):
-            what = "was made for another mechanism, or for other declared values"
-        elif rows[0] != rows[1]:
-            what = f"was made for {rows[0]:,} values, not for {rows[1]:,}"
-        elif found.values != begun.values:
-            what = "was made for other values. A changed value would show in the reports"
-        elif start not in (("0", ""), (found.start_epsilon, found.start_reports)):
+            raise self._store.make_error("was made for another mechanism, or for other declared values", hint)
+        if rows != expected:
+            raise self._store.make_error(f"was made for {rows:,} values, not for {expected:,}", hint)
+        if found.values != begun.values:
+            raise self._store.make_error("was made for other values. A changed value would show in the reports", hint)
+        if start not in (("0", ""), (found.start_epsilon, found.start_reports)):
             what, hint = (
                 "started from other reports, or at another epsilon",
                 "Leave out `reports` and `reports_epsilon`.",
             )
-        elif not self._is_valid_state(found):
-            what = "is damaged"
-        if what:
             raise self._store.make_error(what, hint)
+        if not self._is_valid_state(found):
+            raise self._store.make_error("is damaged", hint)
 
     def _is_valid_state(self, state: State) -> bool:
         """Tell whether a state is one that this mechanism can have."""
-        level, alphabet = as_epsilon(state.epsilon, zero=True), self._mechanism.alphabet
-        codes = () if alphabet == 2 else (state.symbols, state.reports)  # every bit is one of two codes
-        return (
-            state.symbols.shape[1] == self._packed_width
-            and (state.seeds is not None) == self._mechanism.seeded
-            and state.threshold == (str(self._mechanism.level(level).threshold) if level else "0")
-            and all(self._unpack_symbols(each).max(initial=0) < alphabet for each in codes)
-        )
-
-    def _iterate_slices(self, rows: int) -> Iterator[slice]:
-        """Return slices of so many rows that their symbols stay in the processor's cache."""
-        step = max(1, BATCH // self._mechanism.symbols)
-        return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
-
-    @property
-    def _packed_width(self) -> int:
-        """How many bytes the symbols of a value have: eight bits in a byte, or whole codes."""
-        size = self._mechanism.symbols
-        return (
-            -(-size // 8) if self._mechanism.alphabet == 2 else size * get_code_dtype(self._mechanism.alphabet).itemsize
-        )
-
-    def _pack_symbols(self, codes: Codes) -> NDArray[np.uint8]:
-        if self._mechanism.alphabet == 2:
-            return pack_bits(codes)
-        kind = get_code_dtype(self._mechanism.alphabet).newbyteorder("<")
-        return np.ascontiguousarray(codes, kind).view(np.uint8).reshape(len(codes), self._packed_width)
-
-    def _unpack_symbols(self, rows: NDArray[np.uint8]) -> Codes:
-        if self._mechanism.alphabet == 2:
-            return unpack_bits(rows, self._mechanism.symbols)
-        kind = get_code_dtype(self._mechanism.alphabet)
-        return np.ascontiguousarray(rows).view(kind.newbyteorder("<")).astype(kind)
+        level = as_epsilon(state.epsilon, zero=True)
+        if state.threshold != (str(self._mechanism.level(level).threshold) if level else "0"):
+            return False
+        try:
+            for packed in (state.symbols, state.reports):
+                unpack_reports(self._mechanism, read_packed_matrix(packed, get_packed_width(self._mechanism)))
+        except EstimationError:
+            return False
+        return True
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -307,9 +248,8 @@ class Relaxation:
         return f"<relaxdp.Relaxation of {rows:,} value{'s' * (rows != 1)} at epsilon {self._seen.epsilon}>"
 
 
-_CHECK_FILE = "Check the owner and the mode of the file and of its folder."
 _FORMAT = b"relaxdp relaxation 1\n"
-_ARRAYS = ("symbols", "reports", "seeds")
+_ARRAYS = ("symbols", "reports")
 _DIGEST_BYTES = 32
 
 
@@ -325,10 +265,9 @@ class State:
     origin: str
     """A random text. A second state of the same values has another one."""
     symbols: NDArray[np.uint8]
-    """One row of bytes per value: its report without noise, with the randomness that is drawn once."""
+    """The packed report of each value without noise, with the randomness that is drawn once."""
     reports: NDArray[np.uint8]
-    seeds: NDArray[np.uint64] | None
-    """The public word of each value, where the mechanism has one."""
+    """The last packed report of each value."""
     epsilon: str = "0"
     """The level of the last reports; 0 before the first ones."""
     threshold: str = "0"
@@ -341,10 +280,8 @@ class State:
         """Return the content of the state file."""
         rows, width = self.symbols.shape
         texts = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _ARRAYS}
-        header = {"rows": rows, "width": width, "seeded": self.seeds is not None, **texts}
-        seeds = b"" if self.seeds is None else self.seeds.astype("<u8").tobytes()
-        arrays = self.symbols.tobytes() + self.reports.tobytes() + seeds
-        content = _FORMAT + json.dumps(header).encode() + b"\n" + arrays
+        header = json.dumps({"rows": rows, "width": width, **texts}).encode()
+        content = _FORMAT + header + b"\n" + self.symbols.tobytes() + self.reports.tobytes()
         return content + sha256(content).digest()
 
     @classmethod
@@ -356,15 +293,11 @@ class State:
         try:
             end = content.index(b"\n", len(_FORMAT)) + 1
             header = json.loads(content[len(_FORMAT) : end])
-            rows, width, is_seeded = (header.pop(name) for name in ("rows", "width", "seeded"))
-            symbols, reports, seeds = np.split(np.frombuffer(body, np.uint8)[end:], [rows * width, 2 * rows * width])
-            words = seeds.view("<u8").astype(np.uint64) if is_seeded else None
-            if len(seeds) == 8 * rows * is_seeded:
-                symbols, reports = symbols.reshape(rows, width), reports.reshape(rows, width)
-                return cls(symbols=symbols, reports=reports, seeds=words, **header)
+            shape = (2, header.pop("rows"), header.pop("width"))
+            symbols, reports = np.frombuffer(body, np.uint8)[end:].reshape(shape)
+            return cls(symbols=symbols, reports=reports, **header)
         except (ValueError, TypeError, KeyError, AttributeError):
-            pass
-        return None
+            return None
 
 
 class MemoryStateStore:
@@ -409,21 +342,25 @@ class StateFileStore:
             raise self.make_error("is a folder", 'Pass the path of a file, such as state="study.state".')
 
     @contextmanager
+    def _convert_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except PrivateFileError as problem:
+            hint = problem.hint or "Check the owner and the mode of the file and of its folder."
+            raise self.make_error(problem.what, hint) from None
+
+    @contextmanager
     def lock(self) -> Iterator[None]:
         """Exclude other processes and threads: two that drew at the same time would draw a level twice."""
         with ExitStack() as stack:
-            try:
+            with self._convert_errors():
                 stack.enter_context(lock_folder(self._path.parent))
-            except PrivateFileError as problem:
-                raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
             yield
 
     def read(self) -> State | None:
         """Return the last state; None where there is no file."""
-        try:
+        with self._convert_errors():
             content = read_private_file(self._path, -1)  # the whole file, however large
-        except PrivateFileError as problem:
-            raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
         state = None if content is None else State.from_bytes(content)
         if content is not None and state is None:
             raise self.make_error(
@@ -434,10 +371,8 @@ class StateFileStore:
 
     def write(self, state: State) -> None:
         """Replace the file as a whole, and wait until it is on disk."""
-        try:
+        with self._convert_errors():
             write_private_file(self._path, state.to_bytes(), replace=True)
-        except PrivateFileError as problem:
-            raise self.make_error(problem.what, problem.hint or _CHECK_FILE) from None
 
     def make_error(self, what: str, hint: str = "") -> StateFileError:
         """Return an error about the file."""

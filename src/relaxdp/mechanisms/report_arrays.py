@@ -7,7 +7,7 @@ the lowest first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import EstimationError
 from relaxdp.lazy_imports import pandas as pd
 from relaxdp.lazy_imports import polars as pl
-from relaxdp.sampling.arrow_columns import to_arrow
+from relaxdp.sampling.arrow_columns import decode_dictionary, find_row, to_arrow
 from relaxdp.sampling.kernel.c_library import get_kernel
 from relaxdp.sampling.keyed_stream import Words
 
@@ -29,6 +29,8 @@ _GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism 
 
 Codes = NDArray[np.unsignedinteger]
 Packed = NDArray[np.uint8]
+ReportPart = tuple[Codes, Words | None]
+"""The codes and the seeds of some individuals."""
 
 SEED_BYTES = 8
 BATCH = 1 << 20
@@ -46,11 +48,18 @@ def count_code_bytes(alphabet: int) -> int:
     return ((alphabet - 1).bit_length() + 7) // 8
 
 
+def get_report_width(mechanism: Mechanism) -> int | None:
+    """Return how many bytes a packed report has; None where a report is a label, and its code the label's place."""
+    if mechanism.symbols > 1:
+        return -(-mechanism.symbols // 8)
+    if mechanism.seeded:
+        return SEED_BYTES + count_code_bytes(mechanism.alphabet)
+    return None if len(mechanism.labels) == mechanism.alphabet else count_code_bytes(mechanism.alphabet)
+
+
 def get_packed_width(mechanism: Mechanism) -> int:
     """Return how many bytes a report has where it is stored: labels are stored as codes of one, two or four bytes."""
-    if mechanism.report_width is not None:
-        return mechanism.report_width
-    return 1 if mechanism.alphabet <= 1 << 8 else 2 if mechanism.alphabet <= 1 << 16 else 4
+    return get_report_width(mechanism) or get_code_dtype(mechanism.alphabet).itemsize
 
 
 def pack_reports(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> Packed:
@@ -93,52 +102,122 @@ def count_packed(mechanism: Mechanism, packed: Packed) -> NDArray[np.int64]:
     if mechanism.symbols > 1:
         check_padding(packed, mechanism.symbols)
         return count_bits(packed, mechanism.symbols)
-    return mechanism.count_supported_labels(*unpack_reports(mechanism, packed))
+    return count_supported_labels(mechanism, *unpack_reports(mechanism, packed))
 
 
 def get_report_type(mechanism: Mechanism) -> pa.DataType:
     """Return the Arrow type of a column of reports."""
-    if mechanism.report_width is not None:
-        return pa.binary(mechanism.report_width)
-    return mechanism.make_label_column(np.empty((0, 1), get_code_dtype(mechanism.alphabet))).type
+    return make_report_column(mechanism, np.empty((0, mechanism.symbols), np.uint8), np.empty(0, np.uint64)).type
 
 
 def make_report_column(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> pa.Array:
     """Return reports as an Arrow array, from codes of shape (individuals, symbols)."""
-    if mechanism.report_width is None:
-        return mechanism.make_label_column(codes)
-    return make_packed_array(pack_reports(mechanism, codes, seeds))
+    if get_report_width(mechanism) is not None:
+        return make_packed_array(pack_reports(mechanism, codes, seeds))
+    if mechanism.mean_weights is None:
+        return make_label_array(mechanism.labels, codes[:, 0])
+    kind = pa.int16() if isinstance(mechanism.labels, range) else None
+    return pa.array(mechanism.labels, kind).take(pa.array(codes[:, 0]))
+
+
+def join_report_columns(mechanism: Mechanism, parts: Iterable[ReportPart]) -> pa.Array:
+    """Return codes and seeds of several parts as one Arrow array of reports."""
+    columns = [make_report_column(mechanism, *part) for part in parts]
+    return pa.concat_arrays(columns) if columns else pa.array([], get_report_type(mechanism))
 
 
 def make_report_list(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> list[Any]:
     """Return reports as Python objects."""
-    if mechanism.report_width is None:
+    if get_report_width(mechanism) is None:
         return [mechanism.labels[code] for code in codes[:, 0].tolist()]
     return [row.tobytes() for row in pack_reports(mechanism, codes, seeds)]
 
 
+def make_report_container(mechanism: Mechanism, like: Any, parts: Iterable[ReportPart]) -> Any:
+    """Return reports as the kind of column that `like` is. Packed reports of a NumPy array are a matrix of bytes."""
+    library, labels, width = type(like).__module__.partition(".")[0], mechanism.labels, get_report_width(mechanism)
+    if width is None:
+        codes = np.concatenate([part[:, 0] for part, _ in parts])
+        if isinstance(like, np.ndarray):
+            return _make_numpy_labels(like.dtype, labels, codes)
+        if library not in ("pyarrow", "polars", "pandas"):
+            return [labels[code] for code in codes.tolist()]
+        array = make_label_array(labels, codes)
+        array = array.dictionary_decode() if pa.types.is_floating(array.type.value_type) else array
+    else:
+        array = join_report_columns(mechanism, parts)
+        if isinstance(like, np.ndarray):
+            return read_packed_matrix(array, width)
+    if library == "polars":
+        return pl.Series(like.name, array)
+    if library == "pandas":
+        index, name = getattr(like, "index", None), getattr(like, "name", None)
+        return pd.Series(_make_pandas_array(array), index=index, name=name)
+    return array if library == "pyarrow" else array.to_pylist()
+
+
+def _make_pandas_array(array: pa.Array) -> Any:
+    if pa.types.is_dictionary(array.type):
+        places = array.indices.fill_null(-1).to_numpy()
+        return pd.Categorical.from_codes(places, categories=array.dictionary.to_pylist())
+    if pa.types.is_floating(array.type):
+        return array.to_numpy(zero_copy_only=False)
+    return pd.array(array, dtype=pd.ArrowDtype(array.type))
+
+
+def _make_numpy_labels(dtype: np.dtype[Any], labels: Sequence[Any], codes: Codes) -> Any:
+    """Return the labels in the column's own type if they fit, else in a type that keeps them whole."""
+    if codes.dtype == dtype and list(labels) == list(range(len(labels))):
+        return codes  # coded data: the codes are the values
+    if dtype.kind == "f" and all(isinstance(label, float) or label is None for label in labels):
+        return np.array(labels, dtype=float)[codes]  # in which None is NaN
+    if dtype.kind in "iu" and all(isinstance(label, int) for label in labels):
+        limits = np.iinfo(dtype)
+        if limits.min <= min(labels) and max(labels) <= limits.max:
+            return np.array(labels, dtype=dtype)[codes]
+    ends_in_nul = any(isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0") for label in labels)
+    return np.array(labels, dtype=object if dtype.kind == "O" or ends_in_nul else None)[codes]
+
+
 def read_report_column(mechanism: Mechanism, column: Any) -> tuple[Codes, Words | None]:
     """Return codes and seeds of a column of reports: the inverse of `make_report_column`."""
-    if mechanism.report_width is None:
+    width = get_report_width(mechanism)
+    if width is None:
         return mechanism.read_label_column(column), None
-    return unpack_reports(mechanism, read_packed_matrix(column, mechanism.report_width))
+    return unpack_reports(mechanism, read_packed_matrix(column, width))
 
 
 def slice_reports(mechanism: Mechanism, column: Any) -> Any:
     """Return a column of reports in a form that can be read in slices: an Arrow array, or a matrix of bytes."""
-    return to_arrow(column) if mechanism.report_width is None else read_packed_matrix(column, mechanism.report_width)
+    width = get_report_width(mechanism)
+    return to_arrow(column) if width is None else read_packed_matrix(column, width)
 
 
 def count_report_column(mechanism: Mechanism, column: Any) -> tuple[NDArray[np.int64], int]:
     """Return how many reports of a column support each value, and how many reports there are; a piece at a time."""
-    width, column = mechanism.report_width, slice_reports(mechanism, column)
-    if width is None:
-        return mechanism.count_label_column(column), len(column)
+    width, column = get_report_width(mechanism), slice_reports(mechanism, column)
     counts = np.zeros(len(mechanism.labels), dtype=np.int64)
-    step = max(1, BATCH // width)
+    step = max(1, BATCH // (width or 1))
     for start in range(0, len(column), step):
-        counts += count_packed(mechanism, column[start : start + step])
+        part = column[start : start + step]
+        if width is None:
+            counts += count_supported_labels(mechanism, mechanism.read_label_column(part))
+        else:
+            counts += count_packed(mechanism, part)
     return counts, len(column)
+
+
+def count_supported_labels(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
+    """Return how many reports support each value; counts of disjoint groups may be added."""
+    if mechanism.joint == "exclusive" and mechanism.symbols == 1:
+        return count_codes(codes[:, 0], mechanism.alphabet)
+    counts = np.zeros(len(mechanism.labels), dtype=np.int64)
+    step = max(1, _PIECE // len(mechanism.labels))
+    for start in range(0, len(codes), step):
+        part = slice(start, start + step)
+        found = mechanism.find_supported_labels(codes[part], None if seeds is None else seeds[part])
+        counts += np.count_nonzero(found, axis=0)
+    return counts
 
 
 def make_packed_array(packed: Packed) -> Any:
@@ -161,31 +240,19 @@ def read_packed_matrix(column: Any, width: int) -> Packed:
         if column.dtype.itemsize != width:
             raise _make_width_error(width)
         return np.ascontiguousarray(column).view(np.uint8).reshape(len(column), width)
-    array = to_arrow(column)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = decode_dictionary(to_arrow(column))
+    if array.null_count:
+        row = find_row(pc.is_null(array))
+        raise EstimationError("A row has no report.", hint="Remove rows without a report.", row=row)
+    if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
+        if row := find_row(pc.equal(pc.binary_length(array), width), is_set=False):
+            raise _make_width_error(width, row)
+        array = array.cast(pa.binary(width))
     if not len(array):
         return np.empty((0, width), dtype=np.uint8)
-    if array.null_count:
-        raise EstimationError(
-            "A row has no report.",
-            hint="Remove rows without a report.",
-            row=pc.index(pc.is_null(array), True).as_py() + 1,
-        )
-    if pa.types.is_fixed_size_binary(array.type):
-        if array.type.byte_width != width:
-            raise _make_width_error(width)
-        data, first = array.buffers()[1], array.offset * width
-    elif pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        array = array.cast(pa.large_binary())
-        offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
-        odd = np.flatnonzero(np.diff(offsets) != width)
-        if odd.size:
-            raise _make_width_error(width, int(odd[0]) + 1)
-        data, first = array.buffers()[2], int(offsets[0])
-    else:
+    if array.type != pa.binary(width):
         raise _make_width_error(width)
-    return np.frombuffer(data, dtype=np.uint8)[first : first + len(array) * width].reshape(len(array), width)
+    return np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, width)[array.offset : array.offset + len(array)]
 
 
 def _make_width_error(width: int, row: int | None = None) -> EstimationError:
@@ -198,28 +265,15 @@ def count_codes(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     """Return how often each of 0 .. size - 1 occurs; `ValueError` where a code is outside.
 
     `np.bincount` first turns its whole input into 64-bit integers; piece by piece that copy never leaves the cache.
-    Bytes are counted by the compiled path, or two at a time: half as many steps, and the table of pairs gives both
-    counts.
     """
     # A signed byte below 0 would pass as one from 128 on: those must be outside.
-    if codes.flags.c_contiguous and (codes.dtype == np.uint8 or (codes.dtype == np.int8 and size <= 128)):
-        found = get_kernel()
-        if found is not None and size <= 256:
-            counted = found.count_codes(codes.view(np.uint8), size)
-            if counted is None:
-                raise ValueError("A code is outside of the alphabet.")
-            return counted
-    if codes.dtype == np.uint8 and codes.flags.c_contiguous and len(codes) >= _PIECE:
-        even = len(codes) // 2 * 2
-        pairs = _count_in_batches(codes[:even].view(np.uint16), 1 << 16).reshape(256, 256)
-        counts: NDArray[np.int64] = pairs.sum(axis=0) + pairs.sum(axis=1) + np.bincount(codes[even:], minlength=256)
-        if counts[size:].any():
+    is_byte = codes.dtype == np.uint8 or (codes.dtype == np.int8 and size <= 128)
+    kernel = get_kernel() if is_byte and size <= 256 and codes.flags.c_contiguous else None
+    if kernel is not None:
+        counts = kernel.count_codes(codes.view(np.uint8), size)
+        if counts is None:
             raise ValueError("A code is outside of the alphabet.")
-        return np.asarray(counts[:size])
-    return _count_in_batches(codes, size)
-
-
-def _count_in_batches(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+        return counts
     piece = max(_PIECE, 4 * size)  # with very many values, fewer and longer pieces
     counts = np.zeros(size, dtype=np.int64)
     for start in range(0, len(codes), piece):
@@ -230,7 +284,6 @@ def _count_in_batches(codes: NDArray[np.integer], size: int) -> NDArray[np.int64
     return counts
 
 
-_LOWEST = np.uint64(0x0101010101010101)
 # So many rows can be added up in bytes before one could overflow.
 _ROWS = 255
 # A row of so many bytes is long enough for its sums to be fast, and 255 of them stay in the cache.
@@ -269,94 +322,34 @@ def check_padding(packed: Packed, count: int) -> None:
 def count_bits(packed: Packed, count: int) -> NDArray[np.int64]:
     """Return in how many rows each of the first `count` bits is set.
 
-    Eight bytes are added up as one word, whose bytes each count one bit of up to 255 rows. Short rows are counted side
-    by side, so that the sums run over long ones; the few that are left over are unpacked.
+    Short rows are counted side by side, so that the sums run over long ones.
     """
-    packed = np.ascontiguousarray(packed)
-    width = packed.shape[1]
-    together = 8 * -(-_LONG // (8 * width))
-    whole = len(packed) // together
-    rows = packed[: whole * together].reshape(whole, together * width).view(np.uint64)
-    totals = np.zeros((8, together * width), dtype=np.int64)
-    for start in range(0, whole, _ROWS):
-        lanes = rows[start : start + _ROWS]
-        for bit in range(8):
-            totals[bit] += np.add.reduce((lanes >> np.uint64(bit)) & _LOWEST, axis=0).view(np.uint8)
-    left = unpack_bits(packed[whole * together :], count).sum(axis=0, dtype=np.int64)
-    return np.asarray(totals.reshape(8, together, width).sum(axis=1).T.reshape(-1)[:count] + left)
+    together = -(-_LONG // packed.shape[1])
+    whole = len(packed) // together * together
+    rows = packed[:whole].reshape(-1, together * packed.shape[1])
+    totals = np.zeros(8 * rows.shape[1], dtype=np.int64)
+    for start in range(0, len(rows), _ROWS):
+        totals += unpack_bits(rows[start : start + _ROWS], len(totals)).sum(axis=0, dtype=np.uint8)
+    left = unpack_bits(packed[whole:], count).sum(axis=0, dtype=np.int64)
+    return np.asarray(totals.reshape(together, -1).sum(axis=0)[:count] + left)
 
 
-def make_label_array(labels: Sequence[Any]) -> Any:
+def make_label_dictionary(labels: Sequence[Any]) -> pa.Array:
     """Return the labels without None as an Arrow array."""
     present = [label for label in labels if label is not None]
     wide = isinstance(present[0], int) and max(present) >= 2**63
     return pa.array(present, pa.uint64() if wide else None)
 
 
-def make_dictionary_array(labels: Sequence[Any], codes: NDArray[np.integer]) -> Any:
-    """Return `labels[codes]` as an Arrow array with the labels as its dictionary. None is a null of the column.
+def make_label_array(labels: Sequence[Any], codes: NDArray[np.integer]) -> pa.Array:
+    """Return `labels[codes]` as an Arrow array with all labels as its dictionary. None is a null of the column.
 
     It is not an entry of the dictionary, because neither Parquet nor pandas takes a null there.
     """
-    dictionary = make_label_array(labels)
-    if len(dictionary) == len(labels):
+    dictionary, size = make_label_dictionary(labels), len(labels)
+    codes = codes.astype(np.int8 if size <= 2**7 else np.int16 if size <= 2**15 else np.int32, copy=False)
+    if len(dictionary) == size:
         return pa.DictionaryArray.from_arrays(pa.array(codes), dictionary)
-    is_present = np.array([label is not None for label in labels])
-    places = (np.cumsum(is_present) - is_present).astype(codes.dtype)
-    return pa.DictionaryArray.from_arrays(pa.array(places[codes], mask=~is_present[codes]), dictionary)
-
-
-def make_label_container(column: Any, labels: Sequence[Any], codes: NDArray[np.unsignedinteger]) -> Any:
-    """Return `labels[codes]` as the kind of column that `column` is."""
-    library = type(column).__module__.partition(".")[0]
-    are_numbers = all(isinstance(label, float) or label is None for label in labels)
-    if library == "pandas":
-        data = np.array(labels, float)[codes] if are_numbers else _make_pandas_categorical(labels, codes)
-        return pd.Series(data, index=getattr(column, "index", None), name=getattr(column, "name", None))
-    if library in ("pyarrow", "polars"):
-        array = make_dictionary_array(labels, codes)
-        array = array.dictionary_decode() if are_numbers else array
-        if library == "pyarrow":
-            return array
-        return pl.Series(column.name, array)
-    if isinstance(column, np.ndarray):
-        if codes.dtype == column.dtype and list(labels) == list(range(len(labels))):
-            return codes  # coded data: the codes are the values
-        return _make_lossless_label_array(column.dtype, labels)[codes]
-    return [labels[code] for code in codes.tolist()]
-
-
-def make_packed_container(column: Any, reports: Any) -> Any:
-    """Return an Arrow array of packed reports as the kind of column that `column` is; NumPy gets a matrix of bytes."""
-    library = type(column).__module__.partition(".")[0]
-    if library == "pandas":
-        data = pd.array(reports, dtype=pd.ArrowDtype(reports.type))
-        return pd.Series(data, index=getattr(column, "index", None), name=getattr(column, "name", None))
-    if library == "polars":
-        return pl.Series(column.name, reports)
-    if library == "pyarrow":
-        return reports
-    if isinstance(column, np.ndarray):
-        return read_packed_matrix(reports, reports.type.byte_width)
-    return reports.to_pylist()
-
-
-def _make_pandas_categorical(labels: Sequence[Any], codes: NDArray[np.integer]) -> Any:
-    """Return pandas' column of categories, for which -1 is what is missing."""
-    present = [label for label in labels if label is not None]
-    if len(present) < len(labels):
-        missing = list(labels).index(None)
-        codes = np.where(codes == missing, -1, codes.astype(np.int64) - (codes > missing))
-    return pd.Categorical.from_codes(codes, categories=present)
-
-
-def _make_lossless_label_array(dtype: np.dtype[Any], labels: Sequence[Any]) -> NDArray[Any]:
-    """Return the labels as an array of the column's own type if they fit, else of a type that keeps them whole."""
-    if dtype.kind == "f" and all(isinstance(label, float) or label is None for label in labels):
-        return np.array(labels, dtype=float)  # in which None is NaN
-    if dtype.kind in "iu" and all(isinstance(label, int) for label in labels):
-        limits = np.iinfo(dtype)
-        if limits.min <= min(labels) and max(labels) <= limits.max:
-            return np.array(labels, dtype=dtype)
-    ends_in_nul = any(isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0") for label in labels)
-    return np.array(labels, dtype=object if dtype.kind == "O" or ends_in_nul else None)
+    missing = list(labels).index(None)
+    places = codes - (codes > missing)
+    return pa.DictionaryArray.from_arrays(pa.array(places, mask=codes == missing), dictionary)

@@ -13,16 +13,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, MechanismError
 from relaxdp.mechanisms.base import MeanWeights, PermanentWords, TrueValues, check_option
-from relaxdp.mechanisms.numeric import Floats, RangeMechanism
+from relaxdp.mechanisms.numeric import RangeMechanism, read_numbers, round_to_bin
 from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype
-from relaxdp.sampling.arrow_columns import to_arrow
-from relaxdp.sampling.keyed_stream import Words
-from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon, compute_nonzero_threshold
+from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold
 
 if TYPE_CHECKING:
     from relaxdp.estimation.distribution import Distribution
@@ -30,9 +26,6 @@ if TYPE_CHECKING:
 BINS = 64
 """The default number of bins."""
 MAX_PLACES = 1024
-# A float's rounding cannot bridge this distance between a word and the boundary that it is compared with: a number's
-# place among at most 1,024 bins is off by less than 2^-40.
-_CLEAR = 2.0**-36
 
 
 def compute_best_window(epsilon: Epsilon, bins: int = BINS) -> int:
@@ -128,10 +121,6 @@ class SquareWave(RangeMechanism):
         """The range, whether numbers are clipped, the bins and the window."""
         return super().params + struct.pack("<II", self.bins, self.window)
 
-    @property
-    def options(self) -> dict[str, int]:
-        return {"bins": self.bins, "window": self.window}
-
     def threshold(self, epsilon: Decimal) -> int:
         return compute_nonzero_threshold(epsilon, Fraction(self.alphabet, self.window))
 
@@ -153,12 +142,9 @@ class SquareWave(RangeMechanism):
         weights = tuple(self.low + step * (place - middle) for place in self.labels)
         return MeanWeights(weights, self.low, self.high, window=self.window)
 
-    def make_label_column(self, codes: Codes) -> pa.Array:
-        return pa.array(codes[:, 0].astype(np.int16))
-
     def read_label_column(self, column: Any) -> Codes:
-        places = _read_places(to_arrow(column))
-        if places is None or (len(places) and not 0 <= int(places.min()) <= int(places.max()) < self.alphabet):
+        places = read_numbers(column)
+        if not np.all((places >= 0) & (places < self.alphabet) & (places == np.floor(places))):
             raise EstimationError(
                 "A report is not a whole number from 0 to {last:,}.",
                 hint="Pass the column of reports from the release, and the mechanism that made it.",
@@ -169,33 +155,3 @@ class SquareWave(RangeMechanism):
 
     def __repr__(self) -> str:
         return f"SquareWave({self._repr_range()}, bins={self.bins}, window={self.window})"
-
-
-def round_to_bin(words: Words, numbers: Floats, low: float, high: float, bins: int) -> Words:
-    """Return floor(t), or one more where word < floor(2^64 (t - floor(t))), exactly.
-
-    t = (bins - 1) (number - low) / (high - low) is a number's position among the bins. Floats decide where word and
-    boundary are clearly apart. The few others (one in 2^35) are compared as fractions.
-
-    Claim: exact; tests/exact/mechanisms/test_rounding.py.
-    """
-    # As a whole it is the ceiling of t - word / 2^64, which is unclear near whole numbers only.
-    moved = (numbers - low) / (high - low) * (bins - 1) - words.astype(np.float64) / float(ONE)
-    result = np.ceil(moved)
-    for row in np.flatnonzero(np.abs(moved - np.rint(moved)) < _CLEAR):
-        exact = (bins - 1) * (Fraction(float(numbers[row])) - Fraction(low)) / (Fraction(high) - Fraction(low))
-        whole = exact // 1
-        result[row] = whole + (int(words[row]) < (exact - whole) * ONE // 1)
-    return result.astype(np.uint64)
-
-
-def _read_places(array: pa.Array) -> NDArray[np.int64] | None:
-    """Return whole numbers, also those that a column of floats holds, or None for anything else."""
-    try:
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)) or array.null_count:
-            return None
-        return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from relaxdp.sampling.kernel.c_library import get_kernel
 from relaxdp.sampling.keyed_stream import NO_BYTES, NO_OFFSETS, Ids
 
 _NOT_ASCII = np.uint8(0x80)
-_STRIDE = 1 << 16
 
 _RULE = "The ids are of different kinds. All ids must be whole numbers, or all text, bytes or UUIDs."
 _TYPE = "An id must be a whole number, text, bytes or a UUID, not {type}."
@@ -44,8 +43,7 @@ def to_arrow(column: Any) -> pa.Array:
 
 def ids_to_arrow(column: Any) -> pa.Array:
     """Return a column of ids as one Arrow array, without a dictionary."""
-    array = _convert_column(column, IdError)
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    return decode_dictionary(_convert_column(column, IdError))
 
 
 def _convert_column(column: Any, error: type[RelaxdpError]) -> pa.Array:
@@ -159,6 +157,30 @@ def _make_array_from_buffers(kind: pa.DataType, items: Sequence[Any], *data: Any
     return pa.Array.from_buffers(kind, len(items), [validity, *map(pa.py_buffer, data)])
 
 
+def decode_dictionary(array: pa.Array) -> pa.Array:
+    """Return an array without a dictionary."""
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def find_row(mask: pa.Array, *, is_set: bool = True) -> int:
+    """Return the first row, from 1 on, in which a column of booleans is set; 0 where there is none."""
+    return int(pc.index(mask, is_set).as_py()) + 1
+
+
+def check_lengths(**columns: Sized) -> None:
+    """Reject two columns of different lengths. The message names them as the arguments do."""
+    (one, rows), (other, other_rows) = ((name.replace("_", " "), len(column)) for name, column in columns.items())
+    if rows != other_rows:
+        raise ColumnError(
+            "There are {rows:,} {one} and {other_rows:,} {other}. Both columns must have the same rows.",
+            hint="Pass two columns of the same table, in the same order.",
+            rows=rows,
+            one=one,
+            other_rows=other_rows,
+            other=other,
+        )
+
+
 def to_numpy(array: pa.Array) -> NDArray[Any]:
     """Return the numbers of an Arrow array without nulls."""
     kind = np.dtype(array.type.to_pandas_dtype())
@@ -213,33 +235,18 @@ def _make_ascii_array(letters: NDArray[Any]) -> pa.Array | None:
 
     NumPy pads with NULs, so the letters of all texts are what is not a NUL.
     """
-    if (found := get_kernel()) is not None:
-        narrow = found.letters(letters) if letters.size else None
-    else:
-        narrow = _extract_ascii(letters)
-    if narrow is None:
+    kernel = get_kernel()
+    found = None if kernel is None or not letters.size else kernel.letters(letters)
+    if found is None:
         return None
-    offsets, data = narrow
+    offsets, data = found
     return pa.LargeStringArray.from_buffers(len(letters), pa.py_buffer(offsets), pa.py_buffer(data))
-
-
-def _extract_ascii(letters: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
-    """Return where each text begins and ends, and the letters of all; None unless they are ASCII without a NUL."""
-    if not letters.size or letters.max() > 127:
-        return None
-    narrow = letters.astype(np.uint8)
-    used = narrow != 0
-    if (used[:, 1:] & ~used[:, :-1]).any():
-        return None  # a NUL has a letter behind it
-    offsets = np.zeros(len(letters) + 1, dtype=np.int64)
-    np.cumsum(np.count_nonzero(used, axis=1), out=offsets[1:])
-    return offsets, narrow[used]
 
 
 def read_ids(array: pa.Array, first_row: int) -> Ids:
     """Return the ids of an Arrow array, or reject it. `first_row` is for messages."""
     if array.null_count:
-        row = first_row + 1 + pc.index(pc.is_null(array), True).as_py()
+        row = first_row + find_row(pc.is_null(array))
         raise IdError("The id is missing.", hint="Remove rows without an id, or give each row an id.", row=row)
     kind = array.type
     if pa.types.is_integer(kind):
@@ -283,7 +290,7 @@ def _check_utf8(array: pa.Array) -> None:
 
 
 def reject_duplicate_ids(ids: pa.Array) -> None:
-    """Raise an error where an id occurs twice. Ids in ascending order are checked without extra memory."""
+    """Raise an error where an id occurs twice."""
     row = _find_duplicate_row(ids) if len(ids) > 1 else None
     if row is not None:
         raise IdError(
@@ -296,18 +303,11 @@ def reject_duplicate_ids(ids: pa.Array) -> None:
 def _find_duplicate_row(ids: pa.Array) -> int | None:
     if pa.types.is_integer(ids.type):
         numbers = to_numpy(ids)
-        return None if _are_ascending(numbers) else _find_duplicate_number(numbers)
+        return None if (numbers[1:] > numbers[:-1]).all() else _find_duplicate_number(numbers)
     ids = getattr(ids, "storage", ids)  # pyarrow compares the bytes of a UUID, not the UUID
     if pc.all(pc.less(ids[:-1], ids[1:])).as_py() or len(pc.unique(ids)) == len(ids):
         return None
     return _find_duplicate_number(pc.dictionary_encode(ids).indices.to_numpy())
-
-
-def _are_ascending(numbers: NDArray[Any]) -> bool:
-    starts = range(0, len(numbers) - 1, _STRIDE)
-    return all(
-        (numbers[a + 1 : a + 1 + _STRIDE] > numbers[a : a + _STRIDE][: len(numbers) - 1 - a]).all() for a in starts
-    )
 
 
 def _find_duplicate_number(numbers: NDArray[Any]) -> int | None:

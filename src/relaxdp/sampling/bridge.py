@@ -1,4 +1,4 @@
-"""Exact draws from a bridge's mixture for one object; Algorithm 1, blur and bridge are all drawn here."""
+"""Exact draws from a bridge's mixture: Algorithm 1, blur and bridge are all drawn here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relaxdp.sampling.kernel.c_library import CompiledBridgeStep, get_kernel
 from relaxdp.sampling.keyed_stream import AesBlockCipher, Messages, PathName, Words, derive_bridge_key, generate_words
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE
-from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture, compute_bridge_mixture
+from relaxdp.theory.randomized_response import NOISE, BridgeMixture, compute_bridge_mixture
 
 
 def find_interval(boundaries: tuple[Fraction, ...], position_words: Iterator[int], *, one: int = ONE) -> int:
@@ -46,50 +46,22 @@ def draw_uniform(values: int, value_words: Iterator[int], *, one: int = ONE) -> 
 def draw_mixture(
     mixture: BridgeMixture,
     values: int,
+    word_pairs: Iterator[tuple[int, int]],
     *,
     lower_report: int,
     upper_report: int,
-    position_words: Iterator[int],
-    value_words: Iterator[int],
     one: int = ONE,
 ) -> int:
-    """Return one exact draw from a bridge's distribution."""
-    cuts = _compute_boundaries(mixture)
-    part = find_interval(cuts, position_words, one=one)
-    if part == 2:
-        return draw_uniform(values, value_words, one=one)
-    return (upper_report, lower_report)[part]
+    """Return one exact draw from a bridge's distribution.
 
-
-def draw_fresh_bridge(
-    values: int,
-    lower: Fraction,
-    middle: Fraction,
-    upper: Fraction,
-    *,
-    lower_report: int,
-    upper_report: int,
-    entropy: Entropy,
-) -> int:
-    """Return a report at `middle` between two reports, with fresh randomness. It must be kept: once is once."""
-    mixture = compute_bridge_mixture(values, lower, middle, upper, agree=lower_report == upper_report)
-    source = entropy.generate_words()
-    return draw_mixture(
-        mixture,
-        values,
-        lower_report=lower_report,
-        upper_report=upper_report,
-        position_words=source,
-        value_words=source,
-    )
-
-
-def draw_fresh_relaxation(values: int, old: Fraction, new: Fraction, *, truth: int, last: int, entropy: Entropy) -> int:
-    """Return the next report of Algorithm 1: a bridge between the last report and the truth.
-
-    Calling it twice for one level draws twice, which breaks the guarantee. `relaxdp.Relaxation` keeps the report.
+    The position comes from the first words of the pairs (as many as it needs), the value from the first second word
+    that is not rejected.
     """
-    return draw_fresh_bridge(values, old, new, TRUTH, lower_report=last, upper_report=truth, entropy=entropy)
+    first, second = tee(word_pairs)
+    part = find_interval(_compute_boundaries(mixture), (position for position, _ in first), one=one)
+    if part == 2:
+        return draw_uniform(values, (value for _, value in second), one=one)
+    return (upper_report, lower_report)[part]
 
 
 def draw_keyed_bridge(
@@ -106,21 +78,13 @@ def draw_keyed_bridge(
 ) -> int:
     """Return a report at `middle` between two reports, as a pure function of the key and its arguments.
 
-    With `lower` = 0 it is a blur, and `lower_report` must be 0. The position comes from the first words of the
-    blocks (as many as it needs), the value from the first second word that is not rejected.
+    With `lower` = 0 it is a blur, and `lower_report` must be 0.
     """
     mixture = compute_bridge_mixture(name.alphabet, lower, middle, upper, agree=lower_report == upper_report)
     derived = derive_bridge_key(key, name, lower, middle, upper)
     prefix = encode_canonical(object_id) + upper_report.to_bytes(8, "little") + lower_report.to_bytes(8, "little")
-    first, second = tee(generate_words(derived, prefix, symbol=symbol))
-    return draw_mixture(
-        mixture,
-        name.alphabet,
-        lower_report=lower_report,
-        upper_report=upper_report,
-        position_words=(position for position, _ in first),
-        value_words=(value for _, value in second),
-    )
+    pairs = generate_words(derived, prefix, symbol=symbol)
+    return draw_mixture(mixture, name.alphabet, pairs, lower_report=lower_report, upper_report=upper_report)
 
 
 Codes = NDArray[np.unsignedinteger]
@@ -141,7 +105,7 @@ def draw_fresh_bridges(
     upper_reports: Codes,
     entropy: Entropy,
 ) -> Codes:
-    """Return a report at `middle` for every object, drawn exactly and once; it must be kept.
+    """Return a report at `middle` for every code of an array, drawn exactly and once; it must be kept.
 
     `lower_reports` is None where the lower level is noise: then the upper reports are blurred. With the truth as
     the upper report (retention 1) this is the step of Algorithm 1. A code outside of the alphabet is an error.
@@ -156,11 +120,9 @@ def draw_fresh_bridges(
     lower_reports = upper_reports if lower_reports is None else lower_reports
     if lower == upper and not np.array_equal(lower_reports, upper_reports):
         raise ValueError("Different reports at equal levels have no bridge.")
-    agree = compute_bridge_mixture(values, lower, middle, upper, agree=True)
-    differ = compute_bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
-    draw = _SymbolSampler(values, agree, differ or agree, entropy.make_keystream())
-    result = np.empty_like(upper_reports)
-    draw.draw_into(result, lower_reports, upper_reports)
+    draw = _SymbolSampler(values, *_compute_mixtures(values, lower, middle, upper), entropy.make_keystream())
+    result = np.empty(upper_reports.shape, upper_reports.dtype)
+    draw.draw_into(*(each.reshape(-1) for each in (result, lower_reports, upper_reports)))
     return result
 
 
@@ -189,18 +151,12 @@ class _SymbolSampler:
         self._redraw = _ProbabilityPair(agree.redraw, differ.redraw)
         ends = differ.to_upper + differ.to_lower
         self._to_upper = _ProbabilityPair(Fraction(0), differ.to_upper / ends if ends else Fraction(0))
-        self._compiled = self._make_compiled_step(source) if isinstance(source, Keystream) else None
+        self._compiled, kernel = None, get_kernel()
+        if kernel is not None and isinstance(source, Keystream) and values <= 256:
+            first, redraw = (self._flip if values == 2 else self._to_upper).get_digits(), self._redraw.get_digits()
+            self._compiled = CompiledBridgeStep(kernel, source, values, first, redraw, FRESH_CHUNK)
         # Buffers that are used again for every chunk: fresh ones would be mapped and cleared each time.
         self._random, self._top, self._differ = np.empty((3, FRESH_CHUNK), dtype=np.uint8)
-
-    def _make_compiled_step(self, source: Keystream) -> CompiledBridgeStep | None:
-        found = get_kernel()
-        first = self._flip if self._values == 2 else self._to_upper
-        if found is None or self._values > 256:
-            return None
-        return CompiledBridgeStep(
-            found, source, self._values, first.get_digits(), self._redraw.get_digits(), FRESH_CHUNK
-        )
 
     def draw_into(self, result: Codes, lower: Codes, upper: Codes) -> None:
         """Write the draws of all objects into `result`, chunk after chunk."""
@@ -226,10 +182,10 @@ class _SymbolSampler:
         _select_by_flags(result, lower, upper, self._draw_flags(self._to_upper, differ))
         redraw = self._draw_flags(self._redraw, differ)
         if self._values <= 256:
-            _select_by_flags(result, result, self._draw_uniform_bytes(len(result)), redraw)
+            _select_by_flags(result, result, self._draw_uniform(len(result), np.uint8), redraw)
         else:
             rows = np.flatnonzero(redraw)
-            result[rows] = self._draw_uniform_words(len(rows)).astype(result.dtype)
+            result[rows] = self._draw_uniform(len(rows), np.uint64)
 
     def _draw_flags(self, chance: _ProbabilityPair, differs: Bytes) -> Flags:
         """Return independent flags, set with the chance of each object's kind, exactly."""
@@ -248,43 +204,30 @@ class _SymbolSampler:
             return np.array([chance == 1 for chance in chances]).take(kinds)
         (digit, rest), (other, other_rest) = (_split_first_digit(chance, ONE) for chance in chances)
         digits = np.array([digit, other], dtype=np.uint64).take(kinds)
-        words = self._read_words(len(kinds))
+        words = self._read(len(kinds), np.uint64)
         coins: Flags = words < digits
         ties = np.flatnonzero(words == digits)
         if ties.size:
             coins[ties] = self._draw_exact_flags((rest, other_rest), kinds[ties])
         return coins
 
-    def _draw_uniform_bytes(self, count: int) -> Bytes:
-        random = np.empty(count, dtype=np.uint8)
-        self._source.fill(random)
-        limit = 256 - 256 % self._values
-        if limit < 256:
-            rejected = np.flatnonzero(random >= np.uint8(limit))
-            while rejected.size:
-                again = np.empty(len(rejected), dtype=np.uint8)
-                self._source.fill(again)
-                random[rejected] = again
-                rejected = rejected[again >= np.uint8(limit)]
-        elif self._values == 256:
+    def _draw_uniform(self, count: int, kind: type[np.uint8 | np.uint64]) -> Codes:
+        """Return uniform values, each from a byte or a word; the last, incomplete run of them is rejected."""
+        random, most = self._read(count, kind), int(np.iinfo(kind).max)
+        if most < self._values:  # 256 values are the bytes
             return random
-        divisor = np.uint8(self._values)
-        random -= random // divisor * divisor
-        return random
-
-    def _draw_uniform_words(self, count: int) -> Words:
-        words = self._read_words(count)
-        limit = np.uint64(ONE - 1 - ONE % self._values)
-        rejected = np.flatnonzero(words > limit)
+        limit, divisor = kind(most - (most + 1) % self._values), kind(self._values)
+        rejected = np.flatnonzero(random > limit)
         while rejected.size:
-            words[rejected] = self._read_words(len(rejected))
-            rejected = rejected[words[rejected] > limit]
-        return words % np.uint64(self._values)
+            again = self._read(len(rejected), kind)
+            random[rejected] = again
+            rejected = rejected[again > limit]
+        return np.asarray(random - random // divisor * divisor)
 
-    def _read_words(self, count: int) -> Words:
-        words = np.empty(count, dtype=np.uint64)
-        self._source.fill(words.view(np.uint8))
-        return words
+    def _read(self, count: int, kind: type[np.uint8 | np.uint64]) -> Codes:
+        random = np.empty(count, kind)
+        self._source.fill(random.view(np.uint8))
+        return random
 
 
 def _select_by_flags(result: Codes, otherwise: Codes, chosen: Codes, flags: Flags) -> None:
@@ -306,16 +249,13 @@ class KeyedBridgeSampler:
     def __init__(self, derived: bytes, values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> None:
         self.cipher = AesBlockCipher(derived)
         self._values = values
-        agree = compute_bridge_mixture(values, lower, middle, upper, agree=True)
-        differ = compute_bridge_mixture(values, lower, middle, upper, agree=False) if lower < upper else None
-        self._one_level = differ is None
-        self._mixtures = (agree, differ or agree)
+        self._one_level, self._mixtures = lower == upper, _compute_mixtures(values, lower, middle, upper)
         self._boundaries = tuple(
             _BoundaryPair(*cuts) for cuts in zip(*map(_compute_boundaries, self._mixtures), strict=True)
         )
 
     def draw_reports(self, messages: Messages, lower_reports: Codes, upper_reports: Codes, *, first: int) -> Codes:
-        """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK symbols in all.
+        """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK objects or symbols.
 
         Where the lower level is noise, pass zeros as its reports. `first` is the first symbol's number.
         """
@@ -330,9 +270,8 @@ class KeyedBridgeSampler:
 
     def _draw_group(self, blocks: Words, lower_reports: Codes, upper_reports: Codes, first: int) -> Codes:
         """Return the reports of objects whose messages have equally many blocks."""
-        rows = self._make_last_blocks(
-            self.cipher.compute_chaining_state(blocks).copy(), lower_reports, upper_reports, first
-        )
+        state = self.cipher.compute_chaining_state(blocks).copy()
+        rows = self._make_last_blocks(state, lower_reports, upper_reports, first)
         words = self.cipher.encrypt(rows)
         lower, upper = lower_reports.reshape(-1), upper_reports.reshape(-1)
         differ = lower != upper
@@ -343,37 +282,18 @@ class KeyedBridgeSampler:
         report = np.where(above, lower, upper)
         np.copyto(report, (value % np.uint64(self._values)).astype(report.dtype), where=at_least)
         for row in np.flatnonzero(unclear):  # one in 2^64 or fewer: drawn alone, by the rule for one object
-            report[row] = self._draw_single_report(
-                self._mixtures[kinds[row]], rows[row], int(lower[row]), int(upper[row])
-            )
+            ends = {"lower_report": int(lower[row]), "upper_report": int(upper[row])}
+            pairs = self.cipher.iterate_words(rows[row])
+            report[row] = draw_mixture(self._mixtures[kinds[row]], self._values, pairs, **ends)
         return report.reshape(upper_reports.shape)
 
     def _make_last_blocks(self, state: Words, lower: Codes, upper: Codes, first: int) -> Words:
         """Return the input of the last AES pass of every symbol of every object, in rows."""
         objects, symbols = upper.shape
-        numbers = np.arange(first, first + symbols, dtype=np.uint64)
-        if symbols == 1 or self._values > 2:
-            ends = np.empty((objects * symbols, 2), dtype=np.uint64)
-            ends[:, 0], ends[:, 1] = upper.reshape(-1), lower.reshape(-1)
-            after = self.cipher.encrypt(np.bitwise_xor(ends, np.repeat(state, symbols, axis=0)))
-            return self.cipher.make_last_block(after, np.uint64(0), np.tile(numbers, objects))
-        # A bit has four pairs of ends, so many bits of an object share four chaining states.
-        pairs = [np.array([high, low], dtype=np.uint64) for high in (0, 1) for low in (0, 1)]
-        after = np.stack([self.cipher.encrypt(np.bitwise_xor(state, pair)).copy() for pair in pairs], axis=1)
-        which = (upper << np.uint8(1) | lower).astype(np.intp) + 4 * np.arange(objects)[:, None]
-        chosen = after.reshape(-1, 2).take(which.reshape(-1), axis=0)
-        return self.cipher.make_last_block(chosen, np.uint64(0), np.tile(numbers, objects))
-
-    def _draw_single_report(self, mixture: BridgeMixture, row: Words, lower: int, upper: int) -> int:
-        first, second = tee(self.cipher.iterate_words(row))
-        return draw_mixture(
-            mixture,
-            self._values,
-            lower_report=lower,
-            upper_report=upper,
-            position_words=(position for position, _ in first),
-            value_words=(value for _, value in second),
-        )
+        ends = np.stack([upper.reshape(-1), lower.reshape(-1)], axis=1).astype(np.uint64)
+        after = self.cipher.encrypt(ends ^ np.repeat(state, symbols, axis=0))
+        numbers = np.tile(np.arange(first, first + symbols, dtype=np.uint64), objects)
+        return self.cipher.make_last_blocks(after, np.zeros(1, np.uint64), numbers[:, None])
 
 
 class _BoundaryPair:
@@ -394,6 +314,14 @@ class _BoundaryPair:
         unclear[ties] |= self._open.take(kinds.take(ties))
         reached[ties] &= ~self._never.take(kinds.take(ties))
         return reached
+
+
+def _compute_mixtures(
+    values: int, lower: Fraction, middle: Fraction, upper: Fraction
+) -> tuple[BridgeMixture, BridgeMixture]:
+    """Return the mixture where the ends agree, and where they differ, which they cannot at equal levels."""
+    agree = compute_bridge_mixture(values, lower, middle, upper, agree=True)
+    return agree, agree if lower == upper else compute_bridge_mixture(values, lower, middle, upper, agree=False)
 
 
 def _compute_boundaries(mixture: BridgeMixture) -> tuple[Fraction, Fraction]:

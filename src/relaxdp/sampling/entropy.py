@@ -1,9 +1,8 @@
-"""Fresh randomness, from the operating system: single words for one object, a keystream for arrays."""
+"""Fresh randomness, from the operating system."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import NoReturn, Protocol
 
 import numpy as np
@@ -12,19 +11,15 @@ from numpy.typing import NDArray
 
 
 class Entropy(Protocol):
-    """A source of uniform words. Samplers take it as an argument, so that a test can feed every word."""
-
-    def generate_words(self) -> Iterator[int]:
-        """Return an endless iterator of independent uniform 64-bit words."""
-        ...
+    """A source of randomness. Samplers take it as an argument, so that a test can feed every byte."""
 
     def make_keystream(self) -> Bytestream:
-        """Return a source of many uniform bytes, for one call of an array sampler."""
+        """Return a source of uniform bytes for one call of a sampler."""
         ...
 
 
 class Bytestream(Protocol):
-    """A source of uniform bytes for arrays."""
+    """A source of uniform bytes."""
 
     def fill(self, buffer: NDArray[np.uint8]) -> None:
         """Overwrite a contiguous array with independent uniform bytes."""
@@ -65,17 +60,23 @@ class Keystream:
         self._encryptor.update(bytes(skipped))
 
 
+class SystemBytes:
+    """Bytes straight from the operating system, for one individual."""
+
+    def fill(self, buffer: NDArray[np.uint8]) -> None:
+        """Overwrite `buffer` with bytes that nobody has seen."""
+        buffer[:] = np.frombuffer(os.urandom(len(buffer)), np.uint8)
+
+
 class SystemEntropy:
-    """The operating system's randomness. For arrays it seeds a new keystream for each call of a sampler.
+    """The operating system's randomness, which seeds a new keystream for each call of a sampler.
 
     Nothing is remembered between calls, so a fork or a restored snapshot of a process cannot repeat a draw.
     """
 
-    def generate_words(self) -> Iterator[int]:
-        """Return an endless iterator of words, each read from the operating system when it is asked for."""
-        while True:
-            yield int.from_bytes(os.urandom(8), "little")
+    def __init__(self, *, is_expanded: bool = True) -> None:
+        self._is_expanded = is_expanded
 
-    def make_keystream(self) -> Keystream:
-        """Return a keystream with a fresh seed from the operating system."""
-        return Keystream(os.urandom(48))
+    def make_keystream(self) -> Bytestream:
+        """Return a keystream with a fresh seed, or the operating system's own bytes."""
+        return Keystream(os.urandom(48)) if self._is_expanded else SystemBytes()

@@ -117,8 +117,6 @@ Words = NDArray[np.uint64]
 
 # So many objects at a time that all their words stay in the processor's cache.
 CHUNK = 1 << 16
-# From so many symbols on, an object's symbols are the longer axis.
-_MANY = 32
 
 
 class AesBlockCipher:
@@ -137,7 +135,8 @@ class AesBlockCipher:
     def encrypt(self, rows: Words) -> Words:
         """Return the encrypted rows, in a buffer that the next call reuses. At most CHUNK rows, contiguous."""
         count = len(rows)
-        self._encryptor.update_into(rows.data.cast("B"), self._room.data.cast("B"))
+        if count:
+            self._encryptor.update_into(rows.data.cast("B"), self._room.data.cast("B"))
         return self._room[: 2 * count].reshape(count, 2)
 
     def compute_chaining_state(self, blocks: Words) -> Words:
@@ -150,25 +149,14 @@ class AesBlockCipher:
             state = self.encrypt(state ^ block)
         return state
 
-    def make_last_block(self, state: Words, first_word: Words | np.uint64, symbol: Words | int) -> Words:
-        """Return the input of the last AES pass of CMAC for try 0; a try's number goes into the last four bytes."""
-        rows = np.empty_like(state)  # column by column: a broadcast over rows of two is six times slower
-        np.bitwise_xor(state[:, 0], first_word ^ self.subkey[0], out=rows[:, 0])
-        np.bitwise_xor(state[:, 1], np.uint64(symbol) ^ self.subkey[1], out=rows[:, 1])
-        return rows
-
     def make_last_blocks(self, state: Words, first_word: Words, symbols: Words) -> Words:
-        """Return the same for every one of several symbols, object by object: (objects * symbols) rows."""
-        rows = np.empty((len(state), len(symbols), 2), dtype=np.uint64)
-        first = (state[:, 0] ^ first_word ^ self.subkey[0])[:, None]
-        second, numbers = state[:, 1:] ^ self.subkey[1], symbols[None, :]
-        if len(symbols) >= _MANY:
-            rows[:, :, 0] = first
-            np.bitwise_xor(second, numbers, out=rows[:, :, 1])
-        else:  # NumPy's inner loop runs over the last axis: it must not be the short one
-            for place in range(len(symbols)):
-                rows[:, place, 0] = first[:, 0]
-                np.bitwise_xor(second[:, 0], symbols[place], out=rows[:, place, 1])
+        """Return the input of the last AES pass of CMAC for try 0; a try's number goes into the last four bytes.
+
+        `symbols` is (individuals, symbols), or one row for all. The result has a row for each symbol.
+        """
+        rows = np.empty((len(state), symbols.shape[1], 2), dtype=np.uint64)
+        rows[:, :, 0] = (state[:, 0] ^ first_word ^ self.subkey[0])[:, None]
+        np.bitwise_xor((state[:, 1] ^ self.subkey[1])[:, None], symbols, out=rows[:, :, 1])
         return rows.reshape(-1, 2)
 
     def iterate_words(self, row: Words) -> Iterator[tuple[int, int]]:
@@ -242,6 +230,12 @@ class Messages:
         if self.ids is not None:
             return len(self.ids)
         return 0 if self.more is None else self.more.shape[1]
+
+    def extend(self, blocks: Words | None) -> Messages:
+        """Return the messages with more blocks after them."""
+        if blocks is None:
+            return self
+        return Messages(self.ids, blocks if self.more is None else np.concatenate([self.more, blocks]))
 
     def groups(self) -> Groups:
         """Return all blocks, laid out: objects with equally many go together."""

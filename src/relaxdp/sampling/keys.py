@@ -151,9 +151,10 @@ class Key:
 
     @classmethod
     def _run(cls, command: str | Sequence[str], headers: Sequence[str]) -> Key:
-        program = get_program_name(command)
+        program = ""
         try:
             words = split_command(command)
+            program = Path(words[0]).name  # its other words may be private
             if any(remove_keys(word) != word for word in words):
                 raise KeyFileError(
                     "The key command contains what looks like the key itself. With the key, anyone can check "
@@ -291,7 +292,7 @@ def check_key_path(path: object) -> Path:
 def _is_encodable_path(place: Path) -> bool:
     try:
         os.fsencode(place)
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # whose context would carry the path along
         return False
     return True
 
@@ -343,11 +344,3 @@ def run_command(words: Sequence[str]) -> bytes:
     if process.returncode > 0:
         raise KeyCommandError(f"failed with exit status {process.returncode}")
     return content
-
-
-def get_program_name(command: str | Sequence[str]) -> str:
-    """Return what a command is called in a sentence: its program alone, for its other words may be private."""
-    try:
-        return Path(split_command(command)[0]).name
-    except KeyCommandError:
-        return ""

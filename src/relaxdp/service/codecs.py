@@ -19,6 +19,7 @@ from relaxdp.mechanisms.report_arrays import (
     count_packed,
     get_code_dtype,
     get_packed_width,
+    get_report_width,
     make_report_column,
     make_report_list,
     pack_reports,
@@ -48,7 +49,7 @@ class Codec:
         self._packed_width = get_packed_width(encoding)
         self.width = self._first + self._packed_width
         """How many bytes a kept report has."""
-        self._known = None if encoding.report_width else _labels(encoding)
+        self._known = None if get_report_width(encoding) else _labels(encoding)
         self._told: int | None = None
 
     def read(self, report: str | int | float, cohort: int | None) -> bytes:

@@ -13,7 +13,7 @@ from relaxdp.estimation.report_variance import VariancePerReport, compute_varian
 from relaxdp.estimation.result import compute_tail_probability, count_comparisons
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bloom import BloomShape
+from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.rappor.parameters import compute_word_std_error
 from relaxdp.service.wire import Method, Target
 from relaxdp.theory.level import Level
@@ -39,8 +39,8 @@ class Precision:
         self._method: Method = target.method
         self._width = 1.0 if mean_weights is None else mean_weights.maximum - mean_weights.minimum
         levels = [encoding.level(each) for each in epsilons]
-        if encoding.domain == "words":
-            self._spreads = [_of_words(BloomShape(**encoding.options), level, candidates) for level in levels]
+        if isinstance(encoding, Bloom):
+            self._spreads = [_of_words(encoding.shape, level, candidates) for level in levels]
         else:
             supports = [encoding.compute_support(level.retention) for level in levels]
             self._spreads = [

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from relaxdp.estimation.mechanism_choice import rank_mechanisms
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bloom import BloomShape
-from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.bloom import Bloom, BloomShape
+from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
 from relaxdp.server_errors import CampaignError
 
 WHOLE_TEXT = "$(?!\\n)"
@@ -78,11 +78,11 @@ def resolved(asked: EncodingRequest, last: str) -> EncodingRequest:
     encoding = create_mechanism(name, values=asked.values, range=asked.range, options=asked.options, epsilon=last)
     if name in ONLY_IN_TABLES:
         raise CampaignError("the encoding {encoding!r} is for tables, and no device is asked for it.", encoding=name)
-    if encoding.domain == "words":
-        _check_words(BloomShape(**encoding.options), asked.candidates)
+    if isinstance(encoding, Bloom):
+        _check_words(encoding.shape, asked.candidates)
     elif asked.candidates is not None:
         raise CampaignError("candidates are for encodings of words, like 'bloom'.")
-    return replace(asked, name=name, options=encoding.options)
+    return replace(asked, name=name, options=get_mechanism_arguments(encoding)["options"])
 
 
 def _check_words(shape: BloomShape, candidates: Sequence[str] | None) -> None:

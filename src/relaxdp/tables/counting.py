@@ -22,7 +22,13 @@ from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFil
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.crosstab import Crosstab, PairCounts, combine_tables
 from relaxdp.estimation.result import Result
-from relaxdp.mechanisms.report_arrays import Codes, count_report_column, get_code_dtype, read_report_column
+from relaxdp.mechanisms.report_arrays import (
+    Codes,
+    count_report_column,
+    get_code_dtype,
+    get_report_width,
+    read_report_column,
+)
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.tables.duckdb_queries import make_relation_sql, open_database, replace_duckdb_errors
@@ -148,7 +154,7 @@ def _count_crosstab(files: list[ReleasedFile], column: str | None, crosstab: str
 
 def is_packed(column: CountedColumn) -> bool:
     """Tell whether the reports of a column are packed bytes and not declared values."""
-    return column.mechanism.report_width is not None
+    return get_report_width(column.mechanism) is not None
 
 
 def _sum_by_code(codes: Any, n: Any, size: int) -> Any:

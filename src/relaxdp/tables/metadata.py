@@ -23,7 +23,7 @@ import pyarrow.parquet as pa_parquet
 
 from relaxdp.errors import MechanismError, MetadataError
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
 from relaxdp.sampling.canonical_encoding import get_value_kind
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
@@ -73,8 +73,7 @@ class ColumnDescription:
             threshold=level.threshold,
             id_type=id_type,
             key_fingerprint=key_fingerprint,
-            options=mechanism.options,
-            **mechanism.declared,
+            **get_mechanism_arguments(mechanism),
         )
 
     def with_level(self, level: Level) -> ColumnDescription:

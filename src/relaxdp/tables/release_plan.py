@@ -31,8 +31,10 @@ from relaxdp.ledger.account import Account, ColumnState, ReleaseState
 from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SealedColumn
 from relaxdp.ledger.ledger_rules import check_name, make_release_event, require_release
 from relaxdp.mechanisms.base import Mechanism, TrueValues
-from relaxdp.mechanisms.declared import require_list
+from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.declared import DeclaredMechanism, require_list
 from relaxdp.mechanisms.keyed_reports import release_reports
+from relaxdp.mechanisms.numeric import RangeMechanism
 from relaxdp.mechanisms.report_arrays import get_report_type
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
@@ -43,7 +45,6 @@ from relaxdp.tables.snapshot import (
     Snapshot,
     TrueRows,
     TrueRowValues,
-    concatenate_values,
     normalize_ids,
     parse_id_type,
 )
@@ -92,30 +93,29 @@ class PlannedColumn:
     @property
     def output(self) -> str:
         """The name of the reports: a report of a number is not a number of the table, and is not called like it."""
-        return {"words": "report", "range": f"{self.column}_report"}.get(self.mechanism.domain, self.column)
+        if isinstance(self.mechanism, Bloom):
+            return "report"
+        return f"{self.column}_report" if isinstance(self.mechanism, RangeMechanism) else self.column
 
     def make_fields(self) -> list[Any]:
         """Return the columns of the output."""
         reports = pa.field(self.output, get_report_type(self.mechanism))
-        return [pa.field("cohort", pa.uint32()), reports] if self.mechanism.domain == "words" else [reports]
+        return [pa.field("cohort", pa.uint32()), reports] if isinstance(self.mechanism, Bloom) else [reports]
 
     def draw(self, key: Key, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueRowValues]:
         """Return the reports of some rows, and their true values as the stream takes them.
 
         `cells` are those of a table, or true values of a snapshot.
         """
-        mechanism: Any = self.mechanism
+        mechanism = self.mechanism
         where: Any = {"key": key, "level": self.level, "path": self.path, "first_row": first_row}
         try:
-            if mechanism.domain == "words":
-                arrays, words = mechanism.release_text_column(cells, ids, **where)
-                return arrays, words
-            if isinstance(cells, TrueValues):
-                return [release_reports(mechanism, cells, ids, **where)], cells
-            parts: list[TrueRowValues] = []
-            cells = convert_column_for_mechanism(cells, mechanism, first_row, self.column)
-            reports = release_reports(mechanism, cells, ids, **where, watch=lambda _, values: parts.append(values))
-            return [reports], concatenate_values(parts)
+            if isinstance(mechanism, Bloom):
+                return mechanism.release_text_column(cells, ids, **where)
+            if not isinstance(cells, TrueValues):
+                converted = convert_column_for_mechanism(cells, mechanism, first_row, self.column)
+                cells = mechanism.read_true_values(converted, first_row)
+            return [release_reports(mechanism, cells, ids, **where)], cells
         except RelaxdpError as problem:
             problem.fields["of_column"] = self.column
             raise
@@ -174,7 +174,7 @@ class DrawingPlan:
             {
                 "release": each.path.release,
                 "column": each.column,
-                "labels": len(each.mechanism.labels) if each.mechanism.domain == "values" else 2,
+                "labels": len(each.mechanism.labels) if isinstance(each.mechanism, DeclaredMechanism) else 2,
                 "id": id_type,
             }
             for each in self.columns
@@ -417,7 +417,7 @@ def _has_same_declaration(declared: Any, mechanism: Mechanism) -> bool:
         return (declared.name, declared.params) == (mechanism.name, mechanism.params)
     if isinstance(declared, NumberRange):
         return declared.matches(mechanism)
-    return mechanism.domain == "values" and tuple(declared) == tuple(mechanism.labels)
+    return isinstance(mechanism, DeclaredMechanism) and tuple(declared) == tuple(mechanism.labels)
 
 
 MAX_USEFUL_MARGIN = 0.5
@@ -430,7 +430,7 @@ _MAX_SENSIBLE = 10
 
 def compute_margin(mechanism: Mechanism, epsilon: Decimal, rows: int | None) -> float | None:
     """Return the expected margin of error (95 %) of a share or a mean; None for words, or an unknown number of rows."""
-    if not rows or mechanism.domain == "words":
+    if not rows or isinstance(mechanism, Bloom):
         return None
     return find_margin(n=rows, values=mechanism, epsilon=epsilon)
 

@@ -16,6 +16,7 @@ from relaxdp.estimation.display import describe_risk, format_html, format_risk, 
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import add_amounts, subtract_amounts
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_table, make_template
 from relaxdp.tables.metadata import FileDescription, attach_description
@@ -46,7 +47,7 @@ class ReleasedColumn:
     def answers(self) -> int:
         """The number of possible answers; 2 for numbers, which are in one half of their range or in the other."""
         encoding = self.mechanism
-        return 2 if encoding.mean_weights is not None or encoding.domain == "words" else len(encoding.labels)
+        return 2 if encoding.mean_weights is not None or isinstance(encoding, Bloom) else len(encoding.labels)
 
     def to_row(self, spent: Decimal) -> list[str]:
         """Return the column as a row of the printed table.

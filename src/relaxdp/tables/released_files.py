@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from relaxdp.errors import ColumnError, EstimationError, MetadataError
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.tables.data_frames import DataFrameReader
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, is_path, read_description
 from relaxdp.tables.metadata import (
@@ -277,7 +278,7 @@ def make_counted_column(files: Sequence[ReleasedFile], names: Sequence[str | Non
                     first_file=str(first_file.path),
                 )
         mechanism = description.mechanism()
-        if mechanism.domain == "words":
+        if isinstance(mechanism, Bloom):
             raise MetadataError(
                 "{file!r} holds RAPPOR reports.", hint="Run `relaxdp rappor decode {file}`.", file=str(file.path)
             )

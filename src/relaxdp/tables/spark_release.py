@@ -23,6 +23,7 @@ from relaxdp import errors
 from relaxdp.errors import ArgumentError, IdError, KeyFileError, RelaxdpError, SparkError, TableFileError
 from relaxdp.ledger.account import ColumnState
 from relaxdp.ledger.events import SealedColumn
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.keyed_reports import RowTagger
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import METADATA_KEY, FileDescription, read_frame_description
@@ -190,7 +191,7 @@ class SparkStager(Stager):
                 "Spark's workers need a file with the vault's key, and this vault reads it from a command.",
                 hint="Put the key on every worker, and name the file in vault.toml: [key] worker_file.",
             )
-        if any(each.mechanism.domain == "words" for each in plan.columns):
+        if any(isinstance(each.mechanism, Bloom) for each in plan.columns):
             raise ArgumentError(
                 "A RAPPOR column cannot be released from a Spark DataFrame.",
                 hint="Write the columns to Parquet and release the file.",

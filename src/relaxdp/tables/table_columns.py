@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import ColumnError, IdError, ValuesError
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.declared import describe_column_type
+from relaxdp.mechanisms.numeric import RangeMechanism
 from relaxdp.sampling.canonical_encoding import is_utf8_encodable
 
 # A table with one column whose name contains one of these is probably split at another character.
@@ -186,11 +188,11 @@ def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: i
     A boolean column takes the values `true` and `false`, a date column those like `2026-01-31`: so text of this
     spelling and a typed column give the same reports.
     """
-    if mechanism.domain == "range":
+    if isinstance(mechanism, RangeMechanism):
         return convert_to_numbers(column, first_row, name)
     kind = get_plain_type(column.type)
     is_boolean = pa.types.is_boolean(kind)
-    if mechanism.domain != "values" or not (is_boolean or pa.types.is_date(kind)):
+    if isinstance(mechanism, Bloom) or not (is_boolean or pa.types.is_date(kind)):
         return column
     labels = [each for each in mechanism.labels if isinstance(each, str)]
     if not any(each in ("true", "false") if is_boolean else _is_iso_date(each) for each in labels):

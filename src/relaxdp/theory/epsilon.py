@@ -157,19 +157,10 @@ def compute_nonzero_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
     >>> compute_nonzero_threshold(0.5, 2) == compute_threshold(0.5, 2)
     True
     """
-    exact = as_epsilon(epsilon)
-    level = compute_threshold(exact, values)
-    if level == 0:
-        raise EpsilonError(
-            "Epsilon {epsilon} is too small for {values} values. Every report would be pure noise.",
-            hint=_HINT,
-            epsilon=format_epsilon(exact),
-            values=values if isinstance(values, int) else str(values),
-        )
-    return level
+    return compute_split_threshold(epsilon, values, parts=1)
 
 
-def compute_split_threshold(epsilon: Epsilon, values: int, *, parts: int) -> int:
+def compute_split_threshold(epsilon: Epsilon, values: int | Fraction, *, parts: int) -> int:
     """Return the threshold of each symbol of a report in which two truths differ in up to `parts` symbols.
 
     Every symbol gets an equal part of epsilon: the odds of independent symbols multiply. A part that is not a decimal
@@ -188,9 +179,12 @@ def compute_split_threshold(epsilon: Epsilon, values: int, *, parts: int) -> int
     )
     if level == 0:
         raise EpsilonError(
-            "Epsilon {epsilon} is too small to be divided into {parts} parts. Every report would be pure noise.",
+            "Epsilon {epsilon} is too small for {values} values. Every report would be pure noise."
+            if parts == 1
+            else "Epsilon {epsilon} is too small to be divided into {parts} parts. Every report would be pure noise.",
             hint=_HINT,
             epsilon=format_epsilon(exact),
+            values=values if isinstance(values, int) else str(values),
             parts=parts,
         )
     return level

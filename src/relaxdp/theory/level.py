@@ -31,11 +31,6 @@ def compute_odds(retention: Fraction, values: int | Fraction) -> Fraction:
     return 1 + values * retention / (1 - retention)
 
 
-def compute_realised_epsilon(threshold: int, values: int, *, digits: int = 40) -> Decimal:
-    """Return the epsilon that a threshold really has, rounded up in its last digit (the private side)."""
-    return compute_log_rounded_up(compute_odds(compute_retention(threshold), values), digits=digits)
-
-
 def compute_log_rounded_up(ratio: Fraction, *, digits: int = 40) -> Decimal:
     """Return a decimal number that is at least the natural logarithm of `ratio` >= 1, and closer than 10^(2 - digits).
 

@@ -15,7 +15,6 @@ from relaxdp.errors import LevelError
 from relaxdp.theory.epsilon import (
     Epsilon,
     as_epsilon,
-    check_value_count,
     compute_nonzero_threshold,
     compute_threshold,
     format_epsilon,
@@ -45,15 +44,6 @@ def compute_blur_retention(lower: Fraction, upper: Fraction) -> Fraction:
     if lower > upper:
         raise ValueError("The lower retention is larger than the upper one. A blur only lowers a retention.")
     return Fraction(1) if lower == upper else lower / upper
-
-
-def compute_blur_distribution(values: int, lower: Fraction, upper: Fraction, *, report: int) -> list[Fraction]:
-    """Return the law of a report at retention `upper` after it was blurred to `lower`. The truth is not needed.
-
-    >>> compute_blur_distribution(2, Fraction(1, 4), Fraction(1, 2), report=0)
-    [Fraction(3, 4), Fraction(1, 4)]
-    """
-    return compute_report_distribution(values, compute_blur_retention(lower, upper), truth=report)
 
 
 TRUTH = Fraction(1)  # the truth is a report with full retention
@@ -230,7 +220,6 @@ def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> Rel
         >>> relaxation_law(m=3, old_epsilon=0.1, new_epsilon=0.5)
         m = 3: p_aa = 0.584433, p_ba = 0.378607, p_bb = 0.391757
     """
-    check_value_count(m)
     old, new = as_epsilon(old_epsilon, zero=True), as_epsilon(new_epsilon)
     if new < old:
         raise LevelError(

@@ -17,6 +17,7 @@ from relaxdp.collector.ingest import Item, ingest
 from relaxdp.collector.schema import REPORTS, WITHDRAWN
 from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.estimation.report_pairs import count_packed_report_pairs
+from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.server_errors import CampaignStateError
 from relaxdp.service.wire import EncodingRequest
 from relaxdp.storage.database import Database
@@ -122,7 +123,7 @@ def step(database: Database, campaign: Campaign, deed: Any, model: Model) -> Non
 
 def pair_counts(campaign: Campaign, both: list[tuple[bytes, bytes]], moved: bool) -> Any:
     """What is kept of pairs, from the encoding itself; what older reports of those that went on support is not."""
-    first = FIXED.get(campaign.encoding.name, 0) if campaign.encoding.domain == "words" else 0
+    first = FIXED.get(campaign.encoding.name, 0) if isinstance(campaign.encoding, Bloom) else 0
     older, newer = (np.array([list(pair[place][first:]) for pair in both], dtype=np.uint8) for place in (0, 1))
     found = count_packed_report_pairs(campaign.encoding, older, newer)
     labels = (len(found) - 2) // 3

@@ -15,6 +15,7 @@ from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import MeanWeights, PermanentWords, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.report_arrays import Codes
@@ -192,4 +193,4 @@ class Chained(Categorical):
 )
 def test_what_would_mislead_is_refused(encoding: Any, says: str) -> None:
     with refused(MechanismError, says=says):
-        check_exactly(encoding, LETTERS if encoding.domain == "values" else NUMBERS)
+        check_exactly(encoding, LETTERS if isinstance(encoding, DeclaredMechanism) else NUMBERS)

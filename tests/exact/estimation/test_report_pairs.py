@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.exact.enumeration import compute_chain_distribution, path_law
+from tests.exact.enumeration import compute_blur_distribution, compute_chain_distribution, path_law
 
 from relaxdp.audit.exact_check import _compute_symbol_distribution
 from relaxdp.estimation.report_pairs import (
@@ -35,7 +35,7 @@ from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.report_arrays import get_code_dtype, pack_reports
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
-from relaxdp.theory.randomized_response import compute_blur_distribution, compute_report_distribution
+from relaxdp.theory.randomized_response import compute_report_distribution
 
 WORD = 8
 LEVELS = [(F(1, 8), F(4, 8), F(7, 8)), (F(2, 8), F(3, 8), F(6, 8))]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from relaxdp.mechanisms import local_hash
+from relaxdp.mechanisms.report_arrays import count_supported_labels
 
 VALUES = np.arange(6, dtype=np.uint64)
 
@@ -83,7 +84,8 @@ def test_counting_equals_hashing(count: int) -> None:
     assert int(hashed.max()) < count
     codes = np.where(rng.random(len(seeds)) < 0.5, hashed[:, 7], rng.integers(0, count, len(seeds))).astype(np.uint32)
     expected = np.count_nonzero(hashed == codes[:, None], axis=0)
-    assert local_hash.count_bucket_matches(seeds, codes, where, count).tolist() == expected.tolist()
-    assert local_hash.count_bucket_matches(seeds[:3], codes[:3], where, count).tolist() == (
-        np.count_nonzero(hashed[:3] == codes[:3, None], axis=0).tolist()
-    )
+    mechanism = local_hash.LocalHash(range(40), buckets=count)
+    assert count_supported_labels(mechanism, codes[:, None], seeds).tolist() == expected.tolist()
+    for rows in (len(seeds), 3):  # more reports than values, and fewer
+        found = mechanism.find_supported_labels(codes[:rows, None], seeds[:rows])
+        assert np.array_equal(found, hashed[:rows] == codes[:rows, None])

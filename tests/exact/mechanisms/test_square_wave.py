@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.exact.checks import check_guarantee
-from tests.exact.enumeration import Law, Transcript, compute_chain_distribution, path_law
+from tests.exact.enumeration import Law, Transcript, compute_blur_distribution, compute_chain_distribution, path_law
 from tests.refusals import refused
 
 from relaxdp.audit.exact_check import check_exactly
@@ -26,7 +26,6 @@ from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.level import compute_odds
 from relaxdp.theory.randomized_response import (
-    compute_blur_distribution,
     compute_bridge_mixture,
     compute_report_distribution,
 )

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
-from relaxdp.mechanisms.bloom import BloomShape, compute_guarantee
+from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.paper.classic import Responses
 from relaxdp.theory.level import compute_log_rounded_up
 
@@ -63,4 +63,5 @@ def test_more_samples_cost_more_up_to_the_permanent_response() -> None:
     shape = BloomShape(128, 2, 64)
     costs = [CLASSIC.guarantee(shape, samples) for samples in range(1, 30)]
     assert costs == sorted(costs)
-    assert costs[0] < costs[-1] < compute_guarantee(shape, CLASSIC.noise)
+    permanent = ((2 - F(CLASSIC.noise)) / F(CLASSIC.noise)) ** shape.max_differing_bits
+    assert costs[0] < costs[-1] < compute_log_rounded_up(permanent)

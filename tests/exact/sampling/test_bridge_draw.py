@@ -8,8 +8,7 @@ from fractions import Fraction as F
 
 import pytest
 
-from relaxdp.sampling.bridge import draw_fresh_bridge, draw_keyed_bridge, draw_mixture, draw_uniform, find_interval
-from relaxdp.sampling.entropy import SystemEntropy
+from relaxdp.sampling.bridge import draw_keyed_bridge, draw_mixture, draw_uniform, find_interval
 from relaxdp.sampling.keyed_stream import PathId, PathName
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.randomized_response import compute_bridge_mixture
@@ -47,12 +46,6 @@ def test_uniform_rejects_the_incomplete_run() -> None:
         draw_uniform(3, iter([6, 7]), one=8)
 
 
-def test_fresh_bridges_know_whether_their_ends_agree() -> None:
-    level = F(1, 3)
-    assert draw_fresh_bridge(3, level, level, level, lower_report=2, upper_report=2, entropy=SystemEntropy()) == 2
-    assert draw_fresh_bridge(3, level, level, F(1), lower_report=2, upper_report=0, entropy=SystemEntropy()) == 2
-
-
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 1)])
 def test_draw_mixture_has_the_bridges_law(low: int, high: int) -> None:
     """All strings of words that can decide; weights by how many words were read."""
@@ -65,10 +58,9 @@ def test_draw_mixture_has_the_bridges_law(low: int, high: int) -> None:
             report = draw_mixture(
                 mixture,
                 values,
+                iter([(first, value), (second, one - 1)]),
                 lower_report=low,
                 upper_report=high,
-                position_words=iter([first, second]),
-                value_words=iter([value]),
                 one=one,
             )
             law[report] += F(1, one**3)

@@ -6,7 +6,7 @@ others by its last report, so that the probabilities of the steps multiply.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -32,10 +32,6 @@ class TranscriptSource:
 
     def __init__(self, numbers: Numbers) -> None:
         self._numbers = numbers
-
-    def generate_words(self) -> Iterator[int]:
-        while True:
-            yield self._numbers.read(8)
 
     def make_keystream(self) -> TranscriptSource:
         return self
@@ -151,9 +147,6 @@ class Bytes:
 
     def __init__(self, rows: Any) -> None:
         self._rows, self._calls = len(rows), np.transpose(rows).tolist()
-
-    def generate_words(self) -> Iterator[int]:
-        raise AssertionError("an array reads no single words")
 
     def make_keystream(self) -> Bytes:
         return self

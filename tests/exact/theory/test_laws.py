@@ -8,13 +8,12 @@ from fractions import Fraction as F
 import pytest
 import sympy
 from tests.exact.checks import check_all, check_guarantee
-from tests.exact.enumeration import Law, compute_chain_distribution, level_lists
+from tests.exact.enumeration import Law, compute_blur_distribution, compute_chain_distribution, level_lists
 
 from relaxdp.theory.level import compute_odds
 from relaxdp.theory.privacy_loss import compute_step_odds, compute_transcript_probability
 from relaxdp.theory.randomized_response import (
     NOISE,
-    compute_blur_distribution,
     compute_bridge_distribution,
     compute_next_report_distribution,
     compute_report_distribution,

@@ -10,6 +10,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from tests.exact.enumeration import compute_realised_epsilon
 from tests.refusals import refused
 
 from relaxdp.errors import EpsilonError
@@ -21,7 +22,7 @@ from relaxdp.theory.epsilon import (
     compute_threshold,
     format_epsilon,
 )
-from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_realised_epsilon, compute_retention
+from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
 
 mpmath.mp.prec = 600
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.exact.enumeration import compute_realised_epsilon
 from tests.patience import PATIENCE
 from tests.servers.fake_collector import FakeCollector, Reply, Request, fake_collector
 
@@ -29,7 +30,6 @@ from relaxdp.device.offer import encoding_of
 from relaxdp.device.state import DeviceState
 from relaxdp.errors import BudgetExceededError, RelaxdpError
 from relaxdp.theory.epsilon import ONE
-from relaxdp.theory.level import compute_realised_epsilon
 
 SERVERS = int(os.environ.get("RELAXDP_FAULTS", "60"))
 """How often what happened over all servers: a suite in which nothing happens shows nothing."""

@@ -377,7 +377,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("encode clients.csv first.csv --params params.csv", "'first.csv' already exists."),
         (
             "encode clients.csv out.csv --params bare.csv",
-            "The permanent noise f must be greater than 0 and at most 1, not 0.",
+            "The permanent noise f must be greater than 0 and less than 1, not 0.",
         ),
         (
             "encode changed.csv out.csv --params params.csv --name clients --epsilon 2",

@@ -11,7 +11,7 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import ColumnError, EstimationError
 from relaxdp.estimation.poisoning import CleanedEstimate
-from relaxdp.mechanisms.report_arrays import read_report_column
+from relaxdp.mechanisms.report_arrays import count_supported_labels, read_report_column
 
 EPSILONS = ("0.5", "1", "2")
 
@@ -154,6 +154,6 @@ def test_a_hash_that_is_repeated_names_values_that_it_supports() -> None:
     for each in (older, newer):
         each[:600] = report
     found = rx.poisoning.check_reports(hashes, older, newer, older_epsilon="0.5", newer_epsilon="2")
-    supported = set(np.flatnonzero(hashes.count_supported_labels(*read_report_column(hashes, newer[:1]))))
+    supported = set(np.flatnonzero(count_supported_labels(hashes, *read_report_column(hashes, newer[:1]))))
     assert {each.kind for each in found.suspicious_values} == {"repeated"}
     assert {each.label for each in found.suspicious_values} <= supported

@@ -11,7 +11,6 @@ import resource
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -41,10 +40,11 @@ from relaxdp.errors import (
     UndeclaredValueError,
 )
 from relaxdp.hazmat import SeededEntropy
+from relaxdp.mechanisms.bridged_columns import iterate_slices
 from relaxdp.mechanisms.relaxation import _FORMAT, State, StateFileStore
 from relaxdp.mechanisms.report_arrays import read_report_column
 from relaxdp.sampling import private_file
-from relaxdp.sampling.entropy import SystemEntropy
+from relaxdp.sampling.entropy import Bytestream, SystemBytes, SystemEntropy
 from relaxdp.sampling.private_file import lock_folder
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import compute_retention
@@ -136,9 +136,19 @@ def test_an_undeclared_value_is_rejected_with_its_row(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_one_value_is_drawn_from_the_operating_system() -> None:
+    """Without a cipher in between; every draw reads other bytes."""
+    one, buffer = rx.Relaxation(ANSWERS, "flu"), np.zeros((2, 64), np.uint8)
+    assert isinstance(one._entropy.make_keystream(), SystemBytes)
+    assert not isinstance(rx.Relaxation(ANSWERS, ["flu"])._entropy.make_keystream(), SystemBytes)
+    for row in buffer:
+        one._entropy.make_keystream().fill(row)
+    assert len({*map(bytes, buffer), bytes(64)}) == 3
+
+
 @pytest.mark.parametrize("batch", [20, 100])
 def test_many_symbols_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batch: int) -> None:
-    monkeypatch.setattr("relaxdp.mechanisms.relaxation.BATCH", batch)
+    monkeypatch.setattr(iterate_slices, "__defaults__", (batch,))
     for name, mechanism in {
         "unary": rx.Unary(range(33), optimised=False),
         "hash": rx.LocalHash(range(30), buckets=300),
@@ -254,7 +264,6 @@ def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
         {"epsilon": "0.5"},
         {"reports": np.array([[3]], np.uint8)},
         {"symbols": np.array([[200]], np.uint8)},
-        {"seeds": np.zeros(1, np.uint64)},
         {"reports": np.zeros((1, 2), np.uint8), "symbols": np.zeros((1, 2), np.uint8)},
     ],
 )
@@ -286,19 +295,19 @@ def test_a_header_of_another_kind_is_rejected(tmp_path: Path, header: str) -> No
 
 
 def test_the_file_holds_what_is_documented(tmp_path: Path) -> None:
-    """One line for the format, one of JSON, then symbols, reports and seeds; the last 32 bytes are a SHA-256."""
+    """One line for the format, one of JSON, then reports without noise, and last reports; at the end a SHA-256."""
     place = tmp_path / "state"
     hashed = rx.LocalHash(range(50), buckets=300)
     reports = rx.Relaxation(hashed, [7, 8], state=place).relax(1)
     first, header, rest = place.read_bytes().split(b"\n", 2)
     assert first == b"relaxdp relaxation 1"
     assert {**json.loads(header), "origin": "", "values": "", "params": "", "threshold": ""} == {
-        "rows": 2, "width": 2, "seeded": True, "mechanism": "local-hash", "params": "", "values": "", "origin": "",
+        "rows": 2, "width": 10, "mechanism": "local-hash", "params": "", "values": "", "origin": "",
         "epsilon": "1", "threshold": "", "start_epsilon": "0", "start_reports": "",
     }  # fmt: skip
-    codes, seeds = rest[4:8], rest[8:24]
-    assert [seeds[:8] + codes[:2], seeds[8:] + codes[2:]] == reports
-    assert len(rest) == 4 + 4 + 16 + 32
+    assert [rest[20:30], rest[30:40]] == reports
+    assert [rest[:8], rest[10:18]] == [report[:8] for report in reports]
+    assert len(rest) == 20 + 20 + 32
 
 
 def test_nothing_is_returned_that_was_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -500,9 +509,9 @@ def test_processes_that_race_get_one_report(tmp_path: Path, value: Any, rounds: 
 class SlowEntropy(SystemEntropy):
     """Gives other threads the time to step in."""
 
-    def generate_words(self) -> Iterator[int]:
+    def make_keystream(self) -> Bytestream:
         time.sleep(0.002)
-        return super().generate_words()
+        return super().make_keystream()
 
 
 def test_threads_that_race_get_one_report() -> None:

@@ -14,7 +14,14 @@ from relaxdp.estimation.mechanism_choice import MechanismRanking, rank_mechanism
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.mechanisms.local_hash import compute_best_buckets
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.mechanisms.report_arrays import BATCH, count_bits, count_report_column, pack_bits, unpack_bits
+from relaxdp.mechanisms.report_arrays import (
+    BATCH,
+    count_bits,
+    count_report_column,
+    get_packed_width,
+    pack_bits,
+    unpack_bits,
+)
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import as_epsilon
 
@@ -68,7 +75,7 @@ def test_advice() -> None:
     }  # fmt: skip
     for each in advice.mechanisms:  # what is promised is what is made
         encoding = create_mechanism(each.name, values=range(1000), epsilon=1)
-        assert each.bytes_per_report == (encoding.report_width or 2)
+        assert each.bytes_per_report == get_packed_width(encoding)
     assert "1,000 values" in str(advice) == repr(advice)
     with pytest.raises(ValueError, match="from 2 to"):
         rank_mechanisms(1, 1)

@@ -19,7 +19,7 @@ from relaxdp.errors import ColumnError, IdError
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.keyed_path import NumpyPathSampler, find_report, iterate_draws
-from relaxdp.sampling.keyed_stream import generate_words
+from relaxdp.sampling.keyed_stream import Messages, generate_words
 from relaxdp.theory.epsilon import ONE, compute_threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
@@ -180,15 +180,11 @@ def array_reports(
     derived: bytes, values: int, level: int, ids: Any, truth: Any, symbol: int = 0, chunk: int = 10_000
 ) -> NDArray[np.uint64]:
     path = NumpyPathSampler(derived, values, level)
-    result = np.empty(len(truth), np.uint64)
+    result = np.repeat(np.asarray(truth, np.uint64)[:, None], symbol + 1, axis=1)
     for start in range(0, len(truth), chunk):
         part = slice(start, start + chunk)
-        groups = read_ids(ids_to_arrow(ids[part]), start).groups()
-        for chosen, blocks in groups:
-            its_truth = truth[part][chosen]
-            path.draw(result[part], chosen, path.cipher.compute_chaining_state(blocks), its_truth, its_truth, symbol)
-    path.finish()
-    return result
+        path.draw_reports(Messages(read_ids(ids_to_arrow(ids[part]), start)), truth[part], result[part])
+    return np.asarray(result[:, symbol])
 
 
 @pytest.mark.parametrize("values", [2, 3])
@@ -209,12 +205,12 @@ class Fed:
     def __init__(self, prepared: NDArray[np.uint64], most: int) -> None:
         self._prepared, self._most = prepared, most  # (objects, tries, 2), and how many rows a cipher has room for
 
-    def make_last_block(self, state: Any, index: Any, symbol: int) -> NDArray[np.uint64]:
-        assert symbol == 0
-        return np.stack([state, np.zeros_like(state)], axis=1)
+    def compute_chaining_state(self, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        return np.asarray(blocks[0])
 
     def make_last_blocks(self, state: Any, index: Any, symbols: Any) -> NDArray[np.uint64]:
-        return self.make_last_block((state[:, None] + symbols).reshape(-1), None, 0)
+        numbers = (state[:, :1] + symbols).reshape(-1)
+        return np.stack([numbers, np.zeros_like(numbers)], axis=1)
 
     def encrypt(self, rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
         assert len(rows) <= self._most
@@ -237,24 +233,15 @@ def test_words_that_lie_on_a_boundary(values: int, level: int, monkeypatch: pyte
     prepared[:, -1] = 0  # the end of every path
     truth = np.ones(600, np.uint64)
     alone = [find_report(iterate_draws(each.tolist(), values), level, truth=1) for each in prepared]
-    places = RNG.permutation(600)
-    for chunk, few in [(1 << 16, 1 << 13), (1 << 16, 20), (64, 8)]:
-        monkeypatch.setitem(NumpyPathSampler.draw.__globals__, "CHUNK", chunk)
-        monkeypatch.setitem(NumpyPathSampler.draw.__globals__, "_FEW", few)
+    numbers = np.stack([np.arange(600, dtype=np.uint64)] * 2, axis=1)
+    for chunk in (1 << 16, 64):
+        monkeypatch.setitem(NumpyPathSampler.draw_rows.__globals__, "CHUNK", chunk)
         path = NumpyPathSampler(bytes(32), values, level)
         path.cipher = Fed(prepared, chunk)  # type: ignore[assignment]
-        result = np.zeros(600, np.uint64)
-        for start in range(0, 600, 50):
-            part = places[start : start + 50]
-            path.draw(result, part, part.astype(np.uint64), truth[:50], truth[:50])
-        path.finish()
-        assert result.tolist() == alone
         for symbols in (1, 3, 100):  # once more symbols than go into a small chunk
             target = np.ones((600 // symbols, symbols), np.uint64)
-            path.draw_all_symbols(target, np.arange(0, 600, symbols, dtype=np.uint64), truth)
-            path.finish()
+            path.draw_reports(Messages(None, numbers[None, ::symbols]), truth, target)
             assert target.reshape(-1).tolist() == alone
-        path.finish()
 
 
 @pytest.mark.long

@@ -29,12 +29,12 @@ from relaxdp.sampling.entropy import Keystream
 from relaxdp.sampling.kernel import build, c_library, self_test
 from relaxdp.sampling.kernel.c_library import SETTING, Kernel, get_kernel
 from relaxdp.sampling.keyed_path import (
-    NumpyCmacTags,
     NumpyPathSampler,
+    compute_tags,
+    compute_tags_with_numpy,
+    draw_path_reports,
     find_report,
     iterate_draws,
-    make_cmac_tags,
-    make_path_sampler,
 )
 from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, compute_cmac, pack_last_block
 from relaxdp.theory.epsilon import ONE, compute_threshold
@@ -114,15 +114,11 @@ def compare(compiled: Kernel, objects: int, seed: int) -> None:
         case = (kind, count, values, level, symbols)
         if count:
             expected = truths.copy()
-            reference = NumpyPathSampler(derived, values, level)
-            reference.draw_reports(expected, messages, index)
-            reference.finish()
+            NumpyPathSampler(derived, values, level).draw_reports(messages, index, expected)
             compiled.draw(derived, values, level, messages, index, truths)
             assert np.array_equal(truths, expected), case
-            words, sums = NumpyCmacTags(derived).tags(messages, index, symbol)
-            made = compiled.tags(derived, messages, index, symbol)
-            assert np.array_equal(made[0], words), case
-            assert np.array_equal(made[1], sums), case
+            words = compute_tags_with_numpy(derived, messages, index, symbol)
+            assert np.array_equal(compiled.tags(derived, messages, index, symbol)[0], words), case
         else:
             compiled.draw(derived, values, level, messages, index, truths)
             assert compiled.tags(derived, messages, None, None)[1].tolist() == [0, 0]
@@ -142,15 +138,15 @@ def test_the_compiled_path_draws_what_numpy_draws_ten_million_times(compiled: Ke
 def test_tags_are_codes_of_whole_messages(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Id, what follows it, index, symbol and try 0, under CMAC; by NumPy and by whatever draws here."""
     monkeypatch.setenv(SETTING, setting)
-    ids, derived = ["", "abc", "a text of many letters", "twelve bytes"], bytes(range(32))
+    ids, derived = ["", "abc", "x", "a text of many letters", "twelve bytes"], bytes(range(32))
     more = np.random.default_rng(1).integers(0, 2**64, (2, len(ids), 2), np.uint64)
-    numbers = np.array([5, 2**40, 0, 7], np.uint64)
+    numbers = np.array([5, 2**40, 3, 0, 7], np.uint64)
     cases: list[tuple[Any, Any, Any]] = [
         *((None, None, 0), (None, None, 1), (None, numbers, 0)),
         (more, numbers, numbers % np.uint64(8)),
     ]
     for after, index, symbol in cases:
-        words, sums = make_cmac_tags(derived).tags(Messages(read_ids(pa.array(ids), 0), after), index, symbol)
+        words = compute_tags(derived, Messages(read_ids(pa.array(ids), 0), after), index, symbol)
         codes = [
             compute_cmac(
                 derived,
@@ -164,7 +160,6 @@ def test_tags_are_codes_of_whole_messages(setting: str, monkeypatch: pytest.Monk
         ]
         pairs = np.frombuffer(b"".join(codes), "<u8").reshape(-1, 2)
         assert words.tolist() == pairs[:, 0].tolist()
-        assert sums.tolist() == pairs.sum(axis=0, dtype=np.uint64).tolist()
 
 
 def test_nothing_has_no_length() -> None:
@@ -183,9 +178,7 @@ def test_small_thresholds_too(compiled: Kernel) -> None:
     messages, index = Messages(Ids.from_integers(np.arange(300))), np.zeros(300, np.uint64)
     for level in (1, 2**20, 2**44 - 1, 2**44):
         expected, truths = np.ones((2, 300, 1), np.uint8)
-        reference = NumpyPathSampler(bytes(32), 3, level)
-        reference.draw_reports(expected, messages, index)
-        reference.finish()
+        NumpyPathSampler(bytes(32), 3, level).draw_reports(messages, index, expected)
         compiled.draw(bytes(32), 3, level, messages, index, truths)
         assert np.array_equal(truths, expected)
 
@@ -203,21 +196,23 @@ def test_more_objects_than_a_chunk(compiled: Kernel) -> None:
 
 
 def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not isinstance(make_path_sampler(bytes(32), 2, 1), NumpyPathSampler)
-    assert not isinstance(make_cmac_tags(bytes(32)), NumpyCmacTags)
-    assert isinstance(make_path_sampler(bytes(32), 2, 0), NumpyPathSampler)
     messages, index = Messages(Ids.from_integers(np.arange(100))), np.arange(100, dtype=np.uint64) % np.uint64(7)
-    drawn = np.zeros((2, 100, 3), np.uint8)
-    for path, target in zip(
-        (make_path_sampler(bytes(32), 7, ONE // 3), NumpyPathSampler(bytes(32), 7, ONE // 3)), drawn, strict=True
-    ):
-        path.draw_reports(target, messages, index)
-        path.finish()
-    assert np.array_equal(*drawn)
-    assert drawn.any()
-    monkeypatch.setenv(SETTING, "off")
-    assert isinstance(make_path_sampler(bytes(32), 2, 1), NumpyPathSampler)
-    assert isinstance(make_cmac_tags(bytes(32)), NumpyCmacTags)
+    by_numpy: list[str] = []
+    monkeypatch.setattr(NumpyPathSampler, "draw_reports", lambda *_: by_numpy.append("path"))
+    monkeypatch.setattr("relaxdp.sampling.keyed_path.compute_tags_with_numpy", lambda *_: by_numpy.append("tags"))
+    for setting, threshold, expected in [
+        (compiled.name, ONE // 3, []),
+        (compiled.name, 0, ["path"]),
+        ("off", 1, ["path", "tags"]),
+    ]:
+        monkeypatch.setenv(SETTING, setting)
+        target = np.zeros((100, 3), np.uint8)
+        draw_path_reports(bytes(32), 7, threshold, messages, index, target)
+        if threshold:
+            compute_tags(bytes(32), messages, index)
+        assert by_numpy == expected
+        assert target.any() == (not expected)
+        by_numpy.clear()
     assert c_library.get_sampler_name() == "numpy"
 
 
@@ -403,7 +398,7 @@ def test_histograms_of_bytes(compiled: Kernel) -> None:
 
 
 @pytest.mark.parametrize("width", [1, 3, 4, 15, 16, 17, 24, 33])
-def test_text_of_numpy(compiled: Kernel, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_of_numpy(compiled: Kernel, width: int) -> None:
     """Letters of all lengths up to the whole width, at odd places; what is not ASCII, and a NUL that is no end."""
     random = np.random.default_rng(width)
     texts = random.integers(1, 128, (300, width), np.uint32)
@@ -422,12 +417,9 @@ def test_text_of_numpy(compiled: Kernel, width: int, monkeypatch: pytest.MonkeyP
     taken = 0
     for case in cases:
         part = np.frombuffer(b"\0" + case.tobytes(), np.uint8)[1:].view(f"<U{width}")
-        made: list[Any] = []
-        for setting in (compiled.name, "off"):
-            monkeypatch.setenv(SETTING, setting)
-            made.append(_make_ascii_array(get_code_points(part)) if len(part) else None)
-        assert made[0] is made[1] is None or made[0].equals(made[1])
-        taken += made[0] is not None
+        made = _make_ascii_array(get_code_points(part)) if len(part) else None
+        assert made is None or made.to_pylist() == part.tolist()
+        taken += made is not None
     assert taken == 3  # there is nothing to convert in the last one
 
 

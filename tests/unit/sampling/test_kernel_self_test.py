@@ -35,9 +35,7 @@ def paths() -> Iterator[Codes]:
     for (values, kind), of in zip(KINDS, cycle(make_messages()), strict=False):
         for level, symbols in zip(self_test.LEVELS, (1, 3, 1, 2), strict=True):
             drawn = make_codes(values, kind, (OBJECTS, symbols), level)
-            path = NumpyPathSampler(self_test._PATH_KEY, values, level)
-            path.draw_reports(drawn, of, index)
-            path.finish()
+            NumpyPathSampler(self_test._PATH_KEY, values, level).draw_reports(of, index, drawn)
             yield drawn
 
 

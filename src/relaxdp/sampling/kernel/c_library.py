@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import IdError, KernelError
 from relaxdp.sampling.entropy import Keystream
-from relaxdp.sampling.keyed_stream import Ids, Messages, Words
+from relaxdp.sampling.keyed_stream import Messages, Words
 
 _UNSET = "Run: unset {setting}"
 
@@ -86,9 +86,8 @@ class Kernel:
         self._step, self._histogram = library.relaxdp_step, library.relaxdp_histogram
         self._step.argtypes = [_Int, ctypes.c_char_p, _Pointer, _Pointer, _Word, *[_Pointer] * 3]
         self._histogram.argtypes = [_Int, _Pointer, _Word, _Word, _Pointer]
-        self._letters, self._ascending = library.relaxdp_letters, library.relaxdp_ascending
+        self._letters = library.relaxdp_letters
         self._letters.argtypes = [_Pointer, _Word, _Word, _Pointer, _Pointer]
-        self._ascending.argtypes = [_Pointer, _Word, _Word]
         for function in (self._draw, self._tags, self._step):
             function.restype = _Word
         self._histogram.restype = None
@@ -107,19 +106,9 @@ class Kernel:
         if not target.flags.carray or {len(messages), len(index)} != {objects}:
             raise ValueError("The numbers of true values, messages and indices differ.")
         level, index = _PathLevelStruct(threshold, values), _require_c_array(index, np.uint64)
-        with _MessagesReference(messages) as given:
-            given.check(
-                self._draw(
-                    self._set,
-                    derived,
-                    ctypes.byref(level),
-                    given.pointer,
-                    index.ctypes.data,
-                    symbols,
-                    target.ctypes.data,
-                    target.itemsize,
-                )
-            )
+        given, _arrays = _make_messages_struct(messages)
+        pointers = (derived, ctypes.byref(level), ctypes.byref(given), index.ctypes.data)
+        _check_row(self._draw(self._set, *pointers, symbols, target.ctypes.data, target.itemsize))
 
     def tags(
         self, derived: bytes, messages: Messages, index: Words | None, symbol: Words | None
@@ -130,8 +119,9 @@ class Kernel:
         if any(each is not None and len(each) != len(messages) for each in last):
             raise ValueError("The numbers of messages and last words differ.")
         places = [None if each is None else each.ctypes.data for each in last]
-        with _MessagesReference(messages) as given:
-            given.check(self._tags(self._set, derived, given.pointer, *places, words.ctypes.data, sums.ctypes.data))
+        given, _arrays = _make_messages_struct(messages)
+        tags = (words.ctypes.data, sums.ctypes.data)
+        _check_row(self._tags(self._set, derived, ctypes.byref(given), *places, *tags))
         return words, sums
 
     def step(
@@ -170,54 +160,34 @@ class Kernel:
             return None
         return offsets, letters[: offsets[-1]]
 
-    def ascending(self, points: NDArray[np.uint32]) -> bool:
-        """Return whether every row of code points comes after the one before it."""
-        points = _require_c_array(points, np.uint32)
-        return bool(self._ascending(points.ctypes.data, *points.shape))
+
+def _check_row(row: int) -> None:
+    """Reject an Arrow array whose offsets point outside of its buffer."""
+    if row:
+        raise IdError(
+            "The id column is damaged. The bytes of an id are outside of its buffer.",
+            hint="Write the id column again, for example with pa.array(ids.to_pylist()).",
+        )
 
 
-class _MessagesReference:
-    """Messages as the library takes them; holds on to the arrays that it points to."""
+def _make_messages_struct(messages: Messages) -> tuple[_MessagesStruct, list[NDArray[Any]]]:
+    """Return messages as the library takes them, and the arrays that it points to, which must live as long."""
+    made, arrays = _MessagesStruct(count=len(messages)), []
 
-    def __init__(self, messages: Messages) -> None:
-        self._arrays: list[NDArray[np.generic]] = []
-        self._made = _MessagesStruct(count=len(messages))
-        if messages.ids is not None:
-            self._point_to_ids(messages.ids)
-        if messages.more is not None:
-            self._made.more = self._keep(_require_c_array(messages.more, np.uint64))
-            self._made.more_blocks = len(messages.more)
-        self.pointer = ctypes.byref(self._made)
+    def point(array: NDArray[Any], kind: type[np.generic]) -> int:
+        arrays.append(_require_c_array(array, kind))
+        return int(arrays[-1].ctypes.data)
 
-    def __enter__(self) -> _MessagesReference:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._arrays.clear()
-
-    def _keep(self, array: NDArray[np.generic]) -> int:
-        self._arrays.append(array)
-        return int(array.ctypes.data)
-
-    def _point_to_ids(self, ids: Ids) -> None:
-        made = self._made
-        if ids.integers is not None:
-            made.is_unsigned = ids.integers.dtype.kind == "u"
-            wide = np.uint64 if made.is_unsigned else np.int64
-            made.integers = self._keep(_require_c_array(ids.integers, wide))
-            return
+    ids = messages.ids
+    if ids is not None and ids.integers is not None:
+        made.is_unsigned = ids.integers.dtype.kind == "u"
+        made.integers = point(ids.integers, np.uint64 if made.is_unsigned else np.int64)
+    elif ids is not None:
         made.tag, made.size = ids.tag, len(ids.data)
-        made.offsets = self._keep(_require_c_array(ids.offsets, np.int64))
-        made.bytes = self._keep(_require_c_array(ids.data, np.uint8))
-
-    @staticmethod
-    def check(row: int) -> None:
-        """Reject an Arrow array whose offsets point outside of its buffer."""
-        if row:
-            raise IdError(
-                "The id column is damaged. The bytes of an id are outside of its buffer.",
-                hint="Write the id column again, for example with pa.array(ids.to_pylist()).",
-            )
+        made.offsets, made.bytes = point(ids.offsets, np.int64), point(ids.data, np.uint8)
+    if messages.more is not None:
+        made.more, made.more_blocks = point(messages.more, np.uint64), len(messages.more)
+    return made, arrays
 
 
 class CompiledBridgeStep:
@@ -227,15 +197,7 @@ class CompiledBridgeStep:
     A chance is its first byte, its next 64 binary digits, and all that is left after the byte.
     """
 
-    def __init__(
-        self,
-        found: Kernel,
-        source: Keystream,
-        values: int,
-        first: Kinds,
-        redraw: Kinds,
-        most: int,
-    ) -> None:
+    def __init__(self, found: Kernel, source: Keystream, values: int, first: Kinds, redraw: Kinds, most: int) -> None:
         self._kernel, self._source = found, source
         self._law = _BridgeStepStruct(values, _make_probability_struct(first), _make_probability_struct(redraw))
         self._room, self._places = np.empty(most, np.uint8), np.empty(most + 2, np.uint32)

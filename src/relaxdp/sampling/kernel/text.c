@@ -49,24 +49,3 @@ DOOR int relaxdp_letters(const uint32_t *points, uint64_t count, uint64_t width,
     _mm_storeu_si128((__m128i *)bits, seen);
     return !gaps && (bits[0] | bits[1] | bits[2] | bits[3]) < 128;
 }
-
-/* Whether a row comes after the one before it: the first code point in which they differ decides. */
-static inline int comes_after(const uint32_t *row, const uint32_t *before, uint64_t width) {
-    uint64_t at = 0;
-    for (; at + 4 <= width; at += 4) {
-        __m128i one = _mm_loadu_si128((const __m128i *)(row + at));
-        __m128i other = _mm_loadu_si128((const __m128i *)(before + at));
-        uint32_t differ = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi32(one, other)) ^ 0xffff;
-        if (!differ) continue;
-        at += (uint32_t)__builtin_ctz(differ) / 4;
-        return row[at] > before[at];
-    }
-    while (at < width && row[at] == before[at]) at++;
-    return at < width && row[at] > before[at];
-}
-
-DOOR int relaxdp_ascending(const uint32_t *points, uint64_t count, uint64_t width) {
-    for (uint64_t row = 1; row < count; row++)
-        if (!comes_after(points + row * width, points + (row - 1) * width, width)) return 0;
-    return 1;
-}
