@@ -18,7 +18,7 @@ from relaxdp.lazy_imports import duckdb
 from relaxdp.tables.atomic_files import make_temporary_folder
 from relaxdp.tables.data_frames import open_relation
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, get_file_kind, list_table_files
-from relaxdp.tables.interrupts import allow_interrupts, is_interrupt
+from relaxdp.tables.interrupts import is_interrupt, open_interruptible
 from relaxdp.tables.table_columns import get_plain_type, get_storage_column, remove_hidden_values, suggest_read_csv
 
 MEMORY_LIMIT = "600MB"
@@ -157,7 +157,7 @@ def open_database(memory_limit: str, **settings: Any) -> Iterator[Any]:
             "python_enable_replacements": False,
             **settings,
         }
-        with duckdb.connect(":memory:", config=config) as connection, allow_interrupts(connection):
+        with open_interruptible(duckdb.connect(":memory:", config=config)) as connection:
             # A bar would be drawn into what a program reads. A notebook without ipywidgets rejects the setting.
             with suppress(duckdb.InvalidInputException):
                 connection.execute("SET enable_progress_bar = false")

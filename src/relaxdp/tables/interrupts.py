@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 _INTERRUPTS = [(RuntimeError, "Query interrupted"), (OSError, "INTERRUPT Error: Interrupted!")]
@@ -18,22 +21,46 @@ def is_interrupt(error: Exception) -> bool:
     return type(error).__name__ == "InterruptException" or (type(error), str(error)) in _INTERRUPTS
 
 
-_open_connections: list[Any] = []
+_open_connections: dict[object, Any] = {}
 
 
 @contextmanager
-def allow_interrupts(connection: Any) -> Iterator[None]:
-    """Let Ctrl-C end a query of this connection, and raise KeyboardInterrupt as anywhere else."""
-    _open_connections.append(connection)
+def open_interruptible(connection: Any) -> Iterator[Any]:
+    """Close a connection in the end, and let Ctrl-C end its query: KeyboardInterrupt is raised as anywhere else."""
+    mine = object()
+    _open_connections[mine] = connection
+    is_main = threading.current_thread() is threading.main_thread()
+    handles_ctrl_c = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if handles_ctrl_c:
+        signal.signal(signal.SIGINT, _stop_queries)
     try:
-        yield
-    except BaseException as problem:
-        _interrupt_queries()  # else closing the connection waits for the query
-        if isinstance(problem, Exception) and is_interrupt(problem):
+        with connection:
+            try:
+                yield connection
+            except BaseException:
+                _interrupt_queries()  # else closing the connection waits for the query
+                raise
+    except Exception as problem:
+        if is_interrupt(problem):
             raise KeyboardInterrupt from None
         raise
     finally:
-        _open_connections.remove(connection)
+        if handles_ctrl_c:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        del _open_connections[mine]
+
+
+def _stop_queries(signal_number: int, frame: FrameType | None) -> None:
+    """Handle Ctrl-C: DuckDB can forget an interrupt and then wait for the query, so it is repeated."""
+    # Below `threading`, whose locks the interrupted code may hold: a handler that waited for one would wait for ever.
+    _thread.start_new_thread(_repeat_interrupts, (set(_open_connections),))
+    signal.default_int_handler(signal_number, frame)
+
+
+def _repeat_interrupts(stopped: set[object]) -> None:
+    while stopped & set(_open_connections):
+        _interrupt_queries(stopped)
+        time.sleep(0.2)
 
 
 _active_repeater: list[object] = []
@@ -48,8 +75,7 @@ def exit_from_signal(signal_number: int, exit_status: int) -> None:
     """
     mine = object()
     _active_repeater[:] = [mine]
-    # Below `threading`, whose locks the interrupted code may hold: a handler that waited for one would wait for ever.
-    _thread.start_new_thread(_repeat_signal, (signal_number, mine))
+    _thread.start_new_thread(_repeat_signal, (signal_number, mine))  # for the reason in `_stop_queries`
     if not is_exiting():
         sys.exit(exit_status)
 
@@ -62,11 +88,12 @@ def _repeat_signal(signal_number: int, mine: object) -> None:
         time.sleep(1.0)
 
 
-def _interrupt_queries() -> None:
-    """Interrupt all queries. A function keeps no name of a connection alive in the sleeping thread."""
-    for connection in list(_open_connections):
-        with suppress(Exception):  # it may be closed by now
-            connection.interrupt()
+def _interrupt_queries(chosen: Collection[object] | None = None) -> None:
+    """Interrupt the chosen or all queries. A function keeps no name of a connection alive in the sleeping thread."""
+    for key, connection in list(_open_connections.items()):
+        if chosen is None or key in chosen:
+            with suppress(Exception):  # it may be closed by now
+                connection.interrupt()
 
 
 def stop_repeating_signal() -> None:
