@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import OldVaultError, RelaxdpError
+from relaxdp.mechanisms.registry import parse_mechanism_name
 
 MECHANISMS = {"k-ary": "k-ary", "OUE": "oue", "SUE": "sue", "OLH": "olh", "numeric": "numeric", "square wave": "wave"}
 
@@ -185,7 +186,7 @@ def plan(*options: str, state: Path) -> dict[str, Any]:
     found = json.loads(run("plan", *options, "--json", state=state))
     if "steps" in found:
         return {"steps": [[step["epsilon"], step["margin"]] for step in found["steps"]], "stop": found["stop_at"]}
-    kind = KINDS[found["encoding"].partition(":")[0]]
+    kind = KINDS[parse_mechanism_name(found["mechanism"].partition(":")[0])]
     return {"epsilon": found["epsilon"], "n": found["n"], "margin": found["margin"], "mechanism": kind}
 
 

@@ -106,6 +106,7 @@ def test_algorithm_1_for_one_binary_answer() -> None:
     check_loss(found, "2")
 
 
+@pytest.mark.long
 def test_algorithm_1_for_one_answer_of_three() -> None:
     """All 27 transcripts of three levels have their exact probabilities."""
 

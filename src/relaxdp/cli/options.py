@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from relaxdp.errors import ArgumentError, ValuesError
+from relaxdp.mechanisms.registry import parse_mechanism_name
 
 if TYPE_CHECKING:
     from relaxdp.estimation.schedules import Schedule
@@ -77,9 +78,6 @@ def load_key(key: str | None, command: str | None) -> Key:
     return Key.load(key)
 
 
-_SHORT_NAMES = {"k-ary": "categorical", "oue": "unary-optimised", "sue": "unary-symmetric", "olh": "local-hash"}
-
-
 def parse_mechanism(text: str) -> tuple[str, dict[str, int]]:
     """Return the name and the settings of a mechanism that is written like olh:buckets=16.
 
@@ -97,7 +95,7 @@ def parse_mechanism(text: str) -> tuple[str, dict[str, int]]:
                 text=text,
             )
         options[option.strip()] = int(number)
-    return _SHORT_NAMES.get(name, name), options
+    return parse_mechanism_name(name), options
 
 
 def read_values_file(path: Path) -> list[str]:

@@ -23,9 +23,9 @@ def plan(
         tuple[float, float] | None,
         typer.Option("--range", help="Answers are numbers from LOW to HIGH, for means."),
     ] = None,
-    encoding: Annotated[
+    mechanism: Annotated[
         str | None,
-        typer.Option("--mechanism", help="Mechanism, like local-hash:buckets=16 or wave:bins=32  [default: the best]"),
+        typer.Option(help="Mechanism, like k-ary, oue, olh:buckets=16 or wave:bins=32  [default: the best]"),
     ] = None,
     margin: Annotated[float | None, typer.Option(help="The margin of error that you want, like 0.01.")] = None,
     n: Annotated[int | None, typer.Option(help="The number of individuals.")] = None,
@@ -57,20 +57,20 @@ def plan(
         "simultaneous": simultaneous,
         "crosstab": crosstab,
     }
-    name, settings = options.parse_mechanism(encoding or "auto")
+    name, settings = options.parse_mechanism(mechanism or "auto")
     of = _parse_planned_answers(values, number_range, name, settings, epsilon)
     wanted: Any = {"range": (of.low, of.high), "bins": of.bins} if isinstance(of, PlannedRange) else {"values": of}
     wanted |= {"margin": margin, "n": n, "epsilon": epsilon, **plan_options}
     document: dict[str, Any] = dict(plan_options)
     if isinstance(of, int | PlannedRange):
-        wanted["mechanism"] = plan_options["mechanism"] = document["encoding"] = name
+        wanted["mechanism"] = plan_options["mechanism"] = document["mechanism"] = name
     made = plan_release(**wanted, schedule=None if schedule is None else options.parse_schedule(schedule))
     if plot is not None:
         plot_plan(plot, made.levels, margin)
     document |= {"values": values} if number_range is None else {"range": number_range}
-    if encoding or made.mechanism:
-        document["encoding"] = encoding or made.mechanism
-    heading = _describe_question(made.n, values, number_range, encoding or made.mechanism, plan_options)
+    if mechanism or made.mechanism:
+        document["mechanism"] = mechanism or made.mechanism
+    heading = _describe_question(made.n, values, number_range, mechanism or made.mechanism, plan_options)
     advice = _describe_stop_level(made, margin, of, plan_options) if schedule is not None and margin is not None else []
     results.print_result(_make_plan_view(made, heading, margin, document, advice), output)
 
@@ -101,15 +101,18 @@ def _make_plan_view(
 ) -> results.ResultView:
     steps = made.levels
     names = {each: f"{each} (found)" if each == made.found else each for each in ("n", "epsilon", "margin")}
-    has_target, has_encoding = any(step.is_precise is not None for step in steps), any(step.mechanism for step in steps)
+    has_target, has_mechanism = (
+        any(step.is_precise is not None for step in steps),
+        any(step.mechanism for step in steps),
+    )
     records = [
         {"n": made.n, "epsilon": format_epsilon(step.epsilon), "margin": step.margin, "met": step.is_precise}
-        | ({"encoding": step.mechanism} if has_encoding else {})
+        | ({"mechanism": step.mechanism} if has_mechanism else {})
         for step in steps
     ]
     rows = [
         results.TableRow(
-            (format_epsilon(step.epsilon), *([get_mechanism_title(step.mechanism or "")] if has_encoding else [])),
+            (format_epsilon(step.epsilon), *([get_mechanism_title(step.mechanism or "")] if has_mechanism else [])),
             (f"{made.n:,}", f"{step.margin:.4g}", *(["yes" if step.is_precise else "no"] if has_target else [])),
         )
         for step in steps
@@ -121,7 +124,7 @@ def _make_plan_view(
         found = {"steps": [{k: v for k, v in each.items() if k != "n"} for each in records], "stop_at": stop}
     return results.ResultView(
         heading,
-        (names["epsilon"], *(["mechanism"] if has_encoding else [])),
+        (names["epsilon"], *(["mechanism"] if has_mechanism else [])),
         (names["n"], names["margin"], *([f"at most {margin:g}"] if has_target else [])),
         rows,
         {**found, "wanted_margin": margin, "n": made.n, **document},
@@ -142,7 +145,11 @@ def _describe_stop_level(made: Plan, margin: float, values: PlannedValues, setti
 
 
 def _describe_question(
-    n: int, values: int | None, value_range: tuple[float, float] | None, encoding: str | None, plan_options: PlanOptions
+    n: int,
+    values: int | None,
+    value_range: tuple[float, float] | None,
+    mechanism: str | None,
+    plan_options: PlanOptions,
 ) -> str:
     share = "whatever the shares are" if plan_options["share"] is None else f"a share of {plan_options['share']:g}"
     answers = f"{values} values"
@@ -157,8 +164,8 @@ def _describe_question(
     if plan_options["crosstab"] is not None:
         answers += f" by {plan_options['crosstab']}"
         together = "all pairs at once" if plan_options["simultaneous"] else "each pair"
-    if encoding is not None:
-        name, _, details = encoding.partition(":")
+    if mechanism is not None:
+        name, _, details = mechanism.partition(":")
         answers += f" as {get_mechanism_title(name)}" + (f" with {details}" if details else "")
     return (
         f"{n:,} individuals, {answers}, {share}; "

@@ -119,7 +119,7 @@ def compare(old: Result, new: Result) -> Change:
     """Return the change from one result to another, the second minus the first.
 
     The results must come from different releases, or from groups of one release that have no individual in common: two
-    levels of one release share their noise. An interval about the objects holds whether or not the same individuals
+    levels of one release share their noise. An interval about the individuals holds whether or not the same individuals
     are in both results. An interval about the population is for two samples without a common individual.
 
     Args:

@@ -116,7 +116,7 @@ class PairDistribution:
         return np.sqrt(variance / self.n), np.asarray(skew / variance**1.5 / np.sqrt(self.n))
 
     def _compute_overlap_shares(self, share: Floats) -> Floats:
-        """Return the shares of objects with both values, the row's only, the column's only and neither.
+        """Return the shares of individuals with both values, the row's only, the column's only and neither.
 
         The estimated margins may contradict a share: they give way to it as little as possible.
         """
@@ -144,7 +144,7 @@ def _find_root(function: Callable[[Floats], Floats], size: int) -> Floats:
 
 
 def _compute_raw_moments(support: SupportProbabilities, order: int) -> tuple[float, float]:
-    """Return the mean of a power of a debiased indicator, for objects that have the value and for others."""
+    """Return the mean of a power of a debiased indicator, for individuals that have the value and for others."""
     noise, gain = float(support.noise), float(support.gain)
     supported, other = ((1 - noise) / gain) ** order, (-noise / gain) ** order
     own, foreign = (chance * supported + (1 - chance) * other for chance in (float(support.hit), noise))
@@ -155,8 +155,8 @@ def _compute_raw_moments(support: SupportProbabilities, order: int) -> tuple[flo
 class Crosstab(Result):
     """Estimated shares of all pairs of values. The two paths are independent, so each axis is debiased on its own.
 
-    A cell counts the objects whose reports support both values. Where a report supports exactly one value the margins
-    are sums of cells; elsewhere they, and the number of objects, are counts of their own.
+    A cell counts the individuals whose reports support both values. Where a report supports exactly one value the
+    margins are sums of cells; elsewhere they, and the number of individuals, are counts of their own.
 
     The estimate is the mean, over individuals, of the product of two debiased indicators. Its interval inverts the
     distribution of that mean, which follows from the share and from the estimated margins, with any number of reports.
@@ -207,7 +207,7 @@ class Crosstab(Result):
 
     @property
     def _margin_supports(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many objects support each row's value, and each column's."""
+        """How many individuals support each row's value, and each column's."""
         rows = self.counts.sum(axis=1) if self.row_counts is None else self.row_counts
         return rows, self.counts.sum(axis=0) if self.column_counts is None else self.column_counts
 
@@ -303,18 +303,18 @@ def crosstab(
 
 
 class PairCounts:
-    """How many objects support each pair of values, and each value, where a report may support several."""
+    """How many individuals support each pair of values, and each value, where a report may support several."""
 
     def __init__(self, rows: Mechanism, columns: Mechanism) -> None:
         self._sides = (rows, columns)
         sizes = len(rows.labels), len(columns.labels)
         self.step = max(1, BATCH // max(sizes))
-        """How many objects are added at a time, so that what they support stays in the processor's cache."""
+        """How many individuals are added at a time, so that what they support stays in the processor's cache."""
         self.numbers = np.zeros(1 + sum(sizes) + sizes[0] * sizes[1], dtype=np.int64)
-        """The number of objects, those that support each row and each column, and the cells row by row."""
+        """The number of individuals, those that support each row and each column, and the cells row by row."""
 
     def add(self, *reports: tuple[Codes, Words | None]) -> None:
-        """Count the reports of some objects: codes and seeds of the one column, and of the other."""
+        """Count the reports of some individuals: codes and seeds of the one column, and of the other."""
         rows, columns = (side.find_supported_labels(*each) for side, each in zip(self._sides, reports, strict=True))
         # Whole numbers far below 2^24, so a product of 32-bit floats is exact.
         cells = rows.T.astype(np.float32) @ columns.astype(np.float32)

@@ -26,7 +26,7 @@ class SquareWaveMean(BoundedMean):
     """The mean of numbers at one level, from the mean of their places, which is linear in it.
 
     A place is the bin and an offset with probability r, and anything else otherwise. So the variance of the noise is
-    known, whatever the numbers are; only their own spread is estimated, and about these objects it does not count,
+    known, whatever the numbers are; only their own spread is estimated, and about these individuals it does not count,
     apart from the kept rounding. The interval holds every mean that is not farther from the estimate than noise takes
     it with the variance that there is if that mean is true (a score test).
 
@@ -244,7 +244,7 @@ class DistributionVariance(_DistributionStatistic):
     Rounding adds at most a quarter of a squared step to it, and a sixth where numbers are spread: which it is, places
     do not tell, so the interval holds both ends of that.
 
-    Claim: coverage of 94.5 % or more, about the population and so about these objects;
+    Claim: coverage of 94.5 % or more, about the population and so about these individuals;
     tests/statistical/estimation/test_wave.py.
     """
 
@@ -292,7 +292,7 @@ class Quantiles(_DistributionStatistic):
     Of the number itself only the two bins beside it are told, so an interval ends at bins: at the last up to which
     fewer numbers lie, at most, and behind the first up to which as many lie, at least.
 
-    Claim: coverage of 94.5 % or more, about the population and so about these objects;
+    Claim: coverage of 94.5 % or more, about the population and so about these individuals;
     tests/statistical/estimation/test_wave.py.
     """
 
@@ -339,7 +339,7 @@ class RangeShare(_DistributionStatistic):
     A number near an end of the part may be rounded across it. So the lower end of the interval is that of the bins to
     which only numbers inside are rounded, and the upper one that of all bins to which a number inside may be.
 
-    Claim: coverage of 94.5 % or more, about the population and so about these objects;
+    Claim: coverage of 94.5 % or more, about the population and so about these individuals;
     tests/statistical/estimation/test_wave.py.
     """
 

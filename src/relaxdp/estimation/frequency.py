@@ -35,7 +35,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frequency(Result):
-    """Estimated shares of the declared values among some objects, all at one level.
+    """Estimated shares of the declared values among some individuals, all at one level.
 
     `value` is unbiased, so it may lie below 0 or above 1; `consistent` gives shares that are neither. Everything uses
     the retention that was realised, not the nominal one.
@@ -66,8 +66,8 @@ class Frequency(Result):
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors.
 
-        About "sample": how far the estimate is from the share among *these* objects; only the noise is random (the
-        paper's variance). About "population": also counts that these objects are a random sample of a larger one.
+        About "sample": how far the estimate is from the share among *these* individuals; only the noise is random (the
+        paper's variance). About "population": also counts that these individuals are a random sample of a larger one.
         The unknown shares in the formulas are the estimated ones, pulled into 0 .. 1.
         """
         check_about(about)
@@ -76,7 +76,7 @@ class Frequency(Result):
         return np.asarray(np.sqrt(variance / self.individuals) / float(self.support.gain))
 
     def covariance(self, indexes: Sequence[int] | None = None) -> Floats:
-        """Return the covariance of the estimates about these objects (the paper's last appendix), in closed form.
+        """Return the covariance of the estimates about these individuals (the paper's last appendix), in closed form.
 
         `indexes` picks values by their position; with many values the full matrix would not fit anywhere.
 
@@ -178,7 +178,7 @@ class WeightedSum(LinearCombination):
 
 
 def compute_report_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
-    """Return the variance of one object's support of a value that a `share` of objects have, exact or as floats."""
+    """Return the variance of one object's support of a value that a `share` of individuals have, exact or as floats."""
     if about == "population":
         chance = noise + (hit - noise) * share
         return chance * (1 - chance)
@@ -191,7 +191,7 @@ def compute_precision(support: SupportProbabilities) -> Fraction:
 
 
 def compute_categorical_covariance(truths: Floats, individuals: int, support: SupportProbabilities) -> Floats:
-    """Return the covariance of categorical estimates, given how many objects have each of the chosen values."""
+    """Return the covariance of categorical estimates, given how many individuals have each of the chosen values."""
     hit, noise, gain = float(support.hit), float(support.noise), float(support.gain)
     own = truths[:, None] + truths[None, :]
     matrix = -(own * hit * noise + (individuals - own) * noise * noise)

@@ -1,8 +1,8 @@
 """Tail probabilities of a count of supporting reports, and the intervals that come from inverting them.
 
 Of `n` individuals, `true_count` support a value with probability `hit`, the others with probability `noise`. The count
-is a sum of two binomials. Its saddlepoint is the root of a quadratic, so its tails cost the same for ten objects as
-for ten million. With all objects alike (`hit` = `noise`) it is one binomial, whose tails are scipy's.
+is a sum of two binomials. Its saddlepoint is the root of a quadratic, so its tails cost the same for ten individuals as
+for ten million. With all individuals alike (`hit` = `noise`) it is one binomial, whose tails are scipy's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from relaxdp.lazy_imports import scipy
 Floats = NDArray[np.float64]
 
 _NEAR = 1e-10
-"""How far from its place an end may be, as a share of the objects."""
+"""How far from its place an end may be, as a share of the individuals."""
 _SMOOTH = 2.0
 """The least standard deviation of a count whose tails have no steps."""
 _STEPS = 12  # many more than it takes

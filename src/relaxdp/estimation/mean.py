@@ -20,7 +20,7 @@ class Mean(BoundedMean):
 
     The estimate is low + (high - low) * share. (The paper prints low + high * share, which is biased unless low is 0.)
     Every report is a bit with its own chance, noise included; the interval is the exact one of a binomial, which is
-    conservative where those chances differ. It therefore covers the kept rounding, about these objects as well as
+    conservative where those chances differ. It therefore covers the kept rounding, about these individuals as well as
     about the population: relaxing further shrinks the noise of the response but never the rounding's.
     """
 
@@ -36,7 +36,7 @@ class Mean(BoundedMean):
         return self.scale_to_range(self.shares.value[1])
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard error, rounding included; an upper bound about these objects."""
+        """Return the standard error, rounding included; an upper bound about these individuals."""
         check_about(about)
         return np.asarray((self.maximum - self.minimum) * self.shares.compute_std_error("population")[1])
 
@@ -52,7 +52,7 @@ class NonMissingMean(BoundedMean):
     Let t be the mean's place in its range, and L(t) the mean of every object's debiased weight, which is 0 for what is
     missing, -t for the lower end and 1 - t for the upper one: L is 0 at the true t. The interval holds every t whose
     L is not farther from 0 than noise takes it, with the variance that L has if t is true (a score test), half a report
-    included. Chances that differ among objects make it conservative, so it covers the kept rounding.
+    included. Chances that differ among individuals make it conservative, so it covers the kept rounding.
 
     Claim: coverage of 94.5 % or more; tests/statistical/estimation/test_missing.py.
     """
@@ -82,7 +82,7 @@ class NonMissingMean(BoundedMean):
         return self.scale_to_range(high / (low + high) if low + high > 0 else 0.5)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the standard error, rounding included; an upper bound about these objects."""
+        """Return the standard error, rounding included; an upper bound about these individuals."""
         check_about(about)
         _, low, high = self.shares.value
         position = np.array([(float(self.value) - self.minimum) / (self.maximum - self.minimum)])

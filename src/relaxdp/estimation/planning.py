@@ -35,7 +35,7 @@ from relaxdp.estimation.result import (
 )
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_title
+from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_title, get_short_name, parse_mechanism_name
 from relaxdp.mechanisms.square_wave import BINS, SquareWave
 from relaxdp.theory.epsilon import MAX_VALUES, Epsilon, as_epsilon, format_epsilon
 
@@ -363,6 +363,7 @@ def plan_levels(
     if margin is not None:
         plan.check_margin(margin)
     name = None if last is None else plan.column.choose_name(last)
+    name = None if name is None else get_short_name(name)
     margins = [min(plan.max_margin, plan.compute_margin(size, level)) for level in levels]
     return [
         PlannedLevel(level, expected, None if margin is None else expected <= margin, name)
@@ -408,7 +409,7 @@ class PlannedMechanism:
                 hint="Leave out `mechanism`, or pass the number of values, such as values=3.",
                 name=name,
             )
-        self._name = name or ("auto" if isinstance(values, PlannedRange) else "categorical")
+        self._name = parse_mechanism_name(name or "") or ("auto" if isinstance(values, PlannedRange) else "categorical")
 
     def choose_name(self, last_epsilon: Decimal) -> str | None:
         """Return the name of the best mechanism for a last epsilon; None if the mechanism was not left open."""

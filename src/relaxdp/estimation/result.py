@@ -159,7 +159,7 @@ class Result(_Tabular):
     max_shown_rows: int = 20
     """How many rows are printed: the largest of more."""
     is_share: bool = True
-    """Whether a row is a share of the objects; else it is a number, like a mean."""
+    """Whether a row is a share of the individuals; else it is a number, like a mean."""
     sums_to_one: bool = False
     """Whether the rows are the shares of all values, which `consistent` needs."""
     is_chosen: bool = False
@@ -380,7 +380,7 @@ class Result(_Tabular):
 
     @property
     def std_error(self) -> Floats:
-        """The standard errors about these objects."""
+        """The standard errors about these individuals."""
         return self.compute_std_error()
 
     def to_rows(

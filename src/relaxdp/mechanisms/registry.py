@@ -46,6 +46,8 @@ class MechanismKind:
     options: tuple[MechanismOption, ...] = ()
     title: str = ""
     """The name in the literature, for tables; without one, `name`."""
+    short_name: str = ""
+    """The abbreviation in the literature, for plans and commands; without one, `name`."""
 
 
 def _create_bloom(**options: int) -> Bloom:
@@ -55,20 +57,20 @@ def _create_bloom(**options: int) -> Bloom:
 BUILT_IN = (
     MechanismKind(
         "categorical", "values", Categorical, "the report is one of the answers",
-        title="k-ary randomized response",
+        title="k-ary randomized response", short_name="k-ary",
     ),
     MechanismKind(
         "unary-optimised", "values", Unary, "a bit for each answer, for many answers",
-        title="optimised unary encoding (OUE)",
+        title="optimised unary encoding (OUE)", short_name="oue",
     ),
     MechanismKind(
         "unary-symmetric", "values", partial(Unary, optimised=False), "a bit for each answer, all alike",
-        title="symmetric unary encoding (SUE)",
+        title="symmetric unary encoding (SUE)", short_name="sue",
     ),
     MechanismKind(
         "local-hash", "values", LocalHash, "a short hash, for very many answers",
         (MechanismOption("buckets", "Into how many buckets values are hashed.", 2, MAX_BUCKETS, is_planned=True),),
-        title="local hashing (OLH)",
+        title="local hashing (OLH)", short_name="olh",
     ),
     MechanismKind(
         "numeric", "range", Numeric, "the smallest or the largest number, for the mean",
@@ -120,8 +122,19 @@ def get_mechanism_kind(name: str) -> MechanismKind:
 
 def get_mechanism_title(name: str) -> str:
     """Return the name of a mechanism in the literature, such as 'k-ary randomized response' for 'categorical'."""
-    kind = _kinds.get(name)
+    kind = _kinds.get(parse_mechanism_name(name))
     return name if kind is None else kind.title or name
+
+
+def get_short_name(name: str) -> str:
+    """Return the abbreviation of a mechanism in the literature, such as 'oue' for 'unary-optimised'."""
+    kind = _kinds.get(name)
+    return name if kind is None else kind.short_name or name
+
+
+def parse_mechanism_name(name: str) -> str:
+    """Return the name in the stream and in files, such as 'unary-optimised' for 'oue'."""
+    return next((kind.name for kind in _kinds.values() if kind.short_name and kind.short_name == name), name)
 
 
 def create_mechanism(

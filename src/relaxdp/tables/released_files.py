@@ -67,7 +67,7 @@ class ReleasedFile:
 
     @property
     def label(self) -> str:
-        """The file or the frame in a message."""
+        """The subject of a message about the file or the data frame."""
         return str(self.path) if self.table.format is TableFormat.FRAME else repr(str(self.path))
 
     def find_released_column(self, column_name: str | None) -> str:
@@ -75,16 +75,18 @@ class ReleasedFile:
         names = list(self.description.columns)
         if column_name is None and len(names) > 1:
             raise ColumnError(
-                "{path!r} has several released columns ({listed}).",
+                "{name} has several released columns ({listed}).",
                 hint="Pass column= (--column NAME).",
+                name=self.label,
                 path=str(self.path),
                 listed=", ".join(map(repr, names[:12])),
             )
         found = names[0] if column_name is None else self.description.find_column(column_name)
         if found is None:  # names in a description were released, so they may be shown
             raise ColumnError(
-                "{path!r} has no released column {column!r}.",
+                "{name} has no released column {column!r}.",
                 hint="{nearest}",
+                name=self.label,
                 path=str(self.path),
                 nearest=suggest_name(column_name or "", names),
                 column=column_name,
@@ -120,9 +122,10 @@ class ReleasedFile:
             kept = set(self.table.schema.names) - {self.description.id_column, *self.description.columns}
             hint = self.table.names.format_hint(name, sorted(kept))
             raise ColumnError(
-                "{path!r} has no pass-through column {column!r}.",
+                "{name} has no pass-through column {column!r}.",
                 hint="{suggestion}",
                 suggestion=hint.strip() or "Release it with passthrough=.",
+                name=self.label,
                 path=str(self.path),
                 column=name,
             )
@@ -155,9 +158,10 @@ def make_changed_rows_error(label: str, released_rows: int, rows: int) -> Metada
         "selected by their reports are wrong.",
         hint=(
             "Pass all released rows, and use by= (--by NAME) for groups. If you selected rows without looking at "
-            "reports, pass description=rx.description(data) (--description {name})."
+            "reports, pass description=rx.description(data){option}."
         ),
         name=label,
+        option=f" (--description {label})" if label.startswith(("'", '"')) else "",
         released_rows=released_rows,
         rows=rows,
     )
@@ -271,23 +275,23 @@ def make_counted_column(files: Sequence[ReleasedFile], names: Sequence[str | Non
         for field_name, words in _PATH_FIELDS.items():
             if attrgetter(field_name)(description) != attrgetter(field_name)(first):
                 raise MetadataError(
-                    "{file!r} has {words} than {first_file!r}. One estimate uses files of one release and column.",
+                    "{name} has {words} than {first_name}. One estimate uses files of one release and column.",
                     hint="Estimate the files separately, or compare them with rx.compare (relaxdp compare).",
-                    file=str(file.path),
+                    name=file.label,
                     words=words,
-                    first_file=str(first_file.path),
+                    first_name=first_file.label,
                 )
         mechanism = description.mechanism()
         if isinstance(mechanism, Bloom):
             raise MetadataError(
-                "{file!r} holds RAPPOR reports.", hint="Run `relaxdp rappor decode {file}`.", file=str(file.path)
+                "{name} holds RAPPOR reports.", hint="Run `relaxdp rappor decode FILE`.", name=file.label
             )
         level = mechanism.level(description.epsilon)
         if level.threshold != description.threshold:
             raise MetadataError(
-                "The metadata of {file!r} is contradictory: its threshold is not that of epsilon {epsilon}.",
+                "{name} has contradictory metadata: its threshold is not that of epsilon {epsilon}.",
                 hint="Use an undamaged copy of the file.",
-                file=str(file.path),
+                name=file.label,
                 epsilon=format_epsilon(description.epsilon),
             )
         levels.add(level)
@@ -361,7 +365,7 @@ def open_frames(
 
 def name_frames(frames: int) -> list[str]:
     """Return what messages call some data frames."""
-    return ["the frame"] if frames == 1 else [f"frame {number}" for number in range(1, frames + 1)]
+    return ["The data frame"] if frames == 1 else [f"Data frame {number}" for number in range(1, frames + 1)]
 
 
 def describe_frame(
@@ -402,7 +406,7 @@ def _open_frame(
     id_type = next(iter(description.columns.values())).id_type
     if reads_ids and id_type and get_id_type(table.schema.field(id_column).type) != id_type:
         raise MetadataError(
-            "The ids of {name} are not of the type {expected!r} in its description.",
+            "{name} has ids of another type than {expected!r}, which its description states.",
             hint="Convert the id column to the type {expected!r}.",
             name=label,
             expected=id_type,

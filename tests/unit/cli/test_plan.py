@@ -124,7 +124,7 @@ def test_a_mistake_is_an_error_and_a_hint(
 
 def test_numbers_are_planned_with_the_best_encoding() -> None:
     steps = answer("--range", "0", "100", "--n", "5000")["steps"]
-    assert [step["encoding"] for step in steps] == ["numeric"] * 4 + ["wave"] * 4
+    assert [step["mechanism"] for step in steps] == ["numeric"] * 4 + ["wave"] * 4
     said = answer("--range", "0", "100", "--n", "5000", "--epsilon", "4", "--mechanism", "wave:bins=32")
     expected = plan(range=(0, 100), bins=32, mechanism="wave", n=5000, epsilon=4)
     assert said["margin"] == expected.margin

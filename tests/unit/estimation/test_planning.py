@@ -18,7 +18,7 @@ from relaxdp.estimation.mechanism_choice import rank_mechanisms
 from relaxdp.estimation.planning import PlanOptions, find_epsilon, find_margin, find_n, plan_levels
 from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
 from relaxdp.estimation.result import About, compute_tail_probability
-from relaxdp.mechanisms.registry import create_mechanism
+from relaxdp.mechanisms.registry import create_mechanism, get_short_name
 
 ABOUTS: tuple[About, ...] = ("sample", "population")
 ASKED: list[PlanOptions] = [
@@ -231,15 +231,15 @@ def test_a_pair_of_values(encoding: str) -> None:
     assert 0.9 * planned <= max(widest) <= 1.05 * planned
 
 
-def test_the_encoding_is_the_best_one_unless_it_is_said() -> None:
+def test_the_mechanism_is_the_best_one_unless_it_is_stated() -> None:
     made = rx.plan(values=700, n=100_000, epsilon=1)
-    assert made.mechanism == rank_mechanisms(700, 1).best == "local-hash"
+    assert made.mechanism == get_short_name(rank_mechanisms(700, 1).best) == "olh"
     found = rx.plan(values=700, n=100_000, margin=0.02)
-    assert found.mechanism == "local-hash"
+    assert found.mechanism == "olh"
     assert found.margin is not None
     assert found.margin <= 0.02
     table = rx.plan(values=30, n=10_000)
-    assert [level.mechanism for level in table.levels if level.epsilon in (1, 4)] == ["unary-optimised", "categorical"]
-    # A schedule is one path: its encoding is that of its last level.
+    assert [level.mechanism for level in table.levels if level.epsilon in (1, 4)] == ["oue", "k-ary"]
+    # A schedule is one path: its mechanism is that of its last level.
     schedule = rx.plan(values=30, n=10_000, schedule=[1, 4])
-    assert {level.mechanism for level in schedule.levels} == {"categorical"}
+    assert {level.mechanism for level in schedule.levels} == {"k-ary"}

@@ -185,7 +185,7 @@ def test_the_first_lines_of_a_csv_file(place: Path) -> None:
 def test_frames_that_were_read_from_a_file_and_chosen_are_refused(place: Path) -> None:
     table = table_of(release("one.parquet"))
     wanted = rx.estimate(table, by="region")["north"].value
-    with refused(MetadataError, name="the frame", released_rows=3000):
+    with refused(MetadataError, name="The data frame", released_rows=3000):
         rx.estimate(CHOICES["by reports"](table))
     north = table.filter(pc.equal(table["region"], "north"))
     with pytest.raises(MetadataError) as caught:

@@ -103,7 +103,7 @@ def test_objects_count_once_at_their_highest_level(vault: rx.Vault, kind: str) -
     with refused(MetadataError, says="in the list twice"):
         rx.estimate([low, low])
     other = release(rx.Vault.create(vault.path.with_name("other.vault"), budget=9), made(kind), "2")
-    with refused(MetadataError, file="frame 2", words="another key", first_file="frame 1"):
+    with refused(MetadataError, name="Data frame 2", words="another key", first_name="Data frame 1"):
         rx.estimate([low, other])
 
 
@@ -211,11 +211,11 @@ def test_questions_that_make_no_sense(vault: rx.Vault) -> None:
         (low, {"by": "region", "crosstab": "x"}, EstimationError, {"option": "by"}),
         (
             [low, high.drop("person")], {"description": [None, high]},
-            ColumnError, {"name": "frame 2", "column": "person"},
+            ColumnError, {"name": "Data frame 2", "column": "person"},
         ),
         (
             [low, high.cast({"person": pl.String})], {"description": [None, high]},
-            MetadataError, {"name": "frame 2", "expected": "integer"},
+            MetadataError, {"name": "Data frame 2", "expected": "integer"},
         ),
         (
             low.with_columns(diagnosis=pl.lit(SECRET)), {"description": low},
