@@ -521,7 +521,7 @@ def change_encoding(about: ColumnDescription) -> ColumnDescription:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (change_level, "is contradictory: its threshold is not that of epsilon 1."),
+        (change_level, "contradictory metadata: its threshold is not that of epsilon 1."),
         (change_encoding, "Unknown mechanism 'unary' in the metadata."),
         (
             lambda about: replace(about, values=("flu",)),

@@ -246,7 +246,7 @@ def test_estimate_says_who_reads_these_files(place: Path) -> None:
         encode(target, "--epsilon", "1")
         rejected = CliRunner().invoke(app, ["estimate", target]).exception
         assert isinstance(rejected, MetadataError)
-        assert rejected.message == f"'{target}' holds RAPPOR reports. Run `relaxdp rappor decode {target}`."
+        assert rejected.message == f"'{target}' holds RAPPOR reports. Run `relaxdp rappor decode FILE`."
 
 
 def test_choosing_parameters(place: Path) -> None:
