@@ -31,8 +31,8 @@ from relaxdp.cli.campaign_tables import (
     publication,
 )
 from relaxdp.cli.command_group import CommandGroup
-from relaxdp.cli.messages import print_done
 from relaxdp.cli.options import MAX_ROWS, CaFile, JsonOption
+from relaxdp.cli.terminal import print_done
 from relaxdp.device.address import Server
 from relaxdp.errors import ArgumentError, on_error
 

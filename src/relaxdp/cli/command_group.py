@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from relaxdp import __version__
-from relaxdp.cli.messages import IS_QUIET, print_note
+from relaxdp.cli.terminal import IS_QUIET, print_note
 from relaxdp.errors import ArgumentError, RelaxdpError
 
 _METAVARS = {

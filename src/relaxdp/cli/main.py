@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from relaxdp import __version__
 from relaxdp.cli.command_group import CommandGroup, convert_usage_error
-from relaxdp.cli.stdio import escape_unencodable_output, flush_output, handle_signals, print_error
+from relaxdp.cli.terminal import escape_unencodable_output, flush_output, handle_signals, print_error
 from relaxdp.errors import RelaxdpError, StateFolderWarning
 
 _HOLDER, _RESEARCH, _SERVER = "Commands", "Research", "Server"

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from relaxdp.cli.campaign_options import client_of
 from relaxdp.cli.campaign_options import say as print_answer
-from relaxdp.cli.messages import get_stderr_console
+from relaxdp.cli.terminal import get_stderr_console
 from relaxdp.device.address import Server
 from relaxdp.device.operator import VARIABLE, operator_token
 from relaxdp.errors import ArgumentError, EpsilonError, RelaxdpError, on_error

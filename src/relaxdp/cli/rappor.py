@@ -13,10 +13,10 @@ import typer
 
 from relaxdp.cli import options, results
 from relaxdp.cli.command_group import CommandGroup
-from relaxdp.cli.messages import show_progress
 from relaxdp.cli.options import locate_vault, read_values_file
 from relaxdp.cli.release import print_release
 from relaxdp.cli.result_plots import plot_result
+from relaxdp.cli.terminal import show_progress
 from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, on_error
 from relaxdp.estimation.schedules import NoisySampling, Schedule
 from relaxdp.ledger.ledger_rules import require_release

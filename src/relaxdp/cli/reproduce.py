@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from relaxdp.cli.messages import get_stderr_console
+from relaxdp.cli.terminal import get_stderr_console
 
 if TYPE_CHECKING:
     from relaxdp.paper.runner import Run

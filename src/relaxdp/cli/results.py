@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from relaxdp.cli.messages import print_done
+from relaxdp.cli.terminal import print_done
 from relaxdp.errors import ArgumentError, TableFileError
 from relaxdp.estimation.result import IMPLAUSIBLE, EstimateRow
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from relaxdp.cli.messages import get_stderr_console
+from relaxdp.cli.terminal import get_stderr_console
 from relaxdp.device.operator import Operator
 from relaxdp.device.server import own_server
 from relaxdp.device.tour import OWN, SEVERAL, campaigns, run, several_questions

@@ -139,6 +139,6 @@ def _map_columns(
 
 
 def iterate_slices(mechanism: Mechanism, individuals: int, most: int = BATCH) -> Iterator[tuple[int, int]]:
-    """Return first and last individual of slices of at most so many symbols."""
+    """Return first and last individual of slices of at most `most` symbols."""
     step = min(CHUNK, max(1, most // mechanism.symbols))
     return ((start, min(start + step, individuals)) for start in range(0, individuals, step))

@@ -185,7 +185,7 @@ def create_mechanism(
 
 
 def get_mechanism_arguments(mechanism: Mechanism) -> dict[str, Any]:
-    """Return the arguments with which `create_mechanism` makes a mechanism again, beside its name."""
+    """Return the arguments with which `create_mechanism` makes a mechanism again, without its name."""
     options = _kinds[mechanism.name].options if mechanism.name in _kinds else ()
     return {
         "values": mechanism.values if isinstance(mechanism, DeclaredMechanism) else None,

@@ -163,7 +163,7 @@ def decode_dictionary(array: pa.Array) -> pa.Array:
 
 
 def find_row(mask: pa.Array, *, is_set: bool = True) -> int:
-    """Return the first row, from 1 on, in which a column of booleans is set; 0 where there is none."""
+    """Return the first row, from 1 on, in which a column of booleans is set; 0 if it is set in no row."""
     return int(pc.index(mask, is_set).as_py()) + 1
 
 

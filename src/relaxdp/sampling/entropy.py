@@ -64,7 +64,7 @@ class SystemBytes:
     """Bytes straight from the operating system, for one individual."""
 
     def fill(self, buffer: NDArray[np.uint8]) -> None:
-        """Overwrite `buffer` with bytes that nobody has seen."""
+        """Overwrite `buffer` with fresh bytes."""
         buffer[:] = np.frombuffer(os.urandom(len(buffer)), np.uint8)
 
 

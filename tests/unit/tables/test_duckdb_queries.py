@@ -125,7 +125,7 @@ def test_types_that_no_file_holds(place: Path) -> None:
 _WAIT = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from relaxdp.cli.stdio import handle_signals
+from relaxdp.cli.terminal import handle_signals
 from relaxdp.tables.table_source import open_source
 with handle_signals():
     with open_source("t.csv", sql=sys.argv[2]) as source:

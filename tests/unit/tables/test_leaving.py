@@ -36,7 +36,7 @@ def go():
 @pytest.mark.parametrize(
     ("module", "name", "body", "status"),
     [
-        ("cli.stdio", "handle_signals", "with begin():\n    go()", 128 + signal.SIGTERM),
+        ("cli.terminal", "handle_signals", "with begin():\n    go()", 128 + signal.SIGTERM),
         ("service.run", "_end_in_peace", "begin()\ngo()", 0),
     ],
 )
@@ -52,7 +52,7 @@ def test_a_server_that_was_asked_to_stop_is_not_asked_again() -> None:
     """Its own handler takes a second time for impatience, and cuts its connections off."""
     program = """
 import os, signal
-from relaxdp.cli.stdio import handle_signals
+from relaxdp.cli.terminal import handle_signals
 heard = []
 with handle_signals():
     signal.signal(signal.SIGINT, lambda *_: heard.append(1))

@@ -317,7 +317,7 @@ def test_spilled_rows_are_private_and_removed(tmp_path: Path, monkeypatch: pytes
 _SORTING = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from relaxdp.cli.stdio import handle_signals
+from relaxdp.cli.terminal import handle_signals
 from relaxdp.tables import duckdb_queries
 from relaxdp.tables.table_source import open_source
 duckdb_queries.make_relation_sql = lambda *_: print(flush=True) or "(SELECT sum(range) AS c0 FROM range(300000000000))"
