@@ -100,6 +100,8 @@ class DeclaredMechanism(Mechanism):
                 raise self._make_undeclared_error(first_row + int(np.argmax(outside)))
             return np.asarray(numbers, dtype=np.uint64)
         found = self._find_column_indices(column)
+        if found is None and column.null_count == len(column):
+            raise self._make_undeclared_error(first_row, missing=True)
         if found is None:
             what = describe_column_type(column.type)
             raise UndeclaredValueError(
@@ -167,7 +169,9 @@ class DeclaredMechanism(Mechanism):
             )
         return UndeclaredValueError(
             "The {what} is not one of the {values} declared values. Declared: {declared}.",
-            hint="Declare every value that can occur, spelled as in the table.",
+            hint="Declare all values. For numbers of a range, pass rx.Numeric(0, 120) (--column NAME=0..120)."
+            if self.kind == "integer" and len(self.values) == 2
+            else "Declare every value that can occur, spelled as in the table.",
             what="value",
             row=row + 1,
             values=len(self.values),

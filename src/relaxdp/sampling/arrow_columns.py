@@ -172,7 +172,7 @@ def check_lengths(**columns: Sized) -> None:
     (one, rows), (other, other_rows) = ((name.replace("_", " "), len(column)) for name, column in columns.items())
     if rows != other_rows:
         raise ColumnError(
-            "There are {rows:,} {one} and {other_rows:,} {other}. Both columns must have the same rows.",
+            "The number of {one} is {rows:,}, and the number of {other} is {other_rows:,}. They must be equal.",
             hint="Pass two columns of the same table, in the same order.",
             rows=rows,
             one=one,

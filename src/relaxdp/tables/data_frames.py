@@ -22,7 +22,7 @@ from relaxdp.tables.interrupts import is_interrupt
 from relaxdp.tables.metadata import FileDescription, parse_description, read_frame_description
 from relaxdp.tables.table_columns import ColumnNames
 
-_HINT = "Pass a pandas, polars or pyarrow frame, a DuckDB relation, or an object with __arrow_c_stream__."
+_HINT = "Pass a pandas, polars or pyarrow frame, a DuckDB relation, or the path of a file."
 
 
 def rename_columns_to_text(frame: Any) -> tuple[Any, dict[str, int]]:
