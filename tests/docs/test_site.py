@@ -127,7 +127,7 @@ def test_every_error_has_its_code_and_what_is_said() -> None:
         if name not in ("RelaxdpError", "StateFolderWarning"):
             assert f"\n   ``{code_of(name)}``" in page
     assert "``report_differs_error``, status 409\n" in page
-    hint = "*Check the ids. If the rows are really new, pass accept\\_new\\_rows=True"
+    hint = "*Check that ids are written as before. If the rows are really new, pass accept\\_new\\_rows=True"
     assert hint in next(line for line in page.splitlines() if "rows ever released as {name}" in line)
     assert "*Widen the range, or pass clip=True (--clip NAME) to move numbers into it.*" in page
 

@@ -461,8 +461,8 @@ class _IntervalPlan:
         mean_weights = weights[0]
         if crosstab is not None and any(weights):
             raise PlanError(
-                "A crosstab needs two columns with declared values, and one of these has numbers in a range.",
-                hint="Pass the numbers of values, such as values=4, crosstab=3.",
+                "A crosstab needs two columns with declared values, and at least one of these is a range of numbers.",
+                hint="Pass how many values each column has: values=4, crosstab=3 (--values 4 --crosstab 3).",
             )
         has_share = mean_weights is None or mean_weights.absent is not None  # the share of missing numbers
         if share is not None and not has_share:

@@ -194,11 +194,18 @@ class ReportPairs:
             EstimationError: The levels do not ascend.
         """
         packed = [pack_reports(self.mechanism, *read_report_column(self.mechanism, column)) for column in reports]
-        if len(packed) != len(epsilons) or len({len(each) for each in packed}) != 1:
+        if len(packed) != len(epsilons):
             raise ColumnError(
-                "Expected one column of reports for each of the {levels} levels, all of the same length.",
-                hint="Pass as many columns as epsilons, of the same individuals in the same order.",
-                levels=len(epsilons),
+                "The number of columns of reports is {columns}, and the number of epsilons is {epsilons}. Each epsilon "
+                "needs its own column.",
+                hint="Pass one column for each epsilon, the smallest epsilon first.",
+                columns=len(packed),
+                epsilons=len(epsilons),
+            )
+        if len({len(each) for each in packed}) > 1:
+            raise ColumnError(
+                "The columns of reports have different lengths.",
+                hint="Pass the same individuals in the same order in each column.",
             )
         levels = list(map(self.mechanism.level, epsilons))
         for older, newer in pairwise(levels):

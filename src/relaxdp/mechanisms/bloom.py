@@ -259,7 +259,7 @@ class Bloom(Mechanism):
         groups = list(read_ids(words, first_row).groups())
         if len(groups) > 1:
             raise RapporError(
-                "Words of different lengths cannot be encoded at once.",
+                "Words of different lengths cannot be encoded together.",
                 hint="Use release_bloom(...), which groups them by length.",
             )
         suffix = groups[0][1] if groups else np.empty((1, 0, 2), dtype=np.uint64)
@@ -317,8 +317,8 @@ def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> pa.A
         known = pc.is_in(array, value_set=pa.array(["false", "true"], pa.large_string()))
         if row := find_row(known, is_set=False):
             raise RapporError(
-                "The value is neither false nor true. With k = 1, a word is a boolean.",
-                hint="Write false and true, or choose k = 2 or more for words.",
+                "The value is neither false nor true. Reports of one bit (k = 1) hold only a yes-or-no answer.",
+                hint="Write false or true. To release words, choose k = 2 or more.",
                 row=first_row + row,
             )
     return array

@@ -88,13 +88,13 @@ class RangeMechanism(Mechanism):
             if np.isnan(numbers[place]):
                 raise UndeclaredValueError(
                     "The number is missing.",
-                    hint="Pass missing=True (--missing NAME). A missing number is then reported under protection too.",
+                    hint="Use rx.Numeric(0, 120, missing=True) (--missing NAME), which also protects who has no number.",
                     row=row,
                     missing=True,
                 )
             raise UndeclaredValueError(
                 "The number is outside of the range {low:g} .. {high:g}.",
-                hint="Widen the range, or pass clip=True (--clip NAME) to move numbers into it.",
+                hint="Widen the range, or move numbers into it with rx.Numeric(0, 120, clip=True) (--clip NAME).",
                 low=self.low,
                 high=self.high,
                 row=row,

@@ -315,7 +315,10 @@ def check_padding(packed: Packed, count: int) -> None:
     if count % 8 and packed.size and int(np.bitwise_or.reduce(packed[:, -1])) >> count % 8:
         row = int(np.argmax(packed[:, -1] >> np.uint8(count % 8) != 0)) + 1
         raise EstimationError(
-            "A report has bits set beyond the expected {bits}.", hint=_GIVE_REPORTS, bits=count, row=row
+            "The report has a bit set after the {bits} bits of this mechanism.",
+            hint=_GIVE_REPORTS,
+            bits=count,
+            row=row,
         )
 
 

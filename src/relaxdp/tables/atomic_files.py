@@ -170,8 +170,9 @@ def make_temporary_folder() -> Iterator[Path]:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
         except OSError:
             raise TableFileError(
-                "The folder for temporary files cannot be written to.",
+                "The folder for temporary files, {folder!r}, cannot be written to.",
                 hint="Free some space there, or set the environment variable TMPDIR to a folder that you can write to.",
+                folder=tempfile.gettempdir(),
             ) from None
         yield folder
 

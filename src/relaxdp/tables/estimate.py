@@ -143,8 +143,9 @@ def _list_given_descriptions(
         ]
     if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
         raise MetadataError(
-            "`mechanism` and `epsilon` describe one column of one data frame.",
-            hint="Pass all three: rx.estimate(frame, 'diagnosis', mechanism=rx.Categorical([...]), epsilon=1).",
+            "`mechanism` and `epsilon` go together with `column`, for a single data frame and without `description`.",
+            hint="Pass rx.estimate(frame, 'diagnosis', mechanism=rx.Categorical([...]), epsilon=1). For several data "
+            "frames, pass a list as `description`.",
         )
     check_mechanism(mechanism)
     level = mechanism.level(epsilon)

@@ -359,8 +359,10 @@ def fetch_file(source: Any) -> Iterator[Path]:
             beside = f"{address}{SIDECAR}{mark}{query}"
             if not _copy_from_address(beside, get_sidecar_path(place)) and not _is_absent_at_address(beside):
                 raise TableFileError(
-                    "Your credentials do not show whether the file {sidecar!r} exists, which would describe {name!r}.",
-                    hint="Allow listing the folder, or copy {name!r}, and {sidecar!r} if it exists, to this machine.",
+                    "It is unknown whether there is a file {sidecar!r} next to {name!r}. That file would state whether "
+                    "{name!r} contains true values or reports.",
+                    hint="Allow your credentials to list the folder. Or copy {name!r} to this machine, together with "
+                    "{sidecar!r} if there is one.",
                     name=place.name,
                     sidecar=get_sidecar_path(place).name,
                 )

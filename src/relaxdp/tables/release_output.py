@@ -247,6 +247,6 @@ def _reject_existing(path: Path) -> None:
     if os.path.lexists(path):
         raise TableFileError(
             "The output {path!r} already exists.",
-            hint="Choose another output, or remove the file. The same level again costs nothing.",
+            hint="Choose another output, or remove the file. Releasing the same level again costs nothing.",
             path=str(path),
         )

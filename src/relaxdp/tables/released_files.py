@@ -154,8 +154,8 @@ def require_unchanged_rows(files: Sequence[ReleasedFile]) -> None:
 def make_changed_rows_error(label: str, released_rows: int, rows: int) -> MetadataError:
     """Return the error about a table that had another number of rows when it was released."""
     return MetadataError(
-        "{name} had {released_rows:,} rows when it was released, and has {rows:,} now. Estimates from rows that were "
-        "selected by their reports are wrong.",
+        "{name} had {released_rows:,} rows when it was released, and has {rows:,} now. Estimates are wrong if "
+        "rows were chosen by their reports.",
         hint=(
             "Pass all released rows, and use by= (--by NAME) for groups. If you selected rows without looking at "
             "reports, pass description=rx.description(data){option}."
@@ -317,8 +317,8 @@ def require_crosstab_columns(rows: CountedColumn, columns: CountedColumn) -> Non
     one, two = rows.description, columns.description
     if (one.path, one.key_fingerprint) == (two.path, two.key_fingerprint):
         raise MetadataError(
-            "{rows!r} and {columns!r} are the same answers of one release, so their noise is not independent.",
-            hint="Choose two different columns.",
+            "A crosstab needs two different columns, and {rows!r} and {columns!r} hold the same answers.",
+            hint="Name another column with crosstab= (--crosstab NAME).",
             rows=rows.name,
             columns=columns.name,
         )

@@ -186,10 +186,10 @@ def seal_column(
     if exchanged > MAX_RESPELLED * rows:
         if not plan.request.accept_new_rows:
             raise RowsChangedError(
-                "{joined:,} rows are new, and {left:,} of the rows ever released as {name!r} are absent. If ids were "
-                "respelled, the same people would be drawn twice.",
-                hint="Check the ids. If the rows are really new, pass accept_new_rows=True (--accept-new-rows). It is "
-                "recorded.",
+                "{joined:,} rows of this table are new, and {left:,} of the rows ever released as {name!r} are absent. "
+                "If ids were only respelled, the same people would get a second, independent report.",
+                hint="Check that ids are written as before. If the rows are really new, pass accept_new_rows=True "
+                "(--accept-new-rows). The ledger records it.",
                 name=plan.request.name,
                 left=absent,
                 joined=joined,

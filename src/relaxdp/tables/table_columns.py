@@ -214,19 +214,19 @@ def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
     if numbers is not None:
         return numbers
     row = next((row for row in range(len(column)) if _try_cast(column[row : row + 1]) is None), 0)
-    cell, column_name = column[row].as_py(), repr(name) if name else "the column"
+    cell = column[row].as_py()
     if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell):
         raise ValuesError(
-            "{column} has a decimal comma, so that the column is read as text, not as numbers.",
+            "The number has a decimal comma, so the column is read as text.",
             hint=suggest_read_csv("decimal_separator=','"),
             row=first_row + row + 1,
-            column=column_name,
+            column=name,
         )
     raise ValuesError(
-        "{column} is not a number, but the column was declared as a range of numbers.",
+        "The value is not a number, and the column was declared as a range of numbers.",
         hint="Declare a list of its values instead of a range, or convert the column to numbers.",
         row=first_row + row + 1,
-        column=column_name,
+        column=name,
     )
 
 

@@ -90,7 +90,9 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Any]:
     if not is_path(data):
         if sql is not None:
             raise ArgumentError(
-                "`sql` is only valid for files.", hint="Pass a DuckDB relation: duckdb.sql(...).", option="sql"
+                "`sql` shapes files, and a data frame was passed.",
+                hint='Shape the data frame first, and pass the result, such as duckdb.sql("SELECT ... FROM frame").',
+                option="sql",
             )
         if type(data).__module__.startswith("pyspark.sql"):
             from relaxdp.tables.spark_release import SparkSource  # noqa: PLC0415 (Spark may be missing)
@@ -199,7 +201,7 @@ def make_repeated_ids_error(rows: Sequence[int], label: str) -> IdError:
     where = f"Rows {rows[0]:,} and {rows[1]:,}" if len(rows) > 1 else "Two rows"
     return IdError(
         "{where} of {label} have the same id. Two people under one id would show whether their answers are equal.",
-        hint="Release one row per individual. If you named another column than that of the ids, name the right one.",
+        hint="Keep one row per individual. If the ids are in another column, name that one with id= (--id NAME).",
         where=where,
         label=label,
     )

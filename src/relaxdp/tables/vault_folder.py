@@ -501,7 +501,7 @@ def _copy_vault_files(vault: VaultFolder, folder: Path, *, with_key: bool) -> No
             break
         if attempt == _ATTEMPTS - 1:
             raise VaultError(
-                "The vault '{path}' lacks {count} snapshots.",
+                "The vault '{path}' lacks some of its snapshots, in all {count}.",
                 hint="Run `relaxdp check` to see which, and restore them from an older backup.",
                 path=vault.path.name,
                 count=len(missing),

@@ -426,7 +426,7 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
     several = both(tmp_path / "both.parquet")
     assert "has several released columns ('diagnosis', 'region'). Pass column= (--column NAME)." in sentence(several)
     assert answer(several, "--column", "region")["column"] == "region"
-    assert "are the same answers" in sentence(several, "--column", "region", "--crosstab", "region")
+    assert "hold the same answers" in sentence(several, "--column", "region", "--crosstab", "region")
 
 
 def test_kept_columns_of_a_csv_file_are_not_named(tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ def test_pairs_may_be_added_in_any_way() -> None:
 
 def test_what_are_no_pairs_is_refused() -> None:
     pairs = rx.poisoning.ReportPairs(rx.Categorical(["a", "b"]))
-    with refused(ColumnError, levels=2):
+    with refused(ColumnError, says="different lengths"):
         pairs.add([["a"], ["a", "b"]], epsilons=[1, 2])
-    with refused(ColumnError, levels=3):
+    with refused(ColumnError, columns=2, epsilons=3):
         pairs.add([["a"], ["b"]], epsilons=[1, 2, 3])
     with refused(EstimationError, older="2", newer="1"):
         pairs.add([["a"], ["a"]], epsilons=[2, 1])
