@@ -129,7 +129,7 @@ def test_every_error_has_its_code_and_what_is_said() -> None:
     assert "``report_differs_error``, status 409\n" in page
     hint = "*Check that ids are written as before. If the rows are really new, pass accept\\_new\\_rows=True"
     assert hint in next(line for line in page.splitlines() if "rows ever released as {name}" in line)
-    assert "*Widen the range, or pass clip=True (--clip NAME) to move numbers into it.*" in page
+    assert "*Widen the range, or move numbers into it with rx.Numeric(0, 120, clip=True) (--clip NAME).*" in page
 
 
 def test_no_public_javascript_name_is_undocumented() -> None:

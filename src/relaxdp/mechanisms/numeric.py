@@ -88,7 +88,7 @@ class RangeMechanism(Mechanism):
             if np.isnan(numbers[place]):
                 raise UndeclaredValueError(
                     "The number is missing.",
-                    hint="Use rx.Numeric(0, 120, missing=True) (--missing NAME), which also protects who has no number.",
+                    hint="Use rx.Numeric(0, 120, missing=True) (--missing NAME). It protects missing numbers too.",
                     row=row,
                     missing=True,
                 )

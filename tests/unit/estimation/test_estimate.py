@@ -413,8 +413,8 @@ def test_a_missing_number_is_not_one_outside(numbers: Any) -> None:
     with pytest.raises(UndeclaredValueError) as caught:
         AGES.release(numbers, list(range(len(numbers))), key=KEY, epsilon=1, **WHERE)
     assert str(caught.value) == (
-        "Row 1: the number is missing. Use rx.Numeric(0, 120, missing=True) (--missing NAME), which also protects who "
-        "has no number. Nothing was released."
+        "Row 1: the number is missing. Use rx.Numeric(0, 120, missing=True) (--missing NAME). It protects missing "
+        "numbers too. Nothing was released."
     )
     assert caught.value.fields == {"row": 1, "missing": True}
 
