@@ -88,6 +88,19 @@ def test_reports_are_equal_at_any_number_of_partitions(
     assert list(rx.estimate(made, "diagnosis", by="ward")) == list(rx.estimate(local, "diagnosis", by="ward"))
 
 
+def test_rows_that_were_chosen_by_their_reports_are_rejected(spark: Any, vault: rx.Vault, tmp_path: Path) -> None:
+    frame = release(vault, to_spark(spark, make_table(), tmp_path)).to_frame()
+    chosen = frame.filter(f"diagnosis = '{VALUES[0]}'")
+    for changed in (chosen, frame.union(frame), frame.limit(99)):
+        with refused(MetadataError, released_rows=ROWS):
+            rx.estimate(changed, "diagnosis")
+    chosen.write.parquet(str(tmp_path / "chosen"))
+    with refused(MetadataError, released_rows=ROWS):
+        rx.estimate(tmp_path / "chosen", "diagnosis")
+    frame.write.parquet(str(tmp_path / "all"))
+    assert np.array_equal(rx.estimate(tmp_path / "all", "diagnosis").value, rx.estimate(frame, "diagnosis").value)
+
+
 def test_failed_tasks_are_repeated(
     spark: Any, vault: rx.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,7 +96,7 @@ class EventStore(ABC):
                 connection.execute("COMMIT")
                 step = "close"
         except self.database_error as problem:
-            found = problem
+            found = None if step == "close" else problem  # all is on disk, whatever closing meets
         if found is not None:
             error = self._make_error(self._find_problem(found, step))
             try:

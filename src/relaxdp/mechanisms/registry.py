@@ -11,9 +11,8 @@ from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import Mechanism, check_option
 from relaxdp.mechanisms.bloom import MAX_BITS, MAX_COHORTS, MAX_HASHES, Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
-from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.local_hash import MAX_BUCKETS, LocalHash
-from relaxdp.mechanisms.numeric import Numeric, RangeMechanism
+from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import MAX_PLACES, SquareWave
 from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import Epsilon
@@ -186,12 +185,13 @@ def create_mechanism(
 
 def get_mechanism_arguments(mechanism: Mechanism) -> dict[str, Any]:
     """Return the arguments with which `create_mechanism` makes a mechanism again, without its name."""
-    options = _kinds[mechanism.name].options if mechanism.name in _kinds else ()
+    kind = get_mechanism_kind(mechanism.name)
+    own: Any = mechanism
     return {
-        "values": mechanism.values if isinstance(mechanism, DeclaredMechanism) else None,
-        "range": (mechanism.low, mechanism.high) if isinstance(mechanism, RangeMechanism) else None,
-        "clip": isinstance(mechanism, RangeMechanism) and mechanism.clip,
-        "options": {option.name: getattr(mechanism, option.name) for option in options},
+        "values": tuple(mechanism.labels) if kind.domain == "values" else None,
+        "range": (own.low, own.high) if kind.domain == "range" else None,
+        "clip": kind.domain == "range" and bool(own.clip),
+        "options": {option.name: getattr(own, option.name) for option in kind.options},
     }
 
 

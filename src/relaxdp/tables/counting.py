@@ -488,7 +488,7 @@ def _convert_to_comparable(column: Any) -> Any:
 
 @contextmanager
 def _open_counting_database(files: Sequence[ReleasedFile]) -> Iterator[Any]:
-    """Open DuckDB, and reject repeated ids in a single file with a given description.
+    """Open DuckDB, and reject repeated ids in a folder, or in a single file with a given description.
 
     Several files are checked while they are counted.
     """
@@ -496,7 +496,7 @@ def _open_counting_database(files: Sequence[ReleasedFile]) -> Iterator[Any]:
         open_database(MEMORY_LIMIT, preserve_insertion_order=False) as connection,
         replace_duckdb_errors(partial(_make_counting_error, files)),
     ):
-        if len(files) == 1 and files[0].has_given_description:
+        if len(files) == 1 and (files[0].has_given_description or len(files[0].parts) > 1):
             _require_unique_ids(connection, files[0])
         yield connection
 

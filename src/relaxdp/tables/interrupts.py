@@ -22,32 +22,34 @@ def is_interrupt(error: Exception) -> bool:
 
 
 _open_connections: dict[object, Any] = {}
+_REPEATS = 300
+"""How often a query is interrupted after Ctrl-C, at most: for a minute."""
 
 
 @contextmanager
 def open_interruptible(connection: Any) -> Iterator[Any]:
     """Close a connection in the end, and let Ctrl-C end its query: KeyboardInterrupt is raised as anywhere else."""
     mine = object()
-    _open_connections[mine] = connection
     is_main = threading.current_thread() is threading.main_thread()
     handles_ctrl_c = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if handles_ctrl_c:
-        signal.signal(signal.SIGINT, _stop_queries)
     try:
+        _open_connections[mine] = connection
+        if handles_ctrl_c:
+            signal.signal(signal.SIGINT, _stop_queries)
         with connection:
             try:
                 yield connection
             except BaseException:
-                _interrupt_queries()  # else closing the connection waits for the query
+                _interrupt_queries({mine})  # else closing the connection waits for the query
                 raise
     except Exception as problem:
         if is_interrupt(problem):
             raise KeyboardInterrupt from None
         raise
     finally:
+        _open_connections.pop(mine, None)
         if handles_ctrl_c:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        del _open_connections[mine]
 
 
 def _stop_queries(signal_number: int, frame: FrameType | None) -> None:
@@ -58,7 +60,9 @@ def _stop_queries(signal_number: int, frame: FrameType | None) -> None:
 
 
 def _repeat_interrupts(stopped: set[object]) -> None:
-    while stopped & set(_open_connections):
+    for _ in range(_REPEATS):
+        if not stopped & set(_open_connections):
+            return
         _interrupt_queries(stopped)
         time.sleep(0.2)
 

@@ -6,7 +6,7 @@ Everything that can be rejected without reading a row is rejected here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,6 +18,7 @@ from relaxdp.errors import (
     ArgumentError,
     ColumnError,
     LedgerBusyError,
+    MechanismError,
     MetadataError,
     PlanError,
     RelaxdpError,
@@ -174,7 +175,8 @@ class DrawingPlan:
             {
                 "release": each.path.release,
                 "column": each.column,
-                "labels": len(each.mechanism.labels) if isinstance(each.mechanism, DeclaredMechanism) else 2,
+                # The width of a stored value depends on this alone, so the length of a snapshot shows no true value.
+                "labels": 2 if isinstance(each.mechanism, RangeMechanism | Bloom) else len(each.mechanism.labels),
                 "id": id_type,
             }
             for each in self.columns
@@ -350,6 +352,8 @@ def _make_plan(
             hint="Rename a column of the table first. Reports of a number are called like the column, with _report.",
             column=double,
         )
+    for each in columns:
+        _require_known_mechanism(each)
     plan = ReleasePlan(
         request=request, vault=vault, account=account, state=state, columns=tuple(columns), id_column=id_field.name,
         id_type=id_type, passthrough=tuple(field.name for field in passthrough), schema=pa.schema(fields),
@@ -358,6 +362,21 @@ def _make_plan(
     unsealed = StagedRelease(0, (SealedColumn("", 0, 0, 0, 0),) * len(columns), None)
     charged = make_release_event(account, plan.draft_event(unsealed), state).columns
     return replace(plan, columns=tuple(replace(each, cost=to.cost) for each, to in zip(columns, charged, strict=True)))
+
+
+def _require_known_mechanism(column: PlannedColumn) -> None:
+    """Reject a mechanism that cannot be made again from its description: its release could never be relaxed."""
+    mechanism = column.mechanism
+    with suppress(MechanismError, MetadataError, KeyError, AttributeError):
+        again = column.make_description().mechanism()
+        if (again.name, again.params) == (mechanism.name, mechanism.params):
+            return
+    raise MechanismError(
+        "The mechanism {mechanism!r} of {column!r} cannot be created again from its description.",
+        hint="Make it known with register_mechanism(MechanismKind(...)), with each of its options.",
+        mechanism=mechanism.name,
+        column=column.column,
+    )
 
 
 @contextmanager

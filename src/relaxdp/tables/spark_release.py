@@ -12,7 +12,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from relaxdp.ledger.events import SealedColumn
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.keyed_reports import RowTagger
 from relaxdp.sampling.keys import Key
-from relaxdp.tables.metadata import METADATA_KEY, FileDescription, read_frame_description
+from relaxdp.tables.metadata import METADATA_KEY, read_frame_description
 from relaxdp.tables.release_plan import DrawingPlan, ReleasePlan, StagedRelease
 from relaxdp.tables.snapshot import ChunkKind, PartWriter, Snapshot, StagedSnapshot, TrueRows, normalize_ids
 from relaxdp.tables.snapshot_comparison import (
@@ -227,6 +227,7 @@ class SparkStager(Stager):
             count, received = _collect_task_results(extra.toLocalIterator())
         if not count:
             raise TableFileError("The table has no rows.", hint="Check the query that made it.")
+        self._rows = count
         return self._seal(count, received)
 
     def _seal(self, rows: int, received: dict[int, list[bytes]]) -> StagedRelease:
@@ -293,12 +294,12 @@ class SparkStager(Stager):
 
         with replace_spark_errors():
             rows = self._drawn.where(self._drawn[_PLACE].isNull()).drop(_PLACE, _NUMBER, _CONTENT)
-            described = self.plan.description
+            described = replace(self.plan.description, rows=self._rows)
             columns = []
             for name in rows.columns:
                 column = functions.col(quote_spark_name(name))
                 if name in described.columns:
-                    one = FileDescription(described.id_column, {name: described.columns[name]}, head=described.head)
+                    one = replace(described, columns={name: described.columns[name]})
                     column = column.alias(name, metadata={METADATA_KEY.decode(): one.dumps()})
                 columns.append(column)
             self.table = rows.select(*columns)

@@ -88,6 +88,15 @@ class VaultSettings:
             return None
 
 
+def _make_missing_error(vault: Path, name: str) -> VaultError:
+    return VaultError(
+        "The vault '{path}' is damaged: '{name}' is missing.",
+        hint="Restore the vault from a backup. A new ledger would forget what was spent.",
+        path=vault.name,
+        name=name,
+    )
+
+
 def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
@@ -138,16 +147,12 @@ class VaultFolder:
             )
         self.settings = settings = self._read_settings()
         self.id = settings.vault
-        for name in (SNAPSHOTS, *([] if settings.ledger else [LEDGER])):
+        for name in (SNAPSHOTS, *([LEDGER] if settings.ledger is None else [])):
             if not (self.path / name).exists():
-                raise VaultError(
-                    "The vault '{path}' is damaged: '{name}' is missing.",
-                    hint="Restore the vault from a backup. A new ledger would forget what was spent.",
-                    path=self.path.name,
-                    name=name,
-                )
+                raise _make_missing_error(self.path, name)
         self.key = self._load_key()
-        self.ledger = Ledger(open_store(settings.ledger or self.path / LEDGER, settings.vault), self.key, self.id)
+        ledger = self.path / LEDGER if settings.ledger is None else settings.ledger
+        self.ledger = Ledger(open_store(ledger, settings.vault), self.key, self.id)
 
     @classmethod
     def create(
@@ -168,7 +173,7 @@ class VaultFolder:
             raise VaultError("'{path}' already exists.", hint="Choose another path.", path=str(path))
         made = place.with_name(f".{place.name}.{secrets.token_hex(6)}.relaxdp-unfinished")
         vault_id = secrets.token_hex(16)
-        store = open_store(ledger or made / LEDGER, vault_id)
+        store = open_store(made / LEDGER if ledger is None else ledger, vault_id)
         key = Key.generate() if key_command is None else Key.from_command_for_vault(key_command)
         _reject_second_vault(key.fingerprint)
         outside = None if key_file is None else key_file.absolute()
@@ -317,7 +322,10 @@ class VaultFolder:
         Releases hold the folder together, and only one that is alone removes anything. Where machines share the folder,
         the lock of another one may not be seen, so that only old files are removed.
         """
-        descriptor = os.open(self.snapshots, os.O_RDONLY)
+        try:
+            descriptor = os.open(self.snapshots, os.O_RDONLY)
+        except OSError:
+            raise _make_missing_error(self.path, SNAPSHOTS) from None
         import fcntl  # noqa: PLC0415 (Windows has none, and can still estimate)
 
         try:

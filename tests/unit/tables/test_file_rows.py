@@ -278,6 +278,16 @@ def test_parts_that_state_their_own_rows(place: Path) -> None:
     assert "'out' had 3,000 rows when it was released, and has 2,900 now" in sentence("out")
 
 
+def test_a_part_that_was_copied_counts_nobody_twice(place: Path) -> None:
+    """Each part states its own rows, so their sum shows nothing."""
+    Path("out").mkdir()
+    half = release("out/0.parquet", source=pa_parquet.read_table("in.parquet").slice(0, 1_500))
+    shutil.copy(half, "out/1.parquet")
+    assert "An id occurs twice in 'out'" in sentence("out")
+    with refused(EstimationError, path="out"):
+        rx.estimate("out")
+
+
 # What other programs write.
 
 

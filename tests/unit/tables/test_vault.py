@@ -20,8 +20,10 @@ import pytest
 from tests.refusals import refused
 
 import relaxdp as rx
-from relaxdp.errors import ColumnError, OldVaultError, VaultError
+from relaxdp.errors import ColumnError, LedgerError, MechanismError, OldVaultError, VaultError
+from relaxdp.mechanisms import registry
 from relaxdp.mechanisms.base import TrueValues
+from relaxdp.mechanisms.registry import MechanismKind, register_mechanism
 from relaxdp.tables import transaction
 from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.snapshot import ChunkKind, TrueRows
@@ -223,3 +225,67 @@ def test_a_lazy_frame_is_released_without_a_warning(vault: rx.Vault) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert release(vault, frame).to_frame().collect().height == 1000
+
+
+def test_an_empty_ledger_url_creates_no_vault(tmp_path: Path) -> None:
+    """Such as --ledger "$URL" with the variable unset: copies of a vault that counts as shared would go unnoticed."""
+    with refused(LedgerError, says="Expected the URL"):
+        rx.Vault.create(tmp_path / "study.vault", budget=1, ledger="")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_snapshots_that_vanish_are_damage(vault: rx.Vault) -> None:
+    shutil.rmtree(vault.path / "snapshots")
+    with refused(VaultError, name="snapshots"):
+        release(vault, pa.table({"id": [1, 2], "answer": VALUES}), planned_epsilon=9)
+
+
+class Grades(rx.Mechanism):
+    """A mechanism of somebody else, which is derived from the base class."""
+
+    name = "grades"
+
+    def __init__(self, values: Any) -> None:
+        self._inner = rx.Categorical(values)
+        self.alphabet = len(values)
+
+    @property
+    def labels(self) -> Any:
+        return self._inner.values
+
+    @property
+    def params(self) -> bytes:
+        return self._inner.params
+
+    def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
+        return self._inner.read_true_values(column, first_row)
+
+    def compute_true_symbols(self, truths: TrueValues, permanent: Any) -> Any:
+        return self._inner.compute_true_symbols(truths, permanent)
+
+    def read_label_column(self, column: Any) -> Any:
+        return self._inner.read_label_column(column)
+
+
+@pytest.mark.parametrize("highest", [0, 299])
+def test_a_mechanism_of_somebody_else_is_relaxed_and_estimated(
+    vault: rx.Vault, monkeypatch: pytest.MonkeyPatch, highest: int
+) -> None:
+    """The length of its snapshot shows no true value either: 255 is the last that fits into a byte."""
+    monkeypatch.setattr(registry, "_kinds", dict(registry._kinds))
+    grades = Grades(range(300))
+    frame = pa.table({"id": range(2000), "grade": [0] * 1999 + [highest]})
+    asked: dict[str, Any] = {"id": "id", "epsilon": 8, "name": "grades"}
+    with refused(MechanismError, mechanism="grades", column="grade"):  # it could never be relaxed
+        vault.release(frame, {"grade": grades}, **asked)
+    assert vault.spent == 0
+    register_mechanism(MechanismKind("grades", "values", Grades))
+    first = vault.release(frame, {"grade": grades}, **asked)
+    assert rx.estimate(first)[0].value > 0.5
+    assert vault.release(frame, {"grade": grades}, **asked).cost == 0
+    assert vault.relax("grades", 9).to_frame().num_rows == 2000
+    (snapshot,) = (vault.path / "snapshots").iterdir()
+    other = rx.Vault.create("other.vault", budget=9)
+    other.release(frame.set_column(1, "grade", pa.array([7] * 2000)), {"grade": grades}, **asked)
+    (same,) = (other.path / "snapshots").iterdir()
+    assert snapshot.stat().st_size == same.stat().st_size
