@@ -241,12 +241,12 @@ def test_a_task_that_fails_for_another_reason(
     spark: Any, vault: rx.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(task: Any, batches: Any, schema: Any) -> Any:
-        raise ValueError(SECRET)
+        raise ValueError("words of another error")
         yield
 
     monkeypatch.setattr(spark_module, "draw_partition", fail)
     with refused(SparkError) as caught:
         release(vault, to_spark(spark, make_table(), tmp_path))
-    assert SECRET not in repr(caught.value)
+    assert "words" not in repr(caught.value)
     assert caught.value.__context__ is None
     assert vault.spent == 0

@@ -138,7 +138,7 @@ def all_bits(grid: Grid) -> Iterator[Point]:
                 held = (low <= truths / objects + 1e-9) & (truths / objects - 1e-9 <= high)
                 coverage *= float(law[held].sum()) ** int(repeats)
             where = f"n = {objects:,}, {name}, eps {epsilon}, m = {values}"
-            yield Point("all values at once as bits, about the objects", where, coverage, 0.0, None)
+            yield Point("all values at once as bits, about the sample", where, coverage, 0.0, None)
 
 
 def distributions(values: int) -> Iterator[tuple[str, Floats]]:
@@ -246,7 +246,7 @@ def mean_differences(grid: Grid) -> Iterator[Point]:
             # The ends of a mean are those of the upper end's share about the population, whatever it is about.
             where = f"n = {objects:,}, numbers {name}, eps {epsilon}"
             truth, change = float(places[1] - places[0]) / objects, compare(first, second)
-            yield judged("difference of means, about the objects", where, change, truth, "population", grid.runs)
+            yield judged("difference of means, about the sample", where, change, truth, "population", grid.runs)
 
 
 def means(grid: Grid) -> Iterator[Point]:
@@ -273,7 +273,7 @@ def means(grid: Grid) -> Iterator[Point]:
                 low, high = Mean(shares, MeanWeights((-1.0, 3.0), -1.0, 3.0)).interval(NOMINAL)
                 held += times * bool(low <= truth + 1e-9 and truth - 1e-9 <= high)
             where = f"n = {objects:,}, numbers {name}, eps {epsilon}"
-            yield simulated("mean, about the objects", where, held / grid.runs, grid.runs)
+            yield simulated("mean, about the sample", where, held / grid.runs, grid.runs)
 
 
 def tables(grid: Grid) -> Iterator[Point]:

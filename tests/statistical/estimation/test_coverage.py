@@ -32,7 +32,7 @@ def test_small_grid(grid: Grid, least: int) -> None:
     assert len(points) > least
     assert [f"{point.coverage:.4f} {point.kind}: {point.where}" for point in points if not point.holds] == []
     assert max(point.width for point in points if point.width is not None) <= WIDEST
-    assert "| one value, about the objects |" in page(points, grid)
+    assert "| one value, about the sample |" in page(points, grid)
 
 
 def test_values_that_are_shown_because_they_are_the_largest() -> None:
