@@ -624,8 +624,8 @@ def relax_many(
     )
     old = Fraction(0) if last_epsilon is None else encoding.level(last_epsilon).retention
     found = relax_once(
-        len(values), old, encoding.level(epsilon).retention, truth=answer_codes,
-        last=None if last is None else last_codes, entropy=None if read is None else Source(read),
+        len(values), old, encoding.level(epsilon).retention, truths=answer_codes,
+        last_reports=None if last is None else last_codes, entropy=None if read is None else Source(read),
     )  # fmt: skip
     return [values[code] for code in found.tolist()]
 

@@ -117,8 +117,8 @@ def check_exactly(
     return ExactCheckResult(exact[-1], privacy_loss, size)
 
 
-def compute_chain_distribution(
-    values: int, retentions: Sequence[Fraction], truth: int, step: Any = compute_next_report_distribution
+def compute_transcript_distribution(
+    n_values: int, retentions: Sequence[Fraction], truth: int, compute_next: Any = compute_next_report_distribution
 ) -> Distribution:
     """Return the distribution of all reports of one symbol, by Algorithm 1, at these retentions."""
     distributions: Distribution = {(): Fraction(1)}
@@ -127,7 +127,7 @@ def compute_chain_distribution(
         following: defaultdict[Transcript, Fraction] = defaultdict(Fraction)
         for reports, probability in distributions.items():
             last = reports[-1] if reports else 0
-            for report, chance in enumerate(step(values, old, new, truth=truth, last=last)):
+            for report, chance in enumerate(compute_next(n_values, old, new, truth=truth, last=last)):
                 following[*reports, report] += probability * chance
         distributions, old = {key: chance for key, chance in following.items() if chance}, new
     return distributions
@@ -136,8 +136,8 @@ def compute_chain_distribution(
 class _FixedPermanentWords:
     """Permanent words with fixed values: one array for each purpose and symbol that a mechanism requests."""
 
-    def __init__(self, n: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
-        self._n, self._words = n, words or {}
+    def __init__(self, n_individuals: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
+        self._n, self._words = n_individuals, words or {}
         self.requested: list[tuple[Purpose, bytes]] = []
 
     def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
@@ -218,7 +218,9 @@ def _list_symbols(
 
 def _compute_chains(mechanism: Mechanism, retentions: Sequence[Fraction]) -> list[Distribution]:
     """Return the distribution of all reports of one symbol, for each symbol before noise."""
-    return [compute_chain_distribution(mechanism.alphabet, retentions, symbol) for symbol in range(mechanism.alphabet)]
+    return [
+        compute_transcript_distribution(mechanism.alphabet, retentions, symbol) for symbol in range(mechanism.alphabet)
+    ]
 
 
 def _add_noise(symbols: Distribution, chains: Sequence[Distribution]) -> Distribution:

@@ -87,7 +87,7 @@ class RelaxationSource(MechanismSource):
         truth, seeds = self.encode_true_values(true_values, entropy)
         last = None
         for old, new in pairwise([NOISE, *self.compute_retentions()]):
-            last = relax_once(self.mechanism.alphabet, old, new, truth=truth, last=last, entropy=entropy)
+            last = relax_once(self.mechanism.alphabet, old, new, truths=truth, last_reports=last, entropy=entropy)
             yield last.reshape(-1, self.mechanism.symbols), seeds
 
     def encode_true_values(self, true_values: TrueValues, entropy: SeededEntropy) -> tuple[Codes, Any]:

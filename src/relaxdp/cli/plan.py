@@ -146,13 +146,13 @@ def _describe_stop_level(made: Plan, margin: float, values: PlannedValues, setti
 
 def _describe_question(
     n: int,
-    values: int | None,
+    n_values: int | None,
     value_range: tuple[float, float] | None,
     mechanism: str | None,
     plan_options: PlanOptions,
 ) -> str:
     share = "whatever the shares are" if plan_options["share"] is None else f"a share of {plan_options['share']:g}"
-    answers = f"{values} values"
+    answers = f"{n_values} values"
     subject = "these individuals" if plan_options["about"] == "sample" else "the population"
     together = "all values at once" if plan_options["simultaneous"] else "each value"
     if value_range is not None:

@@ -74,7 +74,7 @@ class MechanismRanking:
     __repr__ = __str__
 
 
-def rank_mechanisms(values: int, epsilon: Epsilon) -> MechanismRanking:
+def rank_mechanisms(n_values: int, epsilon: Epsilon) -> MechanismRanking:
     """Rank all mechanisms for this number of values at `epsilon`, the last level that is planned.
 
     The error is that of a rare value, because most of many values are rare. K-ary randomized response is best for few
@@ -90,9 +90,9 @@ def rank_mechanisms(values: int, epsilon: Epsilon) -> MechanismRanking:
     unary-symmetric            1.979      125
     categorical               18.410        2
     """
-    check_whole_number(PlanError, "values", values, 2, MAX_VALUES, "the number of values, such as len(values)")
+    check_whole_number(PlanError, "values", n_values, 2, MAX_VALUES, "the number of values, such as len(values)")
     exact = as_epsilon(epsilon)
-    return _rank(values, exact, {name: plan_reports(name, values, exact) for name in VALUE_MECHANISMS}, 0.0)
+    return _rank(n_values, exact, {name: plan_reports(name, n_values, exact) for name in VALUE_MECHANISMS}, 0.0)
 
 
 def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
@@ -116,13 +116,13 @@ def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
 
 
 def _rank(
-    values: int | None, epsilon: Decimal, reports: Mapping[str, PlannedReports], share: float | None
+    n_values: int | None, epsilon: Decimal, reports: Mapping[str, PlannedReports], share: float | None
 ) -> MechanismRanking:
     errors = [(name, each.compute_error(epsilon, share), each.report_bytes) for name, each in reports.items()]
     ranked = [RankedMechanism(*each) for each in sorted(errors, key=itemgetter(1))]
     similar = [each for each in ranked if each.std_error <= SIMILAR_ERROR_RATIO * ranked[0].std_error]
     best = min(similar, key=lambda each: each.bytes_per_report)
-    return MechanismRanking(values, format_epsilon(epsilon), [best, *(each for each in ranked if each is not best)])
+    return MechanismRanking(n_values, format_epsilon(epsilon), [best, *(each for each in ranked if each is not best)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +158,13 @@ class PlannedReports:
 
 
 @cache
-def plan_reports(name: str, values: int, last_epsilon: Decimal) -> PlannedReports:
+def plan_reports(mechanism_name: str, n_values: int, last_epsilon: Decimal) -> PlannedReports:
     """Return the reports of a mechanism for a number of values and a last planned epsilon."""
-    if name == Categorical.name:
-        return PlannedReports(None, values)
+    if mechanism_name == Categorical.name:
+        return PlannedReports(None, n_values)
     # Bits and hashes support a value with the same probability, however many other values there are.
-    few = 2 if name in VALUE_MECHANISMS else values
-    return PlannedReports(create_mechanism(name, values=range(few), epsilon=last_epsilon), values)
+    few = 2 if mechanism_name in VALUE_MECHANISMS else n_values
+    return PlannedReports(create_mechanism(mechanism_name, values=range(few), epsilon=last_epsilon), n_values)
 
 
 # The choice for a column. The first release fixes its mechanism, and the column may be relaxed later. So the choice

@@ -59,9 +59,11 @@ def compute_variance_per_report(
     return VariancePerReport((half / gain) ** 2, half / gain, precision)
 
 
-def compute_categorical_support(epsilon: Epsilon, values: int) -> SupportProbabilities:
+def compute_categorical_support(epsilon: Epsilon, n_values: int) -> SupportProbabilities:
     """Return the probabilities of k-ary randomized response at the retention that is really used."""
-    return SupportProbabilities.from_one_symbol(compute_retention(compute_nonzero_threshold(epsilon, values)), values)
+    return SupportProbabilities.from_one_symbol(
+        compute_retention(compute_nonzero_threshold(epsilon, n_values)), n_values
+    )
 
 
 def compute_share_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:

@@ -104,9 +104,9 @@ def compute_tail_probability(confidence_level: float, comparisons: int) -> float
     return (1 - confidence_level) / 2 / comparisons
 
 
-def count_comparisons(values: int, *, exclusive: bool) -> int:
+def count_comparisons(n_values: int, *, exclusive: bool) -> int:
     """Return how many questions the shares of values are: two that sum to 1 are one question."""
-    return 1 if exclusive and values == 2 else values
+    return 1 if exclusive and n_values == 2 else n_values
 
 
 def get_frame_library(data: Any) -> str:

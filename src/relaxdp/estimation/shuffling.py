@@ -400,7 +400,9 @@ def compute_bound(
     found = _compose(partial(compute_smallest_epsilon, report, smallest), delta, publications)
     sequential = Context(prec=MAX_DIGITS, rounding=ROUND_CEILING).multiply(last, Decimal(publications))
     rounded = Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal_from_float(found * (1 + 1e-9))
-    return ShufflingBound(as_epsilon(min(rounded, sequential), zero=True), delta, smallest, last, basis, publications)
+    return ShufflingBound(
+        as_epsilon(min(rounded, sequential), allow_zero=True), delta, smallest, last, basis, publications
+    )
 
 
 def _parse_last_level(epsilon: Epsilon | Iterable[Epsilon]) -> Decimal:

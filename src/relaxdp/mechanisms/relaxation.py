@@ -29,7 +29,7 @@ from relaxdp.mechanisms.report_arrays import (
     unpack_reports,
 )
 from relaxdp.sampling.arrow_columns import check_lengths, to_arrow
-from relaxdp.sampling.bridge import draw_fresh_bridges
+from relaxdp.sampling.bridge import draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon, make_decimal_context
@@ -114,7 +114,7 @@ class Relaxation:
         level = self._mechanism.level(epsilon)
         with self._store.lock():
             state = self._read_state()
-            last = as_epsilon(state.epsilon, zero=True)
+            last = as_epsilon(state.epsilon, allow_zero=True)
             if level.epsilon < last:
                 raise LevelError(
                     "Epsilon {epsilon} is below {last_epsilon}, the level of the last reports. A report that "
@@ -135,13 +135,13 @@ class Relaxation:
 
         This includes `reports_epsilon`, which was spent elsewhere: from reports at 1, `relax(3)` makes a total of 3.
         """
-        return as_epsilon(self._read_state().epsilon, zero=True)
+        return as_epsilon(self._read_state().epsilon, allow_zero=True)
 
     @property
     def cost(self) -> Decimal:
         """The epsilon that the steps added to the part that was spent elsewhere: `epsilon` minus `reports_epsilon`."""
         state = self._read_state()
-        total, elsewhere = (as_epsilon(each, zero=True) for each in (state.epsilon, state.start_epsilon))
+        total, elsewhere = (as_epsilon(each, allow_zero=True) for each in (state.epsilon, state.start_epsilon))
         return make_decimal_context(200).subtract(total, elsewhere)  # never rounded, whatever the caller's context
 
     def _start_from_values(self, column: Any) -> State:
@@ -182,7 +182,7 @@ class Relaxation:
             truths, seeds = unpack_reports(mechanism, state.symbols[start:stop])
             last = unpack_reports(mechanism, state.reports[start:stop])[0] if old else None
             ends: Any = {"lower_reports": last, "upper_reports": truths, "entropy": self._entropy}
-            drawn = draw_fresh_bridges(mechanism.alphabet, old, level.retention, TRUTH, **ends)
+            drawn = draw_fresh_bridge_reports(mechanism.alphabet, old, level.retention, TRUTH, **ends)
             reports[start:stop] = pack_reports(mechanism, drawn, seeds)
         return replace(state, epsilon=str(level), threshold=str(level.threshold), reports=reports)
 
@@ -198,7 +198,7 @@ class Relaxation:
         """Return the state, or reject one that is not the last one or a successor of it."""
         state, seen = self._store.read(), self._seen
         if state is not None and state.origin == seen.origin:
-            now, before = (as_epsilon(each.epsilon, zero=True) for each in (state, seen))
+            now, before = (as_epsilon(each.epsilon, allow_zero=True) for each in (state, seen))
             if now > before or (now == before and np.array_equal(state.reports, seen.reports)):
                 return state
         raise self._store.make_error(
@@ -228,7 +228,7 @@ class Relaxation:
 
     def _is_valid_state(self, state: State) -> bool:
         """Tell whether a state is one that this mechanism can have."""
-        level = as_epsilon(state.epsilon, zero=True)
+        level = as_epsilon(state.epsilon, allow_zero=True)
         if state.threshold != (str(self._mechanism.level(level).threshold) if level else "0"):
             return False
         try:

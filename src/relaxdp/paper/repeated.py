@@ -137,7 +137,7 @@ def _attack(
     transcripts: NDArray[np.unsignedinteger], truth: NDArray[np.uint8], population: Population, runs: int
 ) -> tuple[bool, dict[str, Floats]]:
     """Return whether the last output is always the likeliest truth, and every attack's error rate in each run."""
-    law = RelaxedDistribution.from_epsilons(population.levels, values=population.values)
+    law = RelaxedDistribution.from_epsilons(population.levels, n_values=population.values)
     candidates = {name: attack(transcripts, law, population.levels) for name, attack in ATTACKS.items()}
     rates = {
         name: compute_error_probabilities(found, truth).reshape(runs, -1).mean(axis=1)

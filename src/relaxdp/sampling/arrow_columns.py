@@ -236,7 +236,7 @@ def _make_ascii_array(letters: NDArray[Any]) -> pa.Array | None:
     NumPy pads with NULs, so the letters of all texts are what is not a NUL.
     """
     kernel = get_kernel()
-    found = None if kernel is None or not letters.size else kernel.letters(letters)
+    found = None if kernel is None or not letters.size else kernel.find_ascii_letters(letters)
     if found is None:
         return None
     offsets, data = found

@@ -18,7 +18,7 @@ def compute_retention(threshold: int) -> Fraction:
     return Fraction(threshold, ONE)
 
 
-def compute_odds(retention: Fraction, values: int | Fraction) -> Fraction:
+def compute_odds(retention: Fraction, n_values: int | Fraction) -> Fraction:
     """Return e^epsilon of a report with this retention: how much likelier the truth is than any other value.
 
     (Where a truth is spread over w of D places, D / w replaces the number of values, as in `compute_threshold`.)
@@ -28,7 +28,7 @@ def compute_odds(retention: Fraction, values: int | Fraction) -> Fraction:
     """
     if not 0 <= retention < 1:
         raise ValueError(f"A retention must be in [0, 1), not {retention}.")
-    return 1 + values * retention / (1 - retention)
+    return 1 + n_values * retention / (1 - retention)
 
 
 def compute_log_rounded_up(ratio: Fraction, *, digits: int = 40) -> Decimal:

@@ -121,7 +121,7 @@ def test_levels_that_depend_on_ones_own_reports_bias_everything() -> None:
         if report == 1:
             mean += chance * debiased(first, 1)
         else:
-            following = compute_next_report_distribution(2, first, second, truth=1, last=0)
+            following = compute_next_report_distribution(2, first, second, truth=1, last_report=0)
             mean += chance * sum(step * debiased(second, after) for after, step in enumerate(following))
     assert mean == F(25, 16)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.exact.enumeration import compute_blur_distribution, compute_chain_distribution, path_law
+from tests.exact.enumeration import compute_blur_distribution, compute_transcript_distribution, path_law
 
 from relaxdp.audit.exact_check import _compute_symbol_distribution
 from relaxdp.estimation.report_pairs import (
@@ -79,7 +79,7 @@ def transcripts(encoding: Mechanism, truth: Any, levels: Sequence[F], symbol_law
 
 
 def check_law(
-    encoding: Mechanism, truths: Sequence[Any], levels: Sequence[F], symbol_law: Any = compute_chain_distribution
+    encoding: Mechanism, truths: Sequence[Any], levels: Sequence[F], symbol_law: Any = compute_transcript_distribution
 ) -> None:
     """Given all newer reports, an older one depends on the next newer one alone, and is its blur, symbol by symbol.
 

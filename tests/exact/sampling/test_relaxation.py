@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.exact.enumeration import Transcript, compute_chain_distribution
+from tests.exact.enumeration import Transcript, compute_transcript_distribution
 from tests.golden.enumeration import Numbers, enumerate_outcomes
 
 import relaxdp as rx
@@ -79,7 +79,7 @@ def is_same(found: dict[Transcript, Fraction], exact: dict[Transcript, Fraction]
 def exact_distribution(levels: Sequence[str], start: tuple[str, int] | None = None) -> dict[Transcript, Fraction]:
     """Return the paper's distribution of transcripts; given the report that it starts from, the conditional one."""
     every = [*([] if start is None else [start[0]]), *levels]
-    law = compute_chain_distribution(len(VALUES), [TERNARY.level(epsilon).retention for epsilon in every], ANSWER)
+    law = compute_transcript_distribution(len(VALUES), [TERNARY.level(epsilon).retention for epsilon in every], ANSWER)
     if start is None:
         return dict(law)
     given = {transcript[1:]: chance for transcript, chance in law.items() if transcript[0] == start[1]}

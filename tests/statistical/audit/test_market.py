@@ -80,7 +80,7 @@ def test_pooled_purchases_stay_at_the_best_level(values: int, events: Sequence[E
     found = judged(
         PooledPurchasesSource(encoding, events),
         values,
-        law=RelaxedDistribution.from_epsilons(list_pooled_levels(events), values=values),
+        law=RelaxedDistribution.from_epsilons(list_pooled_levels(events), n_values=values),
     )
     assert not found.is_violated
     assert (

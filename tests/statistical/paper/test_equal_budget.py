@@ -49,9 +49,9 @@ def estimates_of_rare_value(values: int, levels: tuple[str, ...], entropy: Seede
     found, old, last = [], NOISE, None
     for support in supports:
         if split:  # a fresh response with the difference
-            last = relax_once(values, NOISE, support.gain, truth=truth, last=None, entropy=entropy)
+            last = relax_once(values, NOISE, support.gain, truths=truth, last_reports=None, entropy=entropy)
         else:
-            last = relax_once(values, old, support.gain, truth=truth, last=last, entropy=entropy)
+            last = relax_once(values, old, support.gain, truths=truth, last_reports=last, entropy=entropy)
             old = support.gain
         found.append(support.debias((last.reshape(RUNS, OBJECTS) == 1).mean(axis=1)))
     if not split:

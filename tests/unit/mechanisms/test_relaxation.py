@@ -25,7 +25,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.stats import chi2
-from tests.exact.enumeration import compute_chain_distribution
+from tests.exact.enumeration import compute_transcript_distribution
 from tests.patience import PATIENCE
 from tests.refusals import refused
 
@@ -476,7 +476,9 @@ def test_the_chain_draws_by_the_law() -> None:
         singles.append(tuple(VALUES.index(one.relax(level)) for level in ("0.5", "1.5")))
 
     def statistic(seen: Counter[tuple[int, ...]], levels: tuple[str, str]) -> float:
-        law = compute_chain_distribution(3, [compute_retention(ANSWERS.threshold(as_epsilon(e))) for e in levels], 1)
+        law = compute_transcript_distribution(
+            3, [compute_retention(ANSWERS.threshold(as_epsilon(e))) for e in levels], 1
+        )
         return sum((seen[key] - runs * float(p)) ** 2 / (runs * float(p)) for key, p in law.items())
 
     limit = chi2.isf(1e-6, 8)
