@@ -56,7 +56,7 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.estimation.crosstab": ("Crosstab",),
         "relaxdp.estimation.compare": ("Change",),
     },
-    "Fabricated reports": {"relaxdp.estimation.poisoning": ("FabricatedCount", "SuspiciousValue", "MaxInfluence")},
+    "Fabricated reports": {"relaxdp.estimation.poisoning": ("FabricatorCount", "SuspiciousValue", "MaxInfluence")},
     "Plans and schedules": {
         "relaxdp.estimation.planning": ("PlannedLevel",),
         "relaxdp.estimation.mechanism_choice": ("RankedMechanism",),

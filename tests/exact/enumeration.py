@@ -49,7 +49,7 @@ def path_law(values: int, thresholds: Sequence[int], truth: int, *, one: int, ru
     def draws_below(bound: int) -> dict[tuple[int, int], Fraction]:
         outcomes: defaultdict[tuple[int, int], int] = defaultdict(int)
         for position_word, value_word in itertools.product(range(one), repeat=2):
-            drawn = rule(position_word, value_word, bound, values, one=one)
+            drawn = rule(position_word, value_word, bound, values, base=one)
             if drawn is not None:  # a rejected pair is drawn again, so it only rescales the others
                 outcomes[drawn] += 1
         total = sum(outcomes.values())

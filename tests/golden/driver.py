@@ -672,7 +672,7 @@ def find_fabrication(
         "p_value": found.p_value,
         "p_value_of_all_looks": found.anytime_p_value,
         "values": [[each.label, each.kind] for each in found.suspicious_values],
-        "fabricated": [found.fabricated_count.estimate, found.fabricated_count.low, found.fabricated_count.high],
+        "fabricated": [found.fabricator_count.estimate, found.fabricator_count.low, found.fabricator_count.high],
         "shares": found.shares.value,
         "shares_without": None if found.cleaned_shares is None else found.cleaned_shares.value,
         "influence_of_one": None if found.max_influence is None else found.max_influence.individuals,

@@ -127,7 +127,7 @@ def compute_transcript_distribution(
         following: defaultdict[Transcript, Fraction] = defaultdict(Fraction)
         for reports, probability in distributions.items():
             last = reports[-1] if reports else 0
-            for report, chance in enumerate(compute_next(n_values, old, new, truth=truth, last=last)):
+            for report, chance in enumerate(compute_next(n_values, old, new, truth=truth, last_report=last)):
                 following[*reports, report] += probability * chance
         distributions, old = {key: chance for key, chance in following.items() if chance}, new
     return distributions
@@ -249,7 +249,7 @@ def _require_unbiased(mechanism: Mechanism, true_value: Any, distribution: Distr
     codes = np.array(
         [[code for (code,) in reports] for _, reports in distribution], dtype=get_code_dtype(mechanism.alphabet)
     )
-    support, chances = mechanism.compute_support(retention), list(distribution.values())
+    support, chances = mechanism.compute_support_probabilities(retention), list(distribution.values())
     shares = [
         support.debias(sum(itertools.compress(chances, is_supported), Fraction(0)))
         for is_supported in mechanism.find_supported_labels(codes).T.tolist()
@@ -268,5 +268,5 @@ def _require_unbiased(mechanism: Mechanism, true_value: Any, distribution: Distr
     if not is_unbiased:
         raise MechanismError(
             "Estimates of this mechanism would be biased for one of the true values.",
-            hint="Correct `compute_support` or `mean_weights` of the mechanism.",
+            hint="Correct `compute_support_probabilities` or `mean_weights` of the mechanism.",
         )

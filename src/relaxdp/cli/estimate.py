@@ -245,7 +245,7 @@ def _make_estimate_view(
         [{"group": group.name, "n": group.counts.n, **_row_to_json(row)} for group in groups for row in group.all_rows],
         list(_make_notes(groups, settings)),
         longest,
-        is_implausible=any(group.result.is_implausible() for group in groups),
+        has_impossible_estimates=any(group.result.has_impossible_estimates() for group in groups),
     )
 
 
@@ -288,7 +288,7 @@ def _make_notes(groups: list[GroupEstimate], settings: EstimateSettings) -> Iter
             f"These are the largest {shown:,} of {whole:,} rows; --json has all of them. They were chosen by "
             "their estimates, so their intervals hold for all values at once."
         )
-    plausible = [group for group in groups if not group.result.is_implausible()]
+    plausible = [group for group in groups if not group.result.has_impossible_estimates()]
     if any(
         row.high - row.low > 0.9 * (group.result.maximum - group.result.minimum)
         for group in plausible
@@ -305,7 +305,7 @@ def _group_to_json(group: GroupEstimate) -> dict[str, Any]:
         "group": group.name,
         "n": group.counts.n,
         "levels": group.counts.levels,
-        "implausible": group.result.is_implausible(),
+        "implausible": group.result.has_impossible_estimates(),
         "estimates": list(map(_row_to_json, group.rows)),
     }
     if group.missing:
@@ -357,12 +357,12 @@ def _make_change_view(
             "new": {"release": releases[1], "n": counted[1].n},
             **settings.intervals,
             "method": settings.method,
-            "implausible": change.is_implausible(),
+            "implausible": change.has_impossible_estimates(),
             "changes": records,
         },
         records,
         [rest] if len(shown.labels) < len(change.labels) else [],
-        is_implausible=change.is_implausible(),
+        has_impossible_estimates=change.has_impossible_estimates(),
     )
 
 

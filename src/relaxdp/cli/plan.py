@@ -138,7 +138,9 @@ def _describe_stop_level(made: Plan, margin: float, values: PlannedValues, setti
     if stop is not None:
         return [f"Stop at epsilon {format_epsilon(stop.epsilon)}: the margin of error is {stop.margin:.4g}."]
     try:
-        needed = f"it takes epsilon {format_epsilon(find_epsilon(margin, n=made.n, values=values, **settings))}."
+        needed = (
+            f"it takes epsilon {format_epsilon(find_epsilon(margin, n=made.n, planned_values=values, **settings))}."
+        )
     except PlanError as problem:
         needed = problem.message
     return [f"No level of this schedule is precise enough: {needed}"]

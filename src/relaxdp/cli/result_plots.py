@@ -38,8 +38,8 @@ def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settin
         )
     intervals: Any = {"confidence_level": settings.confidence_level, "about": settings.about}
     whole = groups[0].result
-    if len(whole.keys) > 1 and len(whole.labels) == len(groups[0].rows):
-        rows, columns = (len(set(map(str, side))) for side in whole.keys.values())
+    if len(whole.key_columns) > 1 and len(whole.labels) == len(groups[0].rows):
+        rows, columns = (len(set(map(str, side))) for side in whole.key_columns.values())
         figure = create_figure(*compute_heat_map_size(rows, columns))
         plot_heat_map(whole, figure.subplots(), simultaneous=settings.simultaneous, **intervals)
         save_figure(figure, path)
@@ -66,7 +66,9 @@ def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settin
     if isinstance(whole, Distribution):
         name, which = "density, smoothed", f"line: {name}, "
     axes[-1].set_xlabel(
-        escape_formulas(f"{name}\n{which}with {describe_intervals(simultaneous=together, hollow=hollow, **intervals)}")
+        escape_formulas(
+            f"{name}\n{which}with {describe_intervals(simultaneous=together, has_hollow_dots=hollow, **intervals)}"
+        )
     )
     save_figure(figure, path)
 

@@ -51,7 +51,7 @@ class ResultView:
     notes: Sequence[str] = ()
     longest_bar: float | None = None
     """The number that a full bar stands for; None for a table without bars."""
-    is_implausible: bool = field(default=False, kw_only=True)
+    has_impossible_estimates: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def print_result(view: ResultView, output: OutputOptions) -> None:
         writer.writerows(view.records)
     else:
         _print_table(view)
-    if view.is_implausible:
+    if view.has_impossible_estimates:
         typer.echo(IMPLAUSIBLE, err=output.is_for_programs)
     if output.plot is not None and not output.is_for_programs:
         print_done(f"Wrote the plot {output.plot}.")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, on_error
 from relaxdp.estimation.distribution import Distribution
-from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_precision
+from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_report_precision
 from relaxdp.estimation.mean import Mean, NonMissingMean
 from relaxdp.estimation.result import Result, get_frame_library
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
@@ -92,7 +92,7 @@ class Counts:
         """
         counts, n = count_report_column(self._mechanism, reports)
         self._library = get_frame_library(reports)
-        self._add(np.append(n, counts), self._mechanism.level(epsilon))
+        self._add_tally(np.append(n, counts), self._mechanism.level(epsilon))
 
     def add_counts(self, counts: Any, *, epsilon: Epsilon, n: int | None = None) -> None:
         """Add counts that were made elsewhere.
@@ -111,7 +111,7 @@ class Counts:
                 "The number of individuals is missing. A report of this mechanism may support several values.",
                 hint="Pass n=, the number of reports.",
             )
-        checked = _read_counts(counts, self._mechanism.labels)
+        checked = _order_counts(counts, self._mechanism.labels)
         total = int(checked.sum())
         if n is not None and (not isinstance(n, Integral) or n < 1 or np.any(checked > n)):
             raise EstimationError(
@@ -125,7 +125,7 @@ class Counts:
                 n=n,
                 total=total,
             )
-        self._add(np.append(total if n is None else n, checked), self._mechanism.level(epsilon))
+        self._add_tally(np.append(total if n is None else n, checked), self._mechanism.level(epsilon))
 
     def merge(self, other: Counts) -> None:
         """Add the counts of other individuals.
@@ -142,9 +142,9 @@ class Counts:
                 hint="Create both with the same mechanism: rx.Counts(mechanism).",
             )
         for level, tally in other._tallies.items():
-            self._add(tally, level)
+            self._add_tally(tally, level)
 
-    def _add(self, tally: Integers, level: Level) -> None:
+    def _add_tally(self, tally: Integers, level: Level) -> None:
         self._tallies[level] = self._tallies.get(level, np.int64(0)) + tally
 
     def estimate(self, method: Method = "average") -> Result:
@@ -174,14 +174,16 @@ class Counts:
                 method=method,
             )
         # Precision from the noise alone: weights that looked at the estimates would bias them.
-        weights = [float(part.n * (compute_precision(part.support) if method == "precision" else 1)) for part in parts]
+        weights = [
+            float(part.n * (compute_report_precision(part.support) if method == "precision" else 1)) for part in parts
+        ]
         found = combine_levels(self._mechanism.mean_weights, parts, [weight / sum(weights) for weight in weights])
-        found.set_library(self._library)
+        found.set_frame_library(self._library)
         return found
 
     def _estimate_level(self, level: Level) -> Frequency:
         n, *counts = self._tallies[level]
-        support = self._mechanism.compute_support(level.retention)
+        support = self._mechanism.compute_support_probabilities(level.retention)
         return Frequency(
             self._mechanism.labels, np.array(counts), int(n), support, level.epsilon, self._mechanism.joint
         )
@@ -228,17 +230,19 @@ class Counts:
         return result
 
 
-def combine_levels(mean_weights: MeanWeights | None, parts: Sequence[Frequency], weights: Sequence[float]) -> Result:
+def combine_levels(
+    mean_weights: MeanWeights | None, frequencies: Sequence[Frequency], weights: Sequence[float]
+) -> Result:
     """Return one estimate from the shares at each level: shares of the values, or the mean of numbers."""
     if mean_weights is not None and mean_weights.absent is not None:
-        return NonMissingMean(parts, weights, mean_weights)
+        return NonMissingMean(frequencies, weights, mean_weights)
     if mean_weights is not None and mean_weights.window is not None:
-        return Distribution(parts, weights, mean_weights)
-    shares = parts[0] if len(parts) == 1 else WeightedSum(parts, weights)
+        return Distribution(frequencies, weights, mean_weights)
+    shares = frequencies[0] if len(frequencies) == 1 else WeightedSum(frequencies, weights)
     return shares if mean_weights is None else Mean(shares, mean_weights)
 
 
-def _read_counts(counts: Any, labels: Sequence[Any]) -> Integers:
+def _order_counts(counts: Any, labels: Sequence[Any]) -> Integers:
     """Return counts in the order of the labels; a mapping, or a pandas series with an index, may have any order."""
     index = getattr(counts, "index", None) if type(counts).__module__.startswith("pandas") else None
     if index is not None and (type(index).__name__ != "RangeIndex" or set(index) <= set(labels)):

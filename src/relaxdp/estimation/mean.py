@@ -28,7 +28,7 @@ class Mean(BoundedMean):
     mean_weights: MeanWeights
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         return (self.shares,)
 
     @property
@@ -62,7 +62,7 @@ class NonMissingMean(BoundedMean):
     mean_weights: MeanWeights
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         return self.parts
 
     @property
@@ -87,7 +87,7 @@ class NonMissingMean(BoundedMean):
         _, low, high = self.shares.value
         position = np.array([(float(self.value) - self.minimum) / (self.maximum - self.minimum)])
         present_share = max(low + high, np.finfo(float).tiny)
-        error = min(1.0, float(self._compute_score_error(position)[0]) / present_share)
+        error = min(1.0, float(self._compute_score_std_error(position)[0]) / present_share)
         return np.asarray((self.maximum - self.minimum) * error)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
@@ -100,7 +100,7 @@ class NonMissingMean(BoundedMean):
 
         def keep_possible(positions: Floats) -> Floats:
             distance = np.abs(high - positions * (low + high))
-            return np.asarray(positions[distance <= quantile * self._compute_score_error(positions) + step])
+            return np.asarray(positions[distance <= quantile * self._compute_score_std_error(positions) + step])
 
         # What is possible need not be one piece, so all places are looked at: roughly, then closely beside the ends.
         found = np.append(keep_possible(np.linspace(0, 1, _GRID_SIZE)), middle)
@@ -111,13 +111,13 @@ class NonMissingMean(BoundedMean):
         ends = np.concatenate([found, keep_possible(below), keep_possible(above)])
         return self.scale_to_range(ends.min()), self.scale_to_range(ends.max())
 
-    def _compute_score_error(self, positions: Floats) -> Floats:
+    def _compute_score_std_error(self, positions: Floats) -> Floats:
         """Return the standard error of L if a place were the true one, with the share that is there as estimated."""
         present_share = float(np.clip(1 - self.shares.value[0], 0, 1))
         variance = np.zeros(len(positions))
         for weight, part in self._weighted_parts:
             noise, gain = float(part.support.noise), float(part.support.gain)
-            variance += weight**2 * compute_weight_variance(positions, present_share, noise, gain) / part.n
+            variance += weight**2 * compute_debiased_weight_variance(positions, present_share, noise, gain) / part.n
         return np.sqrt(variance)
 
     @property
@@ -128,10 +128,10 @@ class NonMissingMean(BoundedMean):
 _GRID_SIZE = 1_001
 
 
-def compute_weight_variance(positions: Floats, present_share: float, noise: float, gain: float) -> Floats:
+def compute_debiased_weight_variance(positions: Floats, present_share: float, noise: float, gain: float) -> Floats:
     """Return the variance of one object's debiased weight, where the mean of what is there stands at a place in 0 .. 1.
 
-    >>> float(compute_weight_variance(np.array([0.5]), 1.0, 0.0, 1.0)[0])
+    >>> float(compute_debiased_weight_variance(np.array([0.5]), 1.0, 0.0, 1.0)[0])
     0.25
     """
     lower, upper = noise + gain * present_share * (1 - positions), noise + gain * present_share * positions
@@ -150,7 +150,7 @@ class Variance(Result):
     maximum: float = np.inf
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         """The mean of x, from the same individuals as that of the squares."""
         return (self.mean,)
 

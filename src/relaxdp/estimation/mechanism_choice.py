@@ -92,7 +92,9 @@ def rank_mechanisms(n_values: int, epsilon: Epsilon) -> MechanismRanking:
     """
     check_whole_number(PlanError, "values", n_values, 2, MAX_VALUES, "the number of values, such as len(values)")
     exact = as_epsilon(epsilon)
-    return _rank(n_values, exact, {name: plan_reports(name, n_values, exact) for name in VALUE_MECHANISMS}, 0.0)
+    return _rank_by_error(
+        n_values, exact, {name: plan_reports(name, n_values, exact) for name in VALUE_MECHANISMS}, 0.0
+    )
 
 
 def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
@@ -112,13 +114,16 @@ def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
     """
     exact = as_epsilon(epsilon)
     made = {name: create_mechanism(name, range=(-1, 1), epsilon=exact) for name in NUMBER_MECHANISMS}
-    return _rank(None, exact, {name: PlannedReports(mechanism) for name, mechanism in made.items()}, None)
+    return _rank_by_error(None, exact, {name: PlannedReports(mechanism) for name, mechanism in made.items()}, None)
 
 
-def _rank(
-    n_values: int | None, epsilon: Decimal, reports: Mapping[str, PlannedReports], share: float | None
+def _rank_by_error(
+    n_values: int | None, epsilon: Decimal, reports_by_name: Mapping[str, PlannedReports], share: float | None
 ) -> MechanismRanking:
-    errors = [(name, each.compute_error(epsilon, share), each.report_bytes) for name, each in reports.items()]
+    errors = [
+        (name, each.compute_std_error_per_report(epsilon, share), each.report_bytes)
+        for name, each in reports_by_name.items()
+    ]
     ranked = [RankedMechanism(*each) for each in sorted(errors, key=itemgetter(1))]
     similar = [each for each in ranked if each.std_error <= SIMILAR_ERROR_RATIO * ranked[0].std_error]
     best = min(similar, key=lambda each: each.bytes_per_report)
@@ -143,18 +148,18 @@ class PlannedReports:
             return count_code_bytes(self.n_values)
         return -(-self.n_values // 8) if isinstance(self.mechanism, Unary) else get_packed_width(self.mechanism)
 
-    def compute_support(self, level: Decimal) -> SupportProbabilities:
+    def compute_support_probabilities(self, level: Decimal) -> SupportProbabilities:
         if self.mechanism is None:
             return compute_categorical_support(level, self.n_values)
-        return self.mechanism.compute_support(self.mechanism.level(level).retention)
+        return self.mechanism.compute_support_probabilities(self.mechanism.level(level).retention)
 
-    def compute_variance(self, level: Decimal, about: About, share: float | None) -> VariancePerReport:
+    def compute_variance_per_report(self, level: Decimal, about: About, share: float | None) -> VariancePerReport:
         """Return what one report adds to a share, or to a mean."""
-        return compute_variance_per_report(self.compute_support(level), about, share, self.mean_weights)
+        return compute_variance_per_report(self.compute_support_probabilities(level), about, share, self.mean_weights)
 
-    def compute_error(self, level: Decimal, share: float | None) -> float:
+    def compute_std_error_per_report(self, level: Decimal, share: float | None) -> float:
         """Return the standard error times the square root of n."""
-        return sqrt(self.compute_variance(level, "sample", share).variance)
+        return sqrt(self.compute_variance_per_report(level, "sample", share).variance)
 
 
 @cache
@@ -277,7 +282,7 @@ def _compute_largest_error_ratios(
     """Return for each candidate the largest ratio of its error to the smallest error of all, over levels and shares."""
     largest = [1.0] * len(candidates)
     for level, share in product(levels, shares):
-        errors = [candidate.compute_error(level, share) for candidate in candidates]
+        errors = [candidate.compute_std_error_per_report(level, share) for candidate in candidates]
         largest = [max(ratio, error / min(errors)) for ratio, error in zip(largest, errors, strict=True)]
     return largest
 
@@ -303,8 +308,13 @@ def _list_bucket_numbers(maximum: int) -> list[int]:
     return sorted({round(2 * factor**index) for index in range(_MAX_BUCKETS_TRIED + 1)})
 
 
-def _list_number_candidates(numbers: NumberRange) -> list[_Candidate]:
+def _list_number_candidates(number_range: NumberRange) -> list[_Candidate]:
     """Return randomized rounding, and the square wave with every window."""
-    create: list[Callable[[], Mechanism]] = [partial(Numeric, numbers.low, numbers.high, clip=numbers.clip)]
-    create += [partial(SquareWave, numbers.low, numbers.high, window=window, clip=numbers.clip) for window in WINDOWS]
+    create: list[Callable[[], Mechanism]] = [
+        partial(Numeric, number_range.low, number_range.high, clip=number_range.clip)
+    ]
+    create += [
+        partial(SquareWave, number_range.low, number_range.high, window=window, clip=number_range.clip)
+        for window in WINDOWS
+    ]
     return [(each, PlannedReports(each())) for each in create]

@@ -26,13 +26,13 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, simultane
         texts = format_change_rows(result, **asked)
         labels = [escape_formulas(f"{text.label}\n{text.old} \N{RIGHTWARDS ARROW} {text.new}") for text in texts]
         heading = "change in percentage points" if result.is_share else "change"
-    elif len(result.keys) > 1 and not result.is_chosen:
+    elif len(result.key_columns) > 1 and not result.is_chosen:
         return plot_heat_map(result, axes, **asked)
     axes = axes or _create_axes(size)
     low, high = (scale * np.atleast_1d(end) for end in result.interval(**asked))
     hollow = plot_interval_rows(axes, labels, scale * np.atleast_1d(result.value), low, high)
     asked["simultaneous"] |= result.is_chosen
-    axes.set_xlabel(f"{heading}\nwith {describe_intervals(**asked, hollow=hollow)}")
+    axes.set_xlabel(f"{heading}\nwith {describe_intervals(**asked, has_hollow_dots=hollow)}")
     if isinstance(result, Change):
         axes.tick_params(axis="y", labelsize=9)
     return axes
@@ -44,7 +44,7 @@ def plot_groups(groups: GroupedResults, top: int | None, *, confidence_level: fl
     heights = [0.9 + 0.32 * len(each.labels) for each in shown]
     size = (6, sum(heights))
     axes = _create_axes(size, nrows=len(shown), height_ratios=heights, sharex=True, squeeze=False)[:, 0]
-    for place, (title, result, each) in enumerate(zip(groups.titles, shown, axes, strict=True)):
+    for place, (title, result, each) in enumerate(zip(groups.group_titles, shown, axes, strict=True)):
         plot_result(result, each, confidence_level=confidence_level, simultaneous=False, about=about)
         each.set_title(title, loc="left", fontsize=10)
         if place < len(shown) - 1:
@@ -84,14 +84,14 @@ def escape_formulas(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def compute_heat_map_size(rows: int, columns: int) -> tuple[float, float]:
+def compute_heat_map_size(n_rows: int, n_columns: int) -> tuple[float, float]:
     """Return how large a heat map is, in inches, so that every field can be read."""
-    return 1.8 + 1.05 * columns, 1.3 + 0.5 * rows
+    return 1.8 + 1.05 * n_columns, 1.3 + 0.5 * n_rows
 
 
 def plot_heat_map(result: Result, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
     """Draw a heat map with the estimate and its interval in every field; a faint one cannot be told from 0."""
-    (rows_name, rows), (columns_name, columns) = result.keys.items()
+    (rows_name, rows), (columns_name, columns) = result.key_columns.items()
     row_labels, column_labels = list(dict.fromkeys(rows)), list(dict.fromkeys(columns))
     shape = len(row_labels), len(column_labels)
     axes = axes or _create_axes(compute_heat_map_size(*shape))
@@ -107,7 +107,7 @@ def plot_heat_map(result: Result, axes: Any, *, confidence_level: float, simulta
     axes.set_yticks(range(shape[0]), list(map(format_label, row_labels)))
     axes.set_xticks(range(shape[1]), list(map(format_label, column_labels)), rotation=30, ha="right")
     axes.set_ylabel(rows_name)
-    intervals = describe_intervals(confidence_level, simultaneous=simultaneous, about=about, hollow=False)
+    intervals = describe_intervals(confidence_level, simultaneous=simultaneous, about=about, has_hollow_dots=False)
     axes.set_xlabel(f"{columns_name}\n(shares in percent, with {intervals})")
     return axes
 
@@ -129,8 +129,8 @@ def plot_interval_rows(axes: Any, labels: Sequence[str], value: Floats, low: Flo
     return bool(np.any(shown != value))
 
 
-def describe_intervals(confidence_level: float, *, simultaneous: bool, about: About, hollow: bool) -> str:
+def describe_intervals(confidence_level: float, *, simultaneous: bool, about: About, has_hollow_dots: bool) -> str:
     """Return in words which intervals these are."""
     subject = "these individuals" if about == "sample" else "the population"
     words = f"{100 * confidence_level:g} % intervals about {subject}{TOGETHER if simultaneous else ''}"
-    return f"{words}\n(hollow: the estimate lies outside of its interval)" if hollow else words
+    return f"{words}\n(hollow: the estimate lies outside of its interval)" if has_hollow_dots else words

@@ -124,7 +124,7 @@ class LocalHash(DeclaredMechanism):
         places += height
         return np.asarray(_reduce_modulo_prime(places, BITS) < stops - starts)
 
-    def compute_support(self, retention: Fraction) -> SupportProbabilities:
+    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
         """Return the chances over all seeds: 1/g for another value, and what the kept true value adds."""
         other = Fraction(1, self.alphabet)
         return SupportProbabilities(noise=other, gain=retention * (1 - other))

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.estimation.counts import Counts, Method
-from relaxdp.estimation.crosstab import Crosstab, PairCounts, combine_tables
+from relaxdp.estimation.crosstab import Crosstab, PairSupportCounts, combine_crosstabs
 from relaxdp.estimation.result import Result
 from relaxdp.mechanisms.report_arrays import (
     Codes,
@@ -83,7 +83,7 @@ class CrosstabCounts:
 
     def estimate(self, method: Method = "average") -> Result:
         """Return one estimate from all pairs of levels. The methods are those of `Counts.estimate`."""
-        return combine_tables(list(self.tables.values()), method)
+        return combine_crosstabs(list(self.tables.values()), method)
 
 
 def count_reports_of_files(
@@ -131,10 +131,10 @@ def _count_crosstab(files: list[ReleasedFile], column: str | None, crosstab: str
     rows, columns = (make_counted_column(files, [pair[place] for pair in names]) for place in (0, 1))
     require_crosstab_columns(rows, columns)
     shape = len(rows.labels), len(columns.labels)
-    pairs: dict[tuple[int, int], PairCounts] = {}
+    pairs: dict[tuple[int, int], PairSupportCounts] = {}
     with _open_counting_database(files) as connection:
         for row_level, column_level, one, other, n in _read_counted_reports(connection, files, [rows, columns]):
-            counted = pairs.setdefault((row_level, column_level), PairCounts(rows.mechanism, columns.mechanism))
+            counted = pairs.setdefault((row_level, column_level), PairSupportCounts(rows.mechanism, columns.mechanism))
             if is_packed(rows) or is_packed(columns):
                 for start in range(0, len(one), counted.step):
                     part = slice(start, start + counted.step)
@@ -142,11 +142,14 @@ def _count_crosstab(files: list[ReleasedFile], column: str | None, crosstab: str
             else:
                 codes = np.ravel_multi_index([one.to_numpy(), other.to_numpy()], shape)
                 cells = _sum_by_code(codes, n, shape[0] * shape[1]).reshape(shape)
-                counted.add_numbers(np.concatenate([[n.sum()], cells.sum(axis=1), cells.sum(axis=0), cells.ravel()]))
+                counted.add_counts(np.concatenate([[n.sum()], cells.sum(axis=1), cells.sum(axis=0), cells.ravel()]))
     tables = {}
     for (row_level, column_level), counted in sorted(pairs.items(), key=lambda item: item[0]):
         one, other = rows.levels[row_level], columns.levels[column_level]
-        supports = rows.mechanism.compute_support(one.retention), columns.mechanism.compute_support(other.retention)
+        supports = (
+            rows.mechanism.compute_support_probabilities(one.retention),
+            columns.mechanism.compute_support_probabilities(other.retention),
+        )
         titles, epsilons = (rows.name, columns.name), (one.epsilon, other.epsilon)
         tables[str(one), str(other)] = counted.make_crosstab(*supports, titles, epsilons)
     return CrosstabCounts(rows, tables)

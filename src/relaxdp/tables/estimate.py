@@ -121,7 +121,7 @@ def estimate(
     found: dict[str | None, Result] = {group: counts.estimate(method) for group, counts in counted.groups}
     library = getattr(sources[0], "library", None)  # of a `Release`
     for result in found.values():
-        result.set_library(library if library in ("pandas", "polars") else get_frame_library(sources[0]))
+        result.set_frame_library(library if library in ("pandas", "polars") else get_frame_library(sources[0]))
     return found[None] if by is None else GroupedResults(names["by"], found)
 
 

@@ -432,7 +432,7 @@ def compute_margin(mechanism: Mechanism, epsilon: Decimal, rows: int | None) -> 
     """Return the expected margin of error (95 %) of a share or a mean; None for words, or an unknown number of rows."""
     if not rows or isinstance(mechanism, Bloom):
         return None
-    return find_margin(n=rows, values=mechanism, epsilon=epsilon)
+    return find_margin(n=rows, planned_values=mechanism, epsilon=epsilon)
 
 
 def reject_useless_columns(columns: Sequence[PlannedColumn], rows: int, planned_epsilon: Decimal | None) -> None:
@@ -461,7 +461,7 @@ def reject_useless_columns(columns: Sequence[PlannedColumn], rows: int, planned_
 
 def _find_sensible_epsilon(mechanism: Mechanism, rows: int) -> str | None:
     try:
-        found = find_epsilon(_PRECISE * compute_max_margin(mechanism), n=rows, values=mechanism)
+        found = find_epsilon(_PRECISE * compute_max_margin(mechanism), n=rows, planned_values=mechanism)
     except PlanError:
         return None
     return format_epsilon(found) if found <= _MAX_SENSIBLE else None

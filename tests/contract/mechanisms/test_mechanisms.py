@@ -264,7 +264,7 @@ def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
     name = make_path_key_inputs(encoding, PathId("r", "a"))
     levels: tuple[Fraction, Fraction, Fraction]
     for levels, lower in (((low, middle, high), first), ((NOISE, middle, high), None)):
-        given: Any = {"ids": ids(), "key": KEY, "name": name}
+        given: Any = {"ids": ids(), "key": KEY, "path_key_inputs": name}
         keyed = draw_keyed_bridged_column(encoding, *levels, lower_reports=lower, upper_reports=second, **given)
         assert draw_keyed_bridged_column(encoding, *levels, lower_reports=lower, upper_reports=second, **given).equals(
             keyed

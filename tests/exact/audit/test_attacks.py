@@ -49,7 +49,7 @@ def relaxed_law(values: int, levels: Sequence[Fraction]) -> list[Chances]:
 
 
 def independent_law(values: int, levels: Sequence[Fraction]) -> list[Chances]:
-    def afresh(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
+    def afresh(values: int, old: Fraction, new: Fraction, *, truth: int, last_report: int) -> list[Fraction]:
         return compute_report_distribution(values, new, truth=truth)
 
     return [compute_transcript_distribution(values, levels, truth, afresh) for truth in range(values)]

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from tests.exact.enumeration import Law, path_law
 
-from relaxdp.estimation.frequency import compute_report_variance
+from relaxdp.estimation.frequency import compute_support_variance
 from relaxdp.sampling.keyed_stream import PathId, PathKeyInputs, Purpose, derive_path_key
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -58,7 +58,7 @@ def check_names(truths: tuple[int, int]) -> None:
         has = [F(int(truth == value)) for truth in truths]
         assert mean == has[1] - has[0]
         assert variance == sum(
-            compute_report_variance(share, each.hit, each.noise, "sample") / each.gain**2
+            compute_support_variance(share, each.hit, each.noise, "sample") / each.gain**2
             for share, each in zip(has, supports, strict=True)
         )
 

@@ -168,7 +168,7 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="Lower reports are missing"):
         relax_once(10, F(1, 3), F(1, 2), truths=codes, last_reports=None)
     encoding, name = Categorical(["a", "b"]), PathKeyInputs(PathId("r", "a"), "categorical", 2, b"")
-    column: Any = {"lower": None, "upper": make_report_column(encoding, codes[:, None])}
+    column: Any = {"lower_reports": None, "upper_reports": make_report_column(encoding, codes[:, None])}
     with pytest.raises(ValueError, match="Lower reports are missing"):
         draw_bridged_column(encoding, F(1, 3), F(1, 2), TRUTH, **column, entropy=SystemEntropy())
     with pytest.raises(ValueError, match="Lower reports are missing"):

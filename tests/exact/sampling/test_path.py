@@ -81,17 +81,17 @@ def test_the_whole_sampler_on_every_string_of_words() -> None:
     assert unresolved < total / 2
 
 
-def one_too_high(u: int, v: int, bound: int, values: int, *, one: int) -> tuple[int, int] | None:
+def one_too_high(u: int, v: int, bound: int, values: int, *, base: int) -> tuple[int, int] | None:
     """The next position may repeat the last one."""
-    return reduce_word_pair(u, v, min(bound + 1, one), values, base=one)
+    return reduce_word_pair(u, v, min(bound + 1, base), values, base=base)
 
 
-def one_too_low(u: int, v: int, bound: int, values: int, *, one: int) -> tuple[int, int] | None:
+def one_too_low(u: int, v: int, bound: int, values: int, *, base: int) -> tuple[int, int] | None:
     """The next position leaves out the highest place."""
-    return reduce_word_pair(u, v, max(bound - 1, 1) if bound < one else one, values, base=one)
+    return reduce_word_pair(u, v, max(bound - 1, 1) if bound < base else base, values, base=base)
 
 
-def modulo_bias(u: int, v: int, bound: int, values: int, *, one: int) -> tuple[int, int] | None:
+def modulo_bias(u: int, v: int, bound: int, values: int, *, base: int) -> tuple[int, int] | None:
     """Nothing is rejected."""
     return u % bound, v % values
 

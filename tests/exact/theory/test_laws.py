@@ -22,22 +22,22 @@ from relaxdp.theory.randomized_response import (
 LEVELS = [F(1, 7), F(2, 5), F(1, 2), F(9, 11)]
 
 
-def paper_step(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]:
+def paper_step(values: int, old: F, new: F, *, truth: int, last_report: int) -> list[F]:
     """Eq. (solution_poly) of the paper with e^eps written as odds; undefined at new = 0."""
     e1, e2, m = compute_odds(old, values), compute_odds(new, values), values
     p_aa = e2 / (e2 - 1) - e2 / e1 * (e1 + m - 1) / ((e2 - 1) * (e2 + m - 1))
     p_ba = (e2 * e2 - e1 * e2) / ((e2 - 1) * (e2 + m - 1))
     p_bb = e1 / (e2 - 1) - (e1 + m - 1) / ((e2 - 1) * (e2 + m - 1))
-    if truth == last:
+    if truth == last_report:
         return [p_aa if v == truth else (1 - p_aa) / (m - 1) for v in range(m)]
-    return [p_ba if v == truth else p_bb if v == last else (1 - p_ba - p_bb) / (m - 2) for v in range(m)]
+    return [p_ba if v == truth else p_bb if v == last_report else (1 - p_ba - p_bb) / (m - 2) for v in range(m)]
 
 
-def bayes_step(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]:
+def bayes_step(values: int, old: F, new: F, *, truth: int, last_report: int) -> list[F]:
     """Section 3's definition, written out: the new report came first and was blurred into the last one."""
     weights = [
         compute_report_distribution(values, new, truth=truth)[v]
-        * compute_blur_distribution(values, old, new, report=v)[last]
+        * compute_blur_distribution(values, old, new, report=v)[last_report]
         for v in range(values)
     ]
     return [weight / sum(weights) for weight in weights]
@@ -58,9 +58,9 @@ def test_the_step_is_bayes_and_the_paper(values: int) -> None:
             step = compute_next_report_distribution(values, old, new, truth=truth, last_report=last)
             assert sum(step) == 1
             if new:
-                assert step == paper_step(values, old, new, truth=truth, last=last)
+                assert step == paper_step(values, old, new, truth=truth, last_report=last)
             if old < new:
-                assert step == bayes_step(values, old, new, truth=truth, last=last)
+                assert step == bayes_step(values, old, new, truth=truth, last_report=last)
             if old == new:
                 assert step[last] == 1
 
@@ -165,7 +165,7 @@ def test_transcript_probability_is_the_chain() -> None:
 
 
 def test_mutant_independent_second_report_is_caught() -> None:
-    def independent(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]:
+    def independent(values: int, old: F, new: F, *, truth: int, last_report: int) -> list[F]:
         return compute_report_distribution(values, new, truth=truth)
 
     laws = [compute_transcript_distribution(3, LEVELS[:2], truth, independent) for truth in range(3)]

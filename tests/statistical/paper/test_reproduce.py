@@ -134,7 +134,7 @@ def test_a_wrong_digit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_proofs_do_not_hold_of_another_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fresh response at the new level, whatever the last one was."""
 
-    def fresh(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
+    def fresh(values: int, old: Fraction, new: Fraction, *, truth: int, last_report: int) -> list[Fraction]:
         return compute_report_distribution(values, new, truth=truth)
 
     monkeypatch.setattr(proofs, "compute_next_report_distribution", fresh)

@@ -306,7 +306,7 @@ def test_a_typed_answer_is_never_missing() -> None:
 def test_estimates_name_it() -> None:
     answers = rx.Categorical(["flu", None, "covid"])
     result = answers.estimate(["flu", None, None, "covid"] * 100, epsilon=4)
-    assert result.keys == {"value": ["flu", None, "covid"]}
+    assert result.key_columns == {"value": ["flu", None, "covid"]}
     assert result.to_frame()["value"].is_null().to_pylist() == [False, True, False]
     assert "\n(missing)  " in repr(result)
     assert "None" not in repr(result)

@@ -232,7 +232,7 @@ def test_rows_and_frames() -> None:
     low, high = decoded.interval()
     assert ((low <= decoded.consistent()) & (decoded.consistent() <= high)).all()
     # A word that nobody has has a bound, however far below 0 its estimate fell.
-    assert (decoded.find_impossible_rows(0.5) == -1).any()
+    assert (decoded.mark_impossible_rows(0.5) == -1).any()
     assert (decoded.interval(0.5)[1] > 0.5 * decoded.std_error).all()
 
 

@@ -200,7 +200,7 @@ def test_more_objects_than_a_chunk(compiled: Kernel) -> None:
 def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     messages, index = CmacMessages(Ids.from_integers(np.arange(100))), np.arange(100, dtype=np.uint64) % np.uint64(7)
     by_numpy: list[str] = []
-    monkeypatch.setattr(NumpyPathSampler, "draw_reports", lambda *_: by_numpy.append("path"))
+    monkeypatch.setattr(NumpyPathSampler, "replace_symbols_by_reports", lambda *_: by_numpy.append("path"))
     monkeypatch.setattr("relaxdp.sampling.keyed_path.compute_tags_with_numpy", lambda *_: by_numpy.append("tags"))
     for setting, threshold, expected in [
         (compiled.name, ONE // 3, []),
