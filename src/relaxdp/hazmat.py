@@ -68,13 +68,9 @@ def bridge_once(
     entropy: Entropy | None = None,
 ) -> Codes:
     """Return reports between two columns of reports, without the truth."""
+    shape, dtype = upper_reports.shape, upper_reports.dtype
     for codes in (upper_reports,) if lower_reports is None else (lower_reports, upper_reports):
-        if (
-            codes.shape != upper_reports.shape
-            or codes.dtype != upper_reports.dtype
-            or codes.dtype.kind != "u"
-            or codes.ndim != 1
-        ):
+        if codes.shape != shape or codes.dtype != dtype or codes.dtype.kind != "u" or codes.ndim != 1:
             raise ValueError("codes must be arrays of one unsigned type and one length")
         if np.iinfo(codes.dtype).max < n_values - 1:
             raise ValueError("the alphabet does not fit into the type of the codes")

@@ -69,8 +69,8 @@ class RelaxedDistribution(_LevelsDistribution):
 
         Claim: equals `compute_transcript_probability`; tests/exact/audit/test_attacks.py.
         """
-        codes = require_transcripts(transcripts, self.n_values, len(self.retentions))
-        truth = np.arange(self.n_values)
+        m, codes = self.n_values, require_transcripts(transcripts, self.n_values, len(self.retentions))
+        truth = np.arange(m)
         last, likelihoods = np.zeros(len(codes), codes.dtype), np.zeros((len(codes), self.n_values))
         for (old, new), report in zip(pairwise((NOISE, *self.retentions)), codes.T, strict=True):
             # Row: whether the last report is the truth, 0. Column: the next report is another value (2), the last one,
@@ -78,14 +78,8 @@ class RelaxedDistribution(_LevelsDistribution):
             differ = compute_bridge_mixture(self.n_values, old, new, TRUTH, ends_agree=False)
             agree = compute_bridge_mixture(self.n_values, old, new, TRUTH, ends_agree=True)
             chances = [
-                [
-                    differ.compute_probability(self.n_values, value, lower_report=1, upper_report=0)
-                    for value in (2, 1, 0, 0)
-                ],
-                [
-                    agree.compute_probability(self.n_values, value, lower_report=0, upper_report=0)
-                    for value in (2, 0, 0, 0)
-                ],
+                [differ.compute_probability(m, value, lower_report=1, upper_report=0) for value in (2, 1, 0, 0)],
+                [agree.compute_probability(m, value, lower_report=0, upper_report=0) for value in (2, 0, 0, 0)],
             ]
             was_truth = last[:, None] == truth
             kind = (report == last)[:, None] + 2 * (report[:, None] == truth)

@@ -31,14 +31,14 @@ from relaxdp.audit.transcript_sources import (
 from relaxdp.hazmat import relax_once
 from relaxdp.market.goods import Goods, draw_level
 from relaxdp.market.levels import Neighbours, check_delivery, neighbours
-from relaxdp.mechanisms.base import Mechanism, make_path_key_inputs
+from relaxdp.mechanisms.base import Mechanism, make_path_key_info
 from relaxdp.mechanisms.bridged_columns import draw_bridged_column, draw_keyed_bridged_column
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.relaxation import Relaxation
 from relaxdp.mechanisms.report_arrays import Codes, make_report_column, read_report_column
 from relaxdp.sampling.keyed_path import replace_symbols_by_reports
-from relaxdp.sampling.keyed_stream import CHUNK, CmacMessages, Ids, PathId, derive_path_key
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, PathId, derive_path_key
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon
@@ -62,9 +62,9 @@ class SaleSource(MechanismSource):
             "upper": make_report_column(self.mechanism, *highest),
         }
         if self._keyed:
-            name, ids = make_path_key_inputs(self.mechanism, PATH), np.arange(len(true_values))
+            name, ids = make_path_key_info(self.mechanism, PATH), np.arange(len(true_values))
             sold = draw_keyed_bridged_column(
-                self.mechanism, *levels, **columns, ids=ids, key=derive_batch_key(seed, batch, 1), path_key_inputs=name
+                self.mechanism, *levels, **columns, ids=ids, key=derive_batch_key(seed, batch, 1), inputs=name
             )
         else:
             sold = draw_bridged_column(self.mechanism, *levels, **columns, entropy=make_batch_entropy(seed, batch))
@@ -247,7 +247,7 @@ class ChangedValueSource(TranscriptSource):
         history = np.array(HISTORIES, dtype=np.uint64).take(true_values, axis=0)
         transcripts = np.empty((2, len(true_values)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):
-            name = make_path_key_inputs(
+            name = make_path_key_info(
                 self._mechanism, PathId(f"audit {place + 1}" if self._new_name else "audit", "truth")
             )
             derived, threshold = (
@@ -258,7 +258,7 @@ class ChangedValueSource(TranscriptSource):
                 part = slice(start, min(start + CHUNK, len(true_values)))
                 truth, reports = history[part, place], history[part, place, None].astype(np.uint8)
                 index = np.zeros_like(truth) if self._ignores_true_value else truth
-                ids = CmacMessages(Ids.from_integers(np.arange(part.start, part.stop)))
+                ids = MacInputs(Ids.from_integers(np.arange(part.start, part.stop)))
                 replace_symbols_by_reports(derived, 2, threshold, ids, index, reports)
                 transcripts[place, part] = reports[:, 0]
         return transcripts.T

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, on_error
 from relaxdp.estimation.distribution import Distribution
-from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_report_precision
+from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_precision
 from relaxdp.estimation.mean import Mean, NonMissingMean
 from relaxdp.estimation.result import Result, get_frame_library
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
@@ -174,9 +174,7 @@ class Counts:
                 method=method,
             )
         # Precision from the noise alone: weights that looked at the estimates would bias them.
-        weights = [
-            float(part.n * (compute_report_precision(part.support) if method == "precision" else 1)) for part in parts
-        ]
+        weights = [float(part.n * (compute_precision(part.support) if method == "precision" else 1)) for part in parts]
         found = combine_levels(self._mechanism.mean_weights, parts, [weight / sum(weights) for weight in weights])
         found.set_frame_library(self._library)
         return found
@@ -230,15 +228,13 @@ class Counts:
         return result
 
 
-def combine_levels(
-    mean_weights: MeanWeights | None, frequencies: Sequence[Frequency], weights: Sequence[float]
-) -> Result:
+def combine_levels(mean_weights: MeanWeights | None, parts: Sequence[Frequency], weights: Sequence[float]) -> Result:
     """Return one estimate from the shares at each level: shares of the values, or the mean of numbers."""
     if mean_weights is not None and mean_weights.absent is not None:
-        return NonMissingMean(frequencies, weights, mean_weights)
+        return NonMissingMean(parts, weights, mean_weights)
     if mean_weights is not None and mean_weights.window is not None:
-        return Distribution(frequencies, weights, mean_weights)
-    shares = frequencies[0] if len(frequencies) == 1 else WeightedSum(frequencies, weights)
+        return Distribution(parts, weights, mean_weights)
+    shares = parts[0] if len(parts) == 1 else WeightedSum(parts, weights)
     return shares if mean_weights is None else Mean(shares, mean_weights)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError
 from relaxdp.estimation.counts import check_mechanism
-from relaxdp.estimation.frequency import WeightedSum, compute_report_precision
+from relaxdp.estimation.frequency import WeightedSum, compute_precision
 from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, format_label, get_frame_library
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
@@ -76,7 +76,7 @@ class PairSamplingDistribution:
 
     def _compute_tail_z_score(self, observed: Floats, share: Floats, *, is_upper: bool) -> Floats:
         """Return the probability of an estimate at least (at most) as large as the observed one, in normal steps."""
-        deviation, skewness = self.compute_deviation_and_skewness(share)
+        deviation, skewness = self.compute_moments(share)
         steps = (observed - share) / deviation
         steps, shape = np.where(skewness < 0, -steps, steps), 4 / np.maximum(np.abs(skewness), _MIN_SKEWNESS) ** 2
         point = np.maximum(shape + np.sqrt(shape) * steps, 0)
@@ -89,7 +89,7 @@ class PairSamplingDistribution:
 
     def _compute_quantile(self, share: Floats, tail: float, *, is_upper: bool) -> Floats:
         """Return how far above (below) the share the estimate is with the chance `tail`."""
-        deviation, skewness = self.compute_deviation_and_skewness(share)
+        deviation, skewness = self.compute_moments(share)
         shape = 4 / np.maximum(np.abs(skewness), _MIN_SKEWNESS) ** 2
         of_upper = (skewness >= 0) == is_upper
         point = np.where(of_upper, scipy.special.gammainccinv(shape, tail), scipy.special.gammaincinv(shape, tail))
@@ -97,7 +97,7 @@ class PairSamplingDistribution:
         steps = np.where(np.abs(skewness) < _MIN_SKEWNESS, normal, (point - shape) / np.sqrt(shape))
         return np.asarray(deviation * np.where(skewness < 0, -steps, steps))
 
-    def compute_deviation_and_skewness(self, share: Floats) -> tuple[Floats, Floats]:
+    def compute_moments(self, share: Floats) -> tuple[Floats, Floats]:
         """Return the standard deviation and the skewness of the estimate.
 
         Given the truths the two factors are independent, so their moments multiply. Their means are 1 for an object
@@ -218,14 +218,14 @@ class Crosstab(Result):
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         check_about(about)
-        return self.compute_sampling_distribution(about).compute_deviation_and_skewness(np.clip(self.value, 0, 1))[0]
+        return self.compute_sampling_distribution(about).compute_moments(np.clip(self.value, 0, 1))[0]
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         return self.compute_sampling_distribution(about).compute_unclipped_interval(self.value, tail)
 
-    def compute_report_precision(self) -> Fraction:
+    def compute_precision(self) -> Fraction:
         """Return the inverse variance of the noise in the product of two debiased reports."""
-        return compute_report_precision(self.row_support) * compute_report_precision(self.column_support)
+        return compute_precision(self.row_support) * compute_precision(self.column_support)
 
     def compute_sampling_distribution(self, about: About) -> PairSamplingDistribution:
         rows, columns = self._margin_supports
@@ -342,7 +342,5 @@ def combine_crosstabs(crosstabs: Sequence[Crosstab], method: Literal["average", 
     """Return one estimate from the tables of all pairs of levels; the methods are those of `Counts.estimate`."""
     if len(crosstabs) == 1:
         return crosstabs[0]
-    weights = [
-        float(table.n * (table.compute_report_precision() if method == "precision" else 1)) for table in crosstabs
-    ]
+    weights = [float(table.n * (table.compute_precision() if method == "precision" else 1)) for table in crosstabs]
     return WeightedSum(crosstabs, [weight / sum(weights) for weight in weights])

@@ -185,7 +185,7 @@ def compute_support_variance(share: Any, hit: Any, noise: Any, about: About) -> 
     return share * hit * (1 - hit) + (1 - share) * noise * (1 - noise)
 
 
-def compute_report_precision(support: SupportProbabilities) -> Fraction:
+def compute_precision(support: SupportProbabilities) -> Fraction:
     """Return the inverse variance of the noise in one debiased report: the weight of a level among several."""
     return support.gain**2 / (support.noise * (1 - support.noise))
 

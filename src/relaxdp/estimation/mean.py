@@ -117,7 +117,7 @@ class NonMissingMean(BoundedMean):
         variance = np.zeros(len(positions))
         for weight, part in self._weighted_parts:
             noise, gain = float(part.support.noise), float(part.support.gain)
-            variance += weight**2 * compute_debiased_weight_variance(positions, present_share, noise, gain) / part.n
+            variance += weight**2 * compute_weight_variance(positions, present_share, noise, gain) / part.n
         return np.sqrt(variance)
 
     @property
@@ -128,10 +128,10 @@ class NonMissingMean(BoundedMean):
 _GRID_SIZE = 1_001
 
 
-def compute_debiased_weight_variance(positions: Floats, present_share: float, noise: float, gain: float) -> Floats:
+def compute_weight_variance(positions: Floats, present_share: float, noise: float, gain: float) -> Floats:
     """Return the variance of one object's debiased weight, where the mean of what is there stands at a place in 0 .. 1.
 
-    >>> float(compute_debiased_weight_variance(np.array([0.5]), 1.0, 0.0, 1.0)[0])
+    >>> float(compute_weight_variance(np.array([0.5]), 1.0, 0.0, 1.0)[0])
     0.25
     """
     lower, upper = noise + gain * present_share * (1 - positions), noise + gain * present_share * positions

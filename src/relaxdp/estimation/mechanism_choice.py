@@ -92,9 +92,7 @@ def rank_mechanisms(n_values: int, epsilon: Epsilon) -> MechanismRanking:
     """
     check_whole_number(PlanError, "values", n_values, 2, MAX_VALUES, "the number of values, such as len(values)")
     exact = as_epsilon(epsilon)
-    return _rank_by_error(
-        n_values, exact, {name: plan_reports(name, n_values, exact) for name in VALUE_MECHANISMS}, 0.0
-    )
+    return _rank(n_values, exact, {name: plan_reports(name, n_values, exact) for name in VALUE_MECHANISMS}, 0.0)
 
 
 def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
@@ -114,15 +112,14 @@ def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
     """
     exact = as_epsilon(epsilon)
     made = {name: create_mechanism(name, range=(-1, 1), epsilon=exact) for name in NUMBER_MECHANISMS}
-    return _rank_by_error(None, exact, {name: PlannedReports(mechanism) for name, mechanism in made.items()}, None)
+    return _rank(None, exact, {name: PlannedReports(mechanism) for name, mechanism in made.items()}, None)
 
 
-def _rank_by_error(
-    n_values: int | None, epsilon: Decimal, reports_by_name: Mapping[str, PlannedReports], share: float | None
+def _rank(
+    n_values: int | None, epsilon: Decimal, reports: Mapping[str, PlannedReports], share: float | None
 ) -> MechanismRanking:
     errors = [
-        (name, each.compute_std_error_per_report(epsilon, share), each.report_bytes)
-        for name, each in reports_by_name.items()
+        (name, each.compute_error_per_report(epsilon, share), each.report_bytes) for name, each in reports.items()
     ]
     ranked = [RankedMechanism(*each) for each in sorted(errors, key=itemgetter(1))]
     similar = [each for each in ranked if each.std_error <= SIMILAR_ERROR_RATIO * ranked[0].std_error]
@@ -157,7 +154,7 @@ class PlannedReports:
         """Return what one report adds to a share, or to a mean."""
         return compute_variance_per_report(self.compute_support_probabilities(level), about, share, self.mean_weights)
 
-    def compute_std_error_per_report(self, level: Decimal, share: float | None) -> float:
+    def compute_error_per_report(self, level: Decimal, share: float | None) -> float:
         """Return the standard error times the square root of n."""
         return sqrt(self.compute_variance_per_report(level, "sample", share).variance)
 
@@ -282,7 +279,7 @@ def _compute_largest_error_ratios(
     """Return for each candidate the largest ratio of its error to the smallest error of all, over levels and shares."""
     largest = [1.0] * len(candidates)
     for level, share in product(levels, shares):
-        errors = [candidate.compute_std_error_per_report(level, share) for candidate in candidates]
+        errors = [candidate.compute_error_per_report(level, share) for candidate in candidates]
         largest = [max(ratio, error / min(errors)) for ratio, error in zip(largest, errors, strict=True)]
     return largest
 
@@ -308,13 +305,8 @@ def _list_bucket_numbers(maximum: int) -> list[int]:
     return sorted({round(2 * factor**index) for index in range(_MAX_BUCKETS_TRIED + 1)})
 
 
-def _list_number_candidates(number_range: NumberRange) -> list[_Candidate]:
+def _list_number_candidates(bounds: NumberRange) -> list[_Candidate]:
     """Return randomized rounding, and the square wave with every window."""
-    create: list[Callable[[], Mechanism]] = [
-        partial(Numeric, number_range.low, number_range.high, clip=number_range.clip)
-    ]
-    create += [
-        partial(SquareWave, number_range.low, number_range.high, window=window, clip=number_range.clip)
-        for window in WINDOWS
-    ]
+    create: list[Callable[[], Mechanism]] = [partial(Numeric, bounds.low, bounds.high, clip=bounds.clip)]
+    create += [partial(SquareWave, bounds.low, bounds.high, window=window, clip=bounds.clip) for window in WINDOWS]
     return [(each, PlannedReports(each())) for each in create]

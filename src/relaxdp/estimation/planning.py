@@ -387,11 +387,9 @@ class PlannedRange:
 
 
 @cache
-def _create_range_mechanism(mechanism_name: str, number_range: PlannedRange, last_epsilon: Decimal) -> Mechanism:
-    options = {"bins": number_range.bins} if mechanism_name == SquareWave.name else {}
-    return create_mechanism(
-        mechanism_name, range=(number_range.low, number_range.high), options=options, epsilon=last_epsilon
-    )
+def _create_range_mechanism(name: str, bounds: PlannedRange, last_epsilon: Decimal) -> Mechanism:
+    options = {"bins": bounds.bins} if name == SquareWave.name else {}
+    return create_mechanism(name, range=(bounds.low, bounds.high), options=options, epsilon=last_epsilon)
 
 
 PlannedValues = int | PlannedRange | Mechanism
@@ -401,25 +399,19 @@ PlannedValues = int | PlannedRange | Mechanism
 class PlannedMechanism:
     """The mechanism of a planned column: a given one, one that is known by its name, or the best one."""
 
-    def __init__(self, planned_values: PlannedValues, mechanism_name: str | None) -> None:
-        self.values = planned_values
+    def __init__(self, values: PlannedValues, name: str | None) -> None:
+        self.values = values
         self.n_values = (
-            planned_values
-            if isinstance(planned_values, int)
-            else 2
-            if isinstance(planned_values, PlannedRange)
-            else len(planned_values.labels)
+            values if isinstance(values, int) else 2 if isinstance(values, PlannedRange) else len(values.labels)
         )
         check_whole_number(PlanError, "values", self.n_values, 2, MAX_VALUES, "the number of answers, such as values=3")
-        if isinstance(planned_values, Mechanism) and mechanism_name not in (None, "auto"):
+        if isinstance(values, Mechanism) and name not in (None, "auto"):
             raise PlanError(
                 "`values` is a mechanism and `mechanism` names another one, {name!r}.",
                 hint="Leave out `mechanism`, or pass the number of values, such as values=3.",
-                name=mechanism_name,
+                name=name,
             )
-        self._name = parse_mechanism_name(mechanism_name or "") or (
-            "auto" if isinstance(planned_values, PlannedRange) else "categorical"
-        )
+        self._name = parse_mechanism_name(name or "") or ("auto" if isinstance(values, PlannedRange) else "categorical")
 
     def choose_name(self, last_epsilon: Decimal) -> str | None:
         """Return the name of the best mechanism for a last epsilon; None if the mechanism was not left open."""
@@ -454,7 +446,7 @@ class _IntervalPlan:
 
     def __init__(
         self,
-        planned_values: PlannedValues,
+        values: PlannedValues,
         last_epsilon: Decimal | None = None,
         *,
         share: float | None = None,
@@ -464,7 +456,7 @@ class _IntervalPlan:
         mechanism: str | None = None,
         crosstab: PlannedValues | None = None,
     ) -> None:
-        self.column = PlannedMechanism(planned_values, mechanism)
+        self.column = PlannedMechanism(values, mechanism)
         self._columns = [self.column, *([] if crosstab is None else [PlannedMechanism(crosstab, mechanism)])]
         self._last_epsilon = last_epsilon
         weights = [each.plan_reports(last_epsilon or Decimal(1)).mean_weights for each in self._columns]
@@ -482,7 +474,7 @@ class _IntervalPlan:
         check_about(about)
         self.max_margin = 0.5 if mean_weights is None else (mean_weights.maximum - mean_weights.minimum) / 2
         """The margin of error without any information."""
-        exclusive = not isinstance(planned_values, Mechanism) or planned_values.joint == "exclusive"
+        exclusive = not isinstance(values, Mechanism) or values.joint == "exclusive"
         n_values = prod(each.n_values for each in self._columns)
         questions = count_comparisons(n_values, exclusive=exclusive) if simultaneous and mean_weights is None else 1
         self._quantile = -float(scipy.special.ndtri(compute_tail_probability(confidence_level, questions)))

@@ -236,16 +236,13 @@ class PoisoningTest:
         cells = []
         for table in self.newest_tables:
             newer, older, both = map(int, table.label_counts[:, label])
+            stay = table.stay_probability
             if kind == OLDER:
-                cells.append((table.n - newer, older - both, table.other_symbol_probability))
+                cells.append((table.n - newer, older - both, table.switch_probability))
             else:
-                cells.append(
-                    (newer, both, table.same_symbol_probability)
-                    if kind == REPEATED
-                    else (newer, newer - both, 1 - table.same_symbol_probability)
-                )
+                cells.append((newer, both, stay) if kind == REPEATED else (newer, newer - both, 1 - stay))
         return _add_independent_counts(
-            [_estimate_fabricated_trials(*cell, self._tail_probability) for cell in cells if cell[0]]
+            [_estimate_fabricated(*cell, self._tail_probability) for cell in cells if cell[0]]
         )
 
     @cached_property
@@ -274,26 +271,17 @@ class PoisoningTest:
         tail = self._tail_probability if self._fabricator_count_by_values else compute_tail_probability(0.95, 1)
         bounds = []
         for table in self.newest_tables:
-            trials = table.n * symbols
-            if trials and too_many:
-                bounds.append(
-                    _estimate_fabricated_trials(trials, table.n_equal_symbols, table.same_symbol_probability, tail)
-                )
-            elif trials:
-                bounds.append(
-                    _estimate_fabricated_trials(
-                        trials, trials - table.n_equal_symbols, 1 - table.same_symbol_probability, tail
-                    )
-                )
+            trials, equal, stay = table.n * symbols, table.n_equal_symbols, table.stay_probability
+            if trials:
+                cell = (equal, stay) if too_many else (trials - equal, 1 - stay)
+                bounds.append(_estimate_fabricated(trials, *cell, tail))
         total = _add_independent_counts(bounds)
         return FabricatorCount(total.estimate / symbols, total.low / symbols, total.high / symbols)
 
     @property
     def _excess_of_equal_symbols(self) -> float:
         symbols = self.mechanism.symbols
-        return sum(
-            table.n_equal_symbols - table.n * symbols * table.same_symbol_probability for table in self.newest_tables
-        )
+        return sum(table.n_equal_symbols - table.n * symbols * table.stay_probability for table in self.newest_tables)
 
 
 def check_pairs(
@@ -392,7 +380,7 @@ def compute_max_influence(mechanism: Mechanism, level: Level) -> MaxInfluence:
     return MaxInfluence(str(level), (1 - noise) / gain, values)
 
 
-def _estimate_fabricated_trials(trials: int, hits: int, probability: float, tail: float) -> FabricatorCount:
+def _estimate_fabricated(trials: int, hits: int, probability: float, tail: float) -> FabricatorCount:
     """Return the number of trials that are hits for certain, if all others are hits with this probability."""
     low, high = compute_true_count_interval(np.array([hits]), trials, 1.0, probability, tail)
     return FabricatorCount(max(0.0, (hits - probability * trials) / (1 - probability)), float(low[0]), float(high[0]))
@@ -430,7 +418,7 @@ class HonestCounts(NamedTuple):
     ) -> HonestCounts:
         """Leave out the reports that repeat or change these values too often."""
         newer, _, both = table.label_counts
-        stay = table.same_symbol_probability
+        stay = table.stay_probability
         counts, variances = newer.astype(float), np.zeros(table.n_labels)
         for label in repeated_labels:
             counts[label] = (newer[label] - both[label]) / (1 - stay)

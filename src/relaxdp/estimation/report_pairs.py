@@ -125,12 +125,12 @@ class ReportPairCounts:
         return len(self.counts[2:]) // 3
 
     @cached_property
-    def same_symbol_probability(self) -> float:
+    def stay_probability(self) -> float:
         """The probability that an older symbol is the newer one."""
-        return min(self._blur_retention + self.other_symbol_probability, 1 - _TINY)
+        return min(self._blur_retention + self.switch_probability, 1 - _TINY)
 
     @cached_property
-    def other_symbol_probability(self) -> float:
+    def switch_probability(self) -> float:
         """The probability that an older symbol is one certain other one than the newer one.
 
         If levels are too close for a float, it is still not 0: unlikely reports must not count as impossible.
@@ -262,9 +262,9 @@ def compute_p_value(tables: Sequence[ReportPairCounts]) -> float:
 def _compute_chi_squared_terms(table: ReportPairCounts) -> list[tuple[float, int]]:
     """Return squared distances and their degrees of freedom; each is independent of the next one, given that one."""
     newer, older, both = table.label_counts
-    first = _compute_binomial_chi_squared(newer, both, table.same_symbol_probability)
+    first = _compute_binomial_chi_squared(newer, both, table.stay_probability)
     if table.mechanism.symbols > 1:
-        return [first, _compute_binomial_chi_squared(table.n - newer, older - both, table.other_symbol_probability)]
+        return [first, _compute_binomial_chi_squared(table.n - newer, older - both, table.switch_probability)]
     return [first, _compute_arrival_chi_squared(newer - both, older - both)]
 
 
@@ -283,15 +283,13 @@ def _compute_binomial_chi_squared(
     return float(np.sum((k - n * probability) ** 2 / (n * probability * (1 - probability)))), len(cells)
 
 
-def _compute_arrival_chi_squared(
-    left_counts: NDArray[np.int64], arrived_counts: NDArray[np.int64]
-) -> tuple[float, int]:
+def _compute_arrival_chi_squared(departures: NDArray[np.int64], arrivals: NDArray[np.int64]) -> tuple[float, int]:
     """Return the squared distance of the values to which reports changed: from each value evenly to all others.
 
     The covariance is a diagonal minus a matrix of rank two, so its inverse has a closed form. Rare values share groups,
     and one group is left out because all groups have a known sum.
     """
-    values, total = len(left_counts), float(left_counts.sum())
+    values, total = len(departures), float(departures.sum())
     size = max(1, int(np.ceil(_MIN_EXPECTED * values / max(total, 1.0))))
     starts = np.arange(0, values, size)
     if len(starts) > 1 and values % size:
@@ -299,8 +297,8 @@ def _compute_arrival_chi_squared(
     if values < 3 or len(starts) < 3:
         return 0.0, 0
     sizes = np.diff(np.append(starts, values)).astype(float)
-    gone = np.add.reduceat(left_counts, starts).astype(float)
-    came = np.add.reduceat(arrived_counts, starts).astype(float)
+    gone = np.add.reduceat(departures, starts).astype(float)
+    came = np.add.reduceat(arrivals, starts).astype(float)
     each = 1 / (values - 1)
     away = (came - each * (total * sizes - gone))[:-1]
     diagonal = (each * (total * sizes - gone) - each**2 * gone)[:-1]
@@ -315,13 +313,13 @@ def _compute_arrival_chi_squared(
 def _compute_smallest_p_value(table: ReportPairCounts) -> float:
     """Return the smallest p-value of equal reports and of all values, by exact binomial distributions."""
     symbols, equal = np.array([table.n * table.mechanism.symbols]), np.array([table.n_equal_symbols])
-    over_all = float(_compute_binomial_p_values(symbols, equal, table.same_symbol_probability)[0])
+    over_all = float(_compute_binomial_p_values(symbols, equal, table.stay_probability)[0])
     if not table.n_labels:
         return over_all
     newer, older, both = table.label_counts
     single = min(
-        _compute_binomial_p_values(newer, both, table.same_symbol_probability).min(),
-        _compute_binomial_p_values(table.n - newer, older - both, table.other_symbol_probability).min(),
+        _compute_binomial_p_values(newer, both, table.stay_probability).min(),
+        _compute_binomial_p_values(table.n - newer, older - both, table.switch_probability).min(),
     )
     return 2 * min(over_all, 2 * table.n_labels * float(single))
 
@@ -361,21 +359,14 @@ def compute_betting_evidence(tables: Sequence[ReportPairCounts], levels: Sequenc
     for table in tables:
         stake = np.log(_compute_stake(places[table.newer] - places[table.older], len(places)))
         symbols, equal = np.array([table.n * table.mechanism.symbols]), np.array([table.n_equal_symbols])
-        bets = [
-            _compute_log_capital(symbols, equal, table.same_symbol_probability, bet_on_more=more)
-            for more in (True, False)
-        ]
+        stay = table.stay_probability
+        bets = [_compute_log_capital(symbols, equal, stay, bet_on_more=more) for more in (True, False)]
         sides = np.concatenate(bets) + np.log((_OVER_ALL if table.n_labels else 1.0) / 2)
         rows = np.empty((len(KINDS), 0))
         if table.n_labels:
             newer, older, both = table.label_counts
-            bets = [
-                _compute_log_capital(newer, both, table.same_symbol_probability, bet_on_more=more)
-                for more in (True, False)
-            ]
-            bets.append(
-                _compute_log_capital(table.n - newer, older - both, table.other_symbol_probability, bet_on_more=True)
-            )
+            bets = [_compute_log_capital(newer, both, stay, bet_on_more=more) for more in (True, False)]
+            bets.append(_compute_log_capital(table.n - newer, older - both, table.switch_probability, bet_on_more=True))
             rows = np.stack(bets) + np.log(_SINGLE / (len(KINDS) * table.n_labels))
             best = np.maximum(best, rows + stake)
         capitals.append(stake + float(scipy.special.logsumexp([*sides, *rows.reshape(-1)])))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaxdp.estimation.crosstab import PairSamplingDistribution
-from relaxdp.estimation.frequency import compute_report_precision, compute_support_variance
-from relaxdp.estimation.mean import compute_debiased_weight_variance
+from relaxdp.estimation.frequency import compute_precision, compute_support_variance
+from relaxdp.estimation.mean import compute_weight_variance
 from relaxdp.estimation.result import About
 from relaxdp.mechanisms.base import MeanWeights
 from relaxdp.theory.epsilon import Epsilon, compute_nonzero_threshold
@@ -36,7 +36,7 @@ def compute_variance_per_report(
     randomness between true value and report. If numbers are rounded to an end of the range, that is everything, so the
     interval always holds for the population.
     """
-    noise, gain, precision = float(support.noise), float(support.gain), float(compute_report_precision(support))
+    noise, gain, precision = float(support.noise), float(support.gain), float(compute_precision(support))
     if mean_weights is None:
         if share is not None:
             shares = [share]
@@ -44,14 +44,12 @@ def compute_variance_per_report(
             shares = [min(1.0, max(0.0, (0.5 - noise) / gain))]
         else:  # the variance is linear in the share, so it is largest at 0 or at 1
             shares = [0.0, 1.0]
-        variance = max(compute_debiased_report_variance(support, each, about) for each in shares)
+        variance = max(compute_report_variance(support, each, about) for each in shares)
         return VariancePerReport(variance, 0.5 / gain, precision)
     half = (mean_weights.maximum - mean_weights.minimum) / 2
     if mean_weights.absent is not None:
         present = 1.0 if share is None else max(1.0 - share, 1e-9)
-        variance = (
-            4 * float(compute_debiased_weight_variance(np.linspace(0, 1, 201), present, noise, gain).max()) / present**2
-        )
+        variance = 4 * float(compute_weight_variance(np.linspace(0, 1, 201), present, noise, gain).max()) / present**2
         return VariancePerReport(variance * half**2, half / gain / present, precision)
     if mean_weights.window is not None:
         bins = len(mean_weights.weights) - mean_weights.window
@@ -68,7 +66,7 @@ def compute_categorical_support(epsilon: Epsilon, n_values: int) -> SupportProba
     )
 
 
-def compute_debiased_report_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:
+def compute_report_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:
     """Return the variance of one debiased report of a value that a `share` of individuals have."""
     variance = compute_support_variance(share, float(support.hit), float(support.noise), about)
     return float(variance) / float(support.gain) ** 2
@@ -104,10 +102,10 @@ def compute_pair_variance_per_report(
     row, column = np.maximum(row, pair), np.maximum(column, pair)
     pair = np.maximum(pair, row + column - 1)
     with np.errstate(divide="ignore", invalid="ignore"):  # the skewness where nothing varies
-        deviation, _ = PairSamplingDistribution(
-            row, column, row_support, column_support, 1, about
-        ).compute_deviation_and_skewness(pair)
-    precision = float(compute_report_precision(row_support) * compute_report_precision(column_support))
+        deviation, _ = PairSamplingDistribution(row, column, row_support, column_support, 1, about).compute_moments(
+            pair
+        )
+    precision = float(compute_precision(row_support) * compute_precision(column_support))
     return VariancePerReport(
         float(deviation.max()) ** 2, 0.5 / float(row_support.gain * column_support.gain), precision
     )

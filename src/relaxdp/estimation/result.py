@@ -71,12 +71,10 @@ def check_about(about: str) -> None:
         )
 
 
-def check_between(
-    error_type: type[RelaxdpError], name: str, number: Any, low: float, high: float, example: str
-) -> None:
+def check_between(error: type[RelaxdpError], name: str, number: Any, low: float, high: float, example: str) -> None:
     """Reject anything but a number between two others, both of which it must not reach."""
     if not isinstance(number, Real) or isinstance(number, bool) or not low < float(number) < high:
-        raise error_type(
+        raise error(
             "`{name}` must be a number between {low:g} and {high:g}, not {given}.",
             hint="Pass {example}.",
             **{"name": name, "low": low, "high": high, "example": example},
@@ -84,15 +82,13 @@ def check_between(
         )
 
 
-def check_whole_number(
-    error_type: type[RelaxdpError], name: str, number: Any, minimum: int, maximum: int, example: str
-) -> None:
+def check_whole_number(error: type[RelaxdpError], name: str, number: Any, least: int, most: int, example: str) -> None:
     """Reject anything but a whole number in a range."""
-    if not isinstance(number, Integral) or isinstance(number, bool) or not minimum <= int(number) <= maximum:
-        raise error_type(
+    if not isinstance(number, Integral) or isinstance(number, bool) or not least <= int(number) <= most:
+        raise error(
             "`{name}` must be a whole number from {least:,} to {most:,}, not {given}.",
             hint="Pass {example}.",
-            **{"name": name, "least": minimum, "most": maximum, "example": example},
+            **{"name": name, "least": least, "most": most, "example": example},
             given=_describe_number(number),
         )
 

@@ -67,20 +67,17 @@ class ReportBounds:
     epsilon: float
     distance: Fraction = Fraction(1)
     """The largest total variation distance between the reports of two true values."""
-    clone_probabilities: CloneProbabilities | None = None
+    cover: CloneProbabilities | None = None
     bit: Fraction | None = None
     """The retention of a report that is one of two values."""
 
     @property
-    def has_tight_clone_probabilities(self) -> bool:
+    def has_tight_cover(self) -> bool:
         """Whether the cover is as good as the bound from epsilon alone: it has nearly all of a report, and its odds."""
-        if self.clone_probabilities is None:
+        if self.cover is None:
             return False
-        most, odds = (
-            self.clone_probabilities.own + self.clone_probabilities.clone + self.clone_probabilities.neither,
-            Fraction(math.exp(self.epsilon) + _ROUND),
-        )
-        return most > Fraction(99, 100) and self.clone_probabilities.own <= self.clone_probabilities.clone * odds
+        most, odds = (self.cover.own + self.cover.clone + self.cover.neither, Fraction(math.exp(self.epsilon) + _ROUND))
+        return most > Fraction(99, 100) and self.cover.own <= self.cover.clone * odds
 
 
 def compute_smallest_epsilon(report_bounds: ReportBounds, n: int, delta: float) -> float:
@@ -90,11 +87,9 @@ def compute_smallest_epsilon(report_bounds: ReportBounds, n: int, delta: float) 
     found = report_bounds.epsilon
     if report_bounds.bit is not None and float((1 - report_bounds.bit**2) / 4) * n < 3 * _MAX_VARIANCE:
         found = min(found, _compute_epsilon_of_two_values(n, float(report_bounds.bit), delta))
-    if report_bounds.clone_probabilities is not None:
-        found = _compute_epsilon_of_clones(
-            [RoundedCloneProbabilities.from_exact(report_bounds.clone_probabilities)], n, delta, found
-        )
-        if report_bounds.has_tight_clone_probabilities:
+    if report_bounds.cover is not None:
+        found = _compute_epsilon_of_clones([RoundedCloneProbabilities.from_exact(report_bounds.cover)], n, delta, found)
+        if report_bounds.has_tight_cover:
             return found
     return _compute_epsilon_of_clones(
         iterate_clone_probabilities(report_bounds.epsilon, float(report_bounds.distance)), n, delta, found
@@ -113,14 +108,14 @@ class RoundedCloneProbabilities:
     neither: float
 
     @classmethod
-    def from_exact(cls, probabilities: CloneProbabilities) -> RoundedCloneProbabilities:
+    def from_exact(cls, cover: CloneProbabilities) -> RoundedCloneProbabilities:
         """Return a cover in floats, rounded so that it hides less."""
-        either = probabilities.own + probabilities.clone
+        either = cover.own + cover.clone
         return cls(
-            1.0 if not probabilities.neither else float(either / (either + probabilities.neither)),
-            float((probabilities.own - probabilities.clone) / (2 * either)) * (1 + _ROUND),
-            float(probabilities.clone) * (1 - _ROUND),
-            float(probabilities.neither) * (1 - _ROUND),
+            1.0 if not cover.neither else float(either / (either + cover.neither)),
+            float((cover.own - cover.clone) / (2 * either)) * (1 + _ROUND),
+            float(cover.clone) * (1 - _ROUND),
+            float(cover.neither) * (1 - _ROUND),
         )
 
 
@@ -151,11 +146,11 @@ def iterate_clone_probabilities(epsilon: float, distance: float) -> Iterator[Rou
 
 
 def _compute_epsilon_of_clones(
-    clone_probabilities: Iterable[RoundedCloneProbabilities], n: int, delta: float, maximum: float
+    covers: Iterable[RoundedCloneProbabilities], n: int, delta: float, maximum: float
 ) -> float:
     """Return the smallest epsilon that holds for all covers, or `maximum` if that is not smaller."""
     found = 0.0
-    for cover in clone_probabilities:
+    for cover in covers:
         counted = min(n, math.ceil(_MAX_CLONES / cover.clone))
         compute_delta = CloneTotals.from_clone_probabilities(cover, counted, _CUT * delta).compute_delta
         if compute_delta(maximum) > delta:
@@ -186,61 +181,42 @@ class CloneTotals:
     outside: float
 
     @classmethod
-    def from_clone_probabilities(
-        cls, clone_probabilities: RoundedCloneProbabilities, n_individuals: int, outside_probability: float
-    ) -> CloneTotals:
+    def from_clone_probabilities(cls, cover: RoundedCloneProbabilities, n: int, tail: float) -> CloneTotals:
         """Return the distribution of the total of the clones of all others and of the individual's own report.
 
         First, the number of others that send a clone or a report that supports neither; the public may know it. Then,
         the number of clones among these. Fewer of either kind hide less, so in each block the fewest count.
         """
-        hidden = 2 * clone_probabilities.clone + clone_probabilities.neither
-        low, high = _compute_binomial_window(n_individuals - 1, hidden, outside_probability)
-        law = _compute_binomial_probabilities(n_individuals - 1, hidden, low, high)
-        step = -(-len(law) // (_POINTS if clone_probabilities.informative == 1 else _ROWS))
+        hidden = 2 * cover.clone + cover.neither
+        low, high = _compute_binomial_window(n - 1, hidden, tail)
+        law = _compute_binomial_probabilities(n - 1, hidden, low, high)
+        step = -(-len(law) // (_POINTS if cover.informative == 1 else _ROWS))
         parts = [
-            cls._compute_blocks(
-                clone_probabilities, low + first, float(law[first : first + step].sum()), outside_probability
-            )
+            cls._compute_blocks(cover, low + first, float(law[first : first + step].sum()), tail)
             for first in range(0, len(law), step)
         ]
         probabilities, clones, lean = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return cls(probabilities, clones, lean, 2 * outside_probability)
+        return cls(probabilities, clones, lean, 2 * tail)
 
     @staticmethod
     def _compute_blocks(
-        clone_probabilities: RoundedCloneProbabilities, n_others: int, probability: float, outside_probability: float
+        cover: RoundedCloneProbabilities, n_others: int, probability: float, tail: float
     ) -> tuple[Floats, Floats, Floats]:
         """Return the blocks of totals if this number of others send a clone or a report that supports neither."""
-        if clone_probabilities.informative == 1:
-            return np.array([probability]), np.array([float(n_others)]), np.array([clone_probabilities.lean])
-        share = 2 * clone_probabilities.clone / (2 * clone_probabilities.clone + clone_probabilities.neither)
-        low, high = _compute_binomial_window(n_others, share, outside_probability)
+        if cover.informative == 1:
+            return np.array([probability]), np.array([float(n_others)]), np.array([cover.lean])
+        share = 2 * cover.clone / (2 * cover.clone + cover.neither)
+        low, high = _compute_binomial_window(n_others, share, tail)
         law = np.zeros(high - low + 3)
         law[1:-1] = _compute_binomial_probabilities(n_others, share, low, high)
         total = np.arange(low, high + 2, dtype=np.float64)
         # The ratio of the probabilities of two adjacent numbers of clones is known in closed form.
-        ratio = (
-            (n_others + 1 - total)
-            / np.maximum(total, 1)
-            * (2 * clone_probabilities.clone / clone_probabilities.neither)
-        )
-        own = np.where(
-            total > 0,
-            clone_probabilities.informative
-            / (clone_probabilities.informative + (1 - clone_probabilities.informative) * ratio),
-            0.0,
-        )
+        ratio = (n_others + 1 - total) / np.maximum(total, 1) * (2 * cover.clone / cover.neither)
+        own = np.where(total > 0, cover.informative / (cover.informative + (1 - cover.informative) * ratio), 0.0)
         first = np.arange(0, len(total), step := -(-len(total) // _COLUMNS))
         last = np.minimum(first + step, len(total)) - 1
-        probabilities = np.add.reduceat(
-            clone_probabilities.informative * law[:-1] + (1 - clone_probabilities.informative) * law[1:], first
-        )
-        return (
-            probability * probabilities,
-            np.maximum(total[first] - 1, 0),
-            clone_probabilities.lean * own[last] * (1 + _ROUND),
-        )
+        probabilities = np.add.reduceat(cover.informative * law[:-1] + (1 - cover.informative) * law[1:], first)
+        return (probability * probabilities, np.maximum(total[first] - 1, 0), cover.lean * own[last] * (1 + _ROUND))
 
     def compute_delta(self, epsilon: float) -> float:
         """Return an upper bound of the delta at an epsilon.
@@ -286,20 +262,15 @@ def _compute_epsilon_of_two_values(n: int, retention: float, delta: float) -> fl
     return math.log(odds) * (1 + _ROUND)
 
 
-def _compute_odds_of_totals(
-    n_ones: int, n_zeros: int, flip_probability: float, delta: float, outside_probability: float
-) -> float:
-    windows = [_compute_binomial_window(n, flip_probability, outside_probability) for n in (n_ones, n_zeros)]
-    kept, turned = (
-        _compute_binomial_probabilities(n, flip_probability, *w)
-        for n, w in zip((n_ones, n_zeros), windows, strict=True)
-    )
+def _compute_odds_of_totals(ones: int, zeros: int, flip: float, delta: float, tail: float) -> float:
+    windows = [_compute_binomial_window(n, flip, tail) for n in (ones, zeros)]
+    kept, turned = (_compute_binomial_probabilities(n, flip, *w) for n, w in zip((ones, zeros), windows, strict=True))
     law, error = _convolve(kept[::-1], turned)  # of the total of all others inside of the windows
     above = np.cumsum(law[::-1])[::-1]
     above = np.append(above[1:], 0.0)  # a total above j, where the others' total is j
     spread = (len(law) + 1) * error
-    hit = ((1 - flip_probability) * law + above) * (1 + _SLACK) + 2 * outside_probability + spread - delta
-    miss = (flip_probability * law + above) * (1 - _SLACK) - spread
+    hit = ((1 - flip) * law + above) * (1 + _SLACK) + 2 * tail + spread - delta
+    miss = (flip * law + above) * (1 - _SLACK) - spread
     counted = hit > 0
     if not counted.any():
         return 1.0
@@ -318,9 +289,9 @@ def _convolve(first: Floats, second: Floats) -> tuple[Floats, float]:
     return np.maximum(law, 0), 1e-14 * float(np.linalg.norm(first) * np.linalg.norm(second))
 
 
-def _compute_binomial_window(trials: int, probability: float, outside_probability: float) -> tuple[int, int]:
+def _compute_binomial_window(trials: int, probability: float, tail: float) -> tuple[int, int]:
     """Return an interval that a binomial count leaves with a small probability only (Bernstein's inequality)."""
-    bits = math.log(2 / outside_probability)
+    bits = math.log(2 / tail)
     reach = bits / 3 + math.sqrt(bits**2 / 9 + 2 * trials * probability * (1 - probability) * bits)
     mean = trials * probability
     return max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach))
@@ -499,10 +470,8 @@ def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> 
 def compute_clone_probabilities(mechanism: Mechanism, retention: Fraction) -> CloneProbabilities | None:
     """Return the cover of a report among others, if it is known. A true value may be a mixture of symbols."""
     if isinstance(mechanism, Unary):  # one of two bits is set alone, or none is; both set reveal nothing
-        hit, noise = (
-            mechanism.compute_support_probabilities(retention).hit,
-            mechanism.compute_support_probabilities(retention).noise,
-        )
+        support = mechanism.compute_support_probabilities(retention)
+        hit, noise = support.hit, support.noise
         return CloneProbabilities(own=hit * (1 - noise), clone=(1 - hit) * noise, neither=(1 - hit) * (1 - noise))
     if isinstance(mechanism, LocalHash):  # the seeds that separate two values: all but 1/g, and a little
         separating = 1 - Fraction(1, mechanism.alphabet) - UNEVEN

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import LevelError, MechanismError
 from relaxdp.mechanisms.report_arrays import Codes
-from relaxdp.sampling.keyed_stream import PathId, PathKeyInputs, Purpose, Words
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo, Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold, format_epsilon
 from relaxdp.theory.level import Level, Scale
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -269,9 +269,9 @@ def require_level(mechanism: Mechanism, level: Level) -> Level:
     return level
 
 
-def make_path_key_inputs(mechanism: Mechanism, path_id: PathId) -> PathKeyInputs:
+def make_path_key_info(mechanism: Mechanism, path_id: PathId) -> PathKeyInfo:
     """Return what binds a mechanism to a path."""
-    return PathKeyInputs(path_id, mechanism.name, mechanism.alphabet, mechanism.params)
+    return PathKeyInfo(path_id, mechanism.name, mechanism.alphabet, mechanism.params)
 
 
 def check_option(option: str, number: object, minimum: int, maximum: int) -> None:

@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import RapporError, on_error
-from relaxdp.mechanisms.base import Joint, Mechanism, PermanentWords, TrueValues, make_path_key_inputs
+from relaxdp.mechanisms.base import Joint, Mechanism, PermanentWords, TrueValues, make_path_key_info
 from relaxdp.mechanisms.keyed_reports import KeyedRandomness, release_codes
 from relaxdp.mechanisms.report_arrays import Codes, Packed, make_packed_array, pack_bits
 from relaxdp.sampling.arrow_columns import check_lengths, decode_dictionary, find_row, ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import add_length_prefix
-from relaxdp.sampling.keyed_stream import CHUNK, CmacMessages, PathId, Words
+from relaxdp.sampling.keyed_stream import CHUNK, MacInputs, PathId, Words
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, compute_split_threshold
 from relaxdp.theory.level import Level, Scale, compute_retention
@@ -355,10 +355,10 @@ def draw_cohorts(shape: BloomShape, ids: Any, *, key: Key, path: PathId, first_r
 
     A cohort is public, so it must not depend on the word.
     """
-    array, name = ids_to_arrow(ids), make_path_key_inputs(Bloom(shape), path)
+    array, name = ids_to_arrow(ids), make_path_key_info(Bloom(shape), path)
     cohorts = np.empty(len(array), dtype=np.uint32)
     for start in range(0, len(array), CHUNK):
-        own = CmacMessages(read_ids(array[start : start + CHUNK], first_row + start))
+        own = MacInputs(read_ids(array[start : start + CHUNK], first_row + start))
         words = KeyedRandomness(key, name, own).draw_words("cohort")
         cohorts[start : start + CHUNK] = words % np.uint64(shape.cohorts)
     return cohorts

@@ -19,7 +19,7 @@ from relaxdp.mechanisms.report_arrays import BATCH, Codes, ReportPart, join_repo
 from relaxdp.sampling.arrow_columns import check_lengths, ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.bridge import KeyedBridgeSampler, draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy
-from relaxdp.sampling.keyed_stream import CHUNK, CmacMessages, PathKeyInputs, Purpose, Words, derive_bridge_key
+from relaxdp.sampling.keyed_stream import CHUNK, MacInputs, PathKeyInfo, Purpose, Words, derive_bridge_key
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.randomized_response import NOISE
 
@@ -93,18 +93,18 @@ def draw_keyed_bridged_column(
     upper_reports: Any,
     ids: Any,
     key: Key,
-    path_key_inputs: PathKeyInputs,
+    inputs: PathKeyInfo,
 ) -> pa.Array:
     """Return the same as a pure function of the key and its arguments: asked for again, it is the same column."""
     if lower_reports is None and lower_retention != NOISE:
         raise ValueError("Lower reports are missing. Only a lower retention of 0 has no reports.")
     array = ids_to_arrow(ids)
     check_lengths(upper_reports=upper_reports, ids=array)
-    derived = derive_bridge_key(key, path_key_inputs, lower_retention, middle_retention, upper_retention)
+    derived = derive_bridge_key(key, inputs, lower_retention, middle_retention, upper_retention)
     sampler = KeyedBridgeSampler(derived, mechanism.alphabet, lower_retention, middle_retention, upper_retention)
 
     def draw(start: int, below: Codes | None, above: Codes) -> Codes:
-        messages = CmacMessages(read_ids(array[start : start + len(above)], start))
+        messages = MacInputs(read_ids(array[start : start + len(above)], start))
         below = np.zeros_like(above) if below is None else below
         parts = [slice(first, first + CHUNK) for first in range(0, mechanism.symbols, CHUNK)]
         drawn = [

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import ATTACKS, RelaxedDistribution, compute_error_probabilities, compute_minimum_error_rate
-from relaxdp.estimation.report_variance import compute_categorical_support, compute_debiased_report_variance
+from relaxdp.estimation.report_variance import compute_categorical_support, compute_report_variance
 from relaxdp.paper import judge
 from relaxdp.paper.claims import ClaimCheck, Data
 from relaxdp.paper.lab import Lab, Sampler
@@ -67,10 +67,7 @@ class Population:
         """Return the theoretical variance of every estimate, of shape (levels, values): the paper's last appendix."""
         supports = [compute_categorical_support(level, self.values) for level in self.levels]
         return np.array(
-            [
-                [compute_debiased_report_variance(each, share) / self.objects for share in self.shares]
-                for each in supports
-            ]
+            [[compute_report_variance(each, share) / self.objects for share in self.shares] for each in supports]
         )
 
     def hits(self) -> Floats:

@@ -14,8 +14,8 @@ from relaxdp.sampling.entropy import Bytestream, Entropy, Keystream
 from relaxdp.sampling.kernel.c_library import CompiledBridgeStep, get_kernel
 from relaxdp.sampling.keyed_stream import (
     AesBlockCipher,
-    CmacMessages,
-    PathKeyInputs,
+    MacInputs,
+    PathKeyInfo,
     Words,
     derive_bridge_key,
     generate_word_pairs,
@@ -73,11 +73,11 @@ def draw_from_mixture(
 
 def draw_keyed_bridge_report(
     key: Key,
-    path_key_inputs: PathKeyInputs,
+    inputs: PathKeyInfo,
     object_id: object,
-    lower_retention: Fraction,
-    middle_retention: Fraction,
-    upper_retention: Fraction,
+    lower: Fraction,
+    middle: Fraction,
+    upper: Fraction,
     *,
     lower_report: int,
     upper_report: int,
@@ -85,21 +85,13 @@ def draw_keyed_bridge_report(
 ) -> int:
     """Return a report between two reports, as a pure function of the key and its arguments.
 
-    With `lower_retention` = 0 it is a blur, and `lower_report` must be 0.
+    With `lower` = 0 it is a blur, and `lower_report` must be 0.
     """
-    mixture = compute_bridge_mixture(
-        path_key_inputs.alphabet,
-        lower_retention,
-        middle_retention,
-        upper_retention,
-        ends_agree=lower_report == upper_report,
-    )
-    derived = derive_bridge_key(key, path_key_inputs, lower_retention, middle_retention, upper_retention)
+    mixture = compute_bridge_mixture(inputs.alphabet, lower, middle, upper, ends_agree=lower_report == upper_report)
+    derived = derive_bridge_key(key, inputs, lower, middle, upper)
     prefix = encode_canonical(object_id) + upper_report.to_bytes(8, "little") + lower_report.to_bytes(8, "little")
     pairs = generate_word_pairs(derived, prefix, symbol=symbol)
-    return draw_from_mixture(
-        mixture, path_key_inputs.alphabet, pairs, lower_report=lower_report, upper_report=upper_report
-    )
+    return draw_from_mixture(mixture, inputs.alphabet, pairs, lower_report=lower_report, upper_report=upper_report)
 
 
 Codes = NDArray[np.unsignedinteger]
@@ -112,9 +104,9 @@ FRESH_CHUNK = 1 << 17
 
 def draw_fresh_bridge_reports(
     n_values: int,
-    lower_retention: Fraction,
-    middle_retention: Fraction,
-    upper_retention: Fraction,
+    lower: Fraction,
+    middle: Fraction,
+    upper: Fraction,
     *,
     lower_reports: Codes | None,
     upper_reports: Codes,
@@ -128,20 +120,14 @@ def draw_fresh_bridge_reports(
     Claim: each object has exactly the distribution of `compute_bridge_distribution`.
     tests/exact/sampling/test_bridge_arrays.py feeds every byte.
     """
-    if lower_reports is None and middle_retention == 0:
+    if lower_reports is None and middle == 0:
         raise ValueError("A report at retention 0 is not drawn. It would be pure noise.")
-    if (
-        lower_reports is None and lower_retention != NOISE
-    ):  # it would be drawn as if the lower report were the upper one
+    if lower_reports is None and lower != NOISE:  # it would be drawn as if the lower report were the upper one
         raise ValueError("Lower reports are missing. Only a lower retention of 0 has no reports.")
     lower_reports = upper_reports if lower_reports is None else lower_reports
-    if lower_retention == upper_retention and not np.array_equal(lower_reports, upper_reports):
+    if lower == upper and not np.array_equal(lower_reports, upper_reports):
         raise ValueError("Different reports at equal levels have no bridge.")
-    draw = _FreshBridgeSampler(
-        n_values,
-        *_compute_mixture_pair(n_values, lower_retention, middle_retention, upper_retention),
-        entropy.make_keystream(),
-    )
+    draw = _FreshBridgeSampler(n_values, *_compute_mixtures(n_values, lower, middle, upper), entropy.make_keystream())
     result = np.empty(upper_reports.shape, upper_reports.dtype)
     draw.draw_into(*(each.reshape(-1) for each in (result, lower_reports, upper_reports)))
     return result
@@ -164,8 +150,8 @@ class _ProbabilityPair:
 class _FreshBridgeSampler:
     """One random byte decides most objects; the one in 256 whose byte ties with the boundary reads further words."""
 
-    def __init__(self, n_values: int, agree: BridgeMixture, differ: BridgeMixture, source: Bytestream) -> None:
-        self._values = n_values
+    def __init__(self, values: int, agree: BridgeMixture, differ: BridgeMixture, source: Bytestream) -> None:
+        self._values = values
         self._source = source
         # With two values a redraw is a flip half of the time, so one comparison settles everything.
         self._flip = _ProbabilityPair(agree.redraw / 2, differ.to_lower + differ.redraw / 2)
@@ -173,36 +159,34 @@ class _FreshBridgeSampler:
         ends = differ.to_upper + differ.to_lower
         self._to_upper = _ProbabilityPair(Fraction(0), differ.to_upper / ends if ends else Fraction(0))
         self._compiled, kernel = None, get_kernel()
-        if kernel is not None and isinstance(source, Keystream) and n_values <= 256:
-            first, redraw = (self._flip if n_values == 2 else self._to_upper).get_digits(), self._redraw.get_digits()
-            self._compiled = CompiledBridgeStep(kernel, source, n_values, first, redraw, FRESH_CHUNK)
+        if kernel is not None and isinstance(source, Keystream) and values <= 256:
+            first, redraw = (self._flip if values == 2 else self._to_upper).get_digits(), self._redraw.get_digits()
+            self._compiled = CompiledBridgeStep(kernel, source, values, first, redraw, FRESH_CHUNK)
         # Buffers that are used again for every chunk: fresh ones would be mapped and cleared each time.
         self._random, self._top, self._differ = np.empty((3, FRESH_CHUNK), dtype=np.uint8)
 
-    def draw_into(self, result: Codes, lower_reports: Codes, upper_reports: Codes) -> None:
+    def draw_into(self, result: Codes, lower_codes: Codes, upper_codes: Codes) -> None:
         """Write the draws of all objects into `result`, chunk after chunk."""
         compiled, done = self._compiled, 0
         while True:
             # One in 2^64 ties needs more digits than the compiled step has: then NumPy draws that chunk.
-            done += (
-                0 if compiled is None else compiled.draw_into(result[done:], lower_reports[done:], upper_reports[done:])
-            )
+            done += 0 if compiled is None else compiled.draw_into(result[done:], lower_codes[done:], upper_codes[done:])
             if done >= len(result):
                 return
             part = slice(done, done + FRESH_CHUNK)
-            self._draw_chunk(result[part], lower_reports[part], upper_reports[part])
+            self._draw_chunk(result[part], lower_codes[part], upper_codes[part])
             done += FRESH_CHUNK
 
-    def _draw_chunk(self, result: Codes, lower_reports: Codes, upper_reports: Codes) -> None:
+    def _draw_chunk(self, result: Codes, lower_codes: Codes, upper_codes: Codes) -> None:
         """Write the draws of at most FRESH_CHUNK objects."""
-        if max(int(lower_reports.max()), int(upper_reports.max())) >= self._values:
+        if max(int(lower_codes.max()), int(upper_codes.max())) >= self._values:
             raise ValueError("A code is outside of the alphabet.")
         differ = self._differ[: len(result)]
-        np.not_equal(lower_reports, upper_reports, out=differ.view(np.bool_))
+        np.not_equal(lower_codes, upper_codes, out=differ.view(np.bool_))
         if self._values == 2:
-            np.bitwise_xor(upper_reports, self._draw_flags(self._flip, differ).view(np.uint8), out=result)
+            np.bitwise_xor(upper_codes, self._draw_flags(self._flip, differ).view(np.uint8), out=result)
             return
-        _select_by_flags(result, lower_reports, upper_reports, self._draw_flags(self._to_upper, differ))
+        _select_by_flags(result, lower_codes, upper_codes, self._draw_flags(self._to_upper, differ))
         redraw = self._draw_flags(self._redraw, differ)
         if self._values <= 256:
             _select_by_flags(result, result, self._draw_uniform(len(result), np.uint8), redraw)
@@ -272,13 +256,13 @@ class KeyedBridgeSampler:
     def __init__(self, derived_key: bytes, n_values: int, lower: Fraction, middle: Fraction, upper: Fraction) -> None:
         self.cipher = AesBlockCipher(derived_key)
         self._values = n_values
-        self._one_level, self._mixtures = lower == upper, _compute_mixture_pair(n_values, lower, middle, upper)
+        self._one_level, self._mixtures = lower == upper, _compute_mixtures(n_values, lower, middle, upper)
         self._boundaries = tuple(
             _BoundaryPair(*cuts) for cuts in zip(*map(_compute_cumulative_probabilities, self._mixtures), strict=True)
         )
 
     def draw_reports(
-        self, messages: CmacMessages, lower_reports: Codes, upper_reports: Codes, *, first_symbol: int
+        self, messages: MacInputs, lower_reports: Codes, upper_reports: Codes, *, first_symbol: int
     ) -> Codes:
         """Return the reports of each object, from codes of shape (objects, symbols): at most CHUNK objects or symbols.
 
@@ -341,7 +325,7 @@ class _BoundaryPair:
         return reached
 
 
-def _compute_mixture_pair(
+def _compute_mixtures(
     n_values: int, lower: Fraction, middle: Fraction, upper: Fraction
 ) -> tuple[BridgeMixture, BridgeMixture]:
     """Return the mixture where the ends agree, and where they differ, which they cannot at equal levels."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.sampling.kernel.c_library import get_kernel
-from relaxdp.sampling.keyed_stream import CHUNK, AesBlockCipher, CmacMessages, Words
+from relaxdp.sampling.keyed_stream import CHUNK, AesBlockCipher, MacInputs, Words
 from relaxdp.theory.epsilon import ONE
 
 
@@ -41,12 +41,10 @@ def reduce_word_pair(
     return position_word % position_bound, value_word % n_values
 
 
-def iterate_path_draws(
-    word_pairs: Iterable[tuple[int, int]], n_values: int, *, base: int = ONE
-) -> Iterator[AcceptedDraw]:
+def iterate_path_draws(words: Iterable[tuple[int, int]], n_values: int, *, base: int = ONE) -> Iterator[AcceptedDraw]:
     """Return the draws of a path: each position is uniform below the one before, down to 0."""
     bound = base
-    for j, (position_word, value_word) in enumerate(word_pairs):
+    for j, (position_word, value_word) in enumerate(words):
         drawn = reduce_word_pair(position_word, value_word, bound, n_values, base=base)
         if drawn is not None:
             bound = drawn[0]
@@ -75,7 +73,7 @@ Codes = NDArray[np.unsignedinteger]
 
 
 def replace_symbols_by_reports(
-    derived_key: bytes, n_values: int, threshold: int, messages: CmacMessages, true_indices: Words, symbols: Codes
+    derived_key: bytes, n_values: int, threshold: int, messages: MacInputs, true_indices: Words, symbols: Codes
 ) -> None:
     """Write the reports of at most CHUNK individuals over `symbols`, their true symbols, (individuals, symbols)."""
     found = get_kernel()
@@ -94,7 +92,7 @@ class NumpyPathSampler:
         self._values, self._threshold = np.uint64(n_values), threshold
         self._largest_value_word = ONE - 1 - ONE % n_values
 
-    def replace_symbols_by_reports(self, messages: CmacMessages, true_indices: Words, symbols: Codes) -> None:
+    def replace_symbols_by_reports(self, messages: MacInputs, true_indices: Words, symbols: Codes) -> None:
         """Write the reports over `symbols`, the true symbols of at most CHUNK individuals, (individuals, symbols)."""
         n_symbols = symbols.shape[1]
         step = max(1, CHUNK // n_symbols)
@@ -146,7 +144,7 @@ class NumpyPathSampler:
 
 
 def compute_tags(
-    derived_key: bytes, messages: CmacMessages, true_indices: Words | None, symbols: Words | int = 0
+    derived_key: bytes, messages: MacInputs, true_indices: Words | None, symbols: Words | int = 0
 ) -> Words:
     """Return the first word of the CMAC of each of at most CHUNK messages, whose last blocks hold index and symbol."""
     found = get_kernel()
@@ -157,7 +155,7 @@ def compute_tags(
 
 
 def compute_tags_with_numpy(
-    derived_key: bytes, messages: CmacMessages, true_indices: Words | None, symbols: Words
+    derived_key: bytes, messages: MacInputs, true_indices: Words | None, symbols: Words
 ) -> Words:
     """Return the same, by NumPy."""
     cipher, tags = AesBlockCipher(derived_key), np.empty(len(messages), np.uint64)

@@ -52,7 +52,7 @@ class PathId:
 
 
 @dataclass(frozen=True, slots=True)
-class PathKeyInputs:
+class PathKeyInfo:
     """Hold everything that is bound into the key of a path: its id, and how its reports are made.
 
     Two mechanisms with the same noise would reveal the truth. So another release, attribute, value list, mechanism or
@@ -76,24 +76,22 @@ class PathKeyInputs:
         )
 
 
-def derive_path_key(key: Key, inputs: PathKeyInputs, purpose: Purpose = "path") -> bytes:
+def derive_path_key(key: Key, inputs: PathKeyInfo, purpose: Purpose = "path") -> bytes:
     """Return K(purpose) of one path."""
     return require_key(key).derive(inputs.make_hkdf_info(purpose))
 
 
-def derive_bridge_key(
-    key: Key, inputs: PathKeyInputs, lower_retention: Fraction, middle_retention: Fraction, upper_retention: Fraction
-) -> bytes:
+def derive_bridge_key(key: Key, inputs: PathKeyInfo, lower: Fraction, middle: Fraction, upper: Fraction) -> bytes:
     """Return the key of one bridge; a bridge from noise is a blur. The three retentions are bound into it.
 
     So a level that is drawn between other neighbours is drawn with other noise.
     """
     levels = b"".join(
         add_length_prefix(number.to_bytes((number.bit_length() + 7) // 8, "little"))
-        for level in (lower_retention, middle_retention, upper_retention)
+        for level in (lower, middle, upper)
         for number in (level.numerator, level.denominator)
     )
-    return key.derive(inputs.make_hkdf_info("bridge" if lower_retention else "blur") + add_length_prefix(levels))
+    return key.derive(inputs.make_hkdf_info("bridge" if lower else "blur") + add_length_prefix(levels))
 
 
 def compute_cmac(derived_key: bytes, message: bytes) -> bytes:
@@ -223,7 +221,7 @@ class Ids:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CmacMessages:
+class MacInputs:
     """The ids of some objects and, after them, blocks of (blocks, objects, 2) words. Its `repr` shows none of them.
 
     Blocks without ids are those of one object, whose bytes are known already.
@@ -237,11 +235,11 @@ class CmacMessages:
             return len(self.ids)
         return 0 if self.more is None else self.more.shape[1]
 
-    def extend(self, blocks: Words | None) -> CmacMessages:
+    def extend(self, blocks: Words | None) -> MacInputs:
         """Return the messages with more blocks after them."""
         if blocks is None:
             return self
-        return CmacMessages(self.ids, blocks if self.more is None else np.concatenate([self.more, blocks]))
+        return MacInputs(self.ids, blocks if self.more is None else np.concatenate([self.more, blocks]))
 
     def group_by_block_count(self) -> Groups:
         """Return all blocks, laid out: objects with equally many go together."""
@@ -287,17 +285,15 @@ def _encode_payloads(offsets: NDArray[np.int64], payload: NDArray[np.uint8], tag
         yield chosen, _pack_payloads(data, begins[chosen], lengths[chosen], count, tag)
 
 
-def _pack_payloads(
-    data: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], n_blocks: int, tag: int
-) -> Words:
+def _pack_payloads(data: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:
     """Return the blocks of payloads that begin anywhere: each word is put together from two aligned ones."""
-    blocks = np.empty((n_blocks, len(begins), 2), dtype=np.uint64)
+    blocks = np.empty((count, len(begins), 2), dtype=np.uint64)
     blocks[0, :, 0] = lengths.astype(np.uint64) << np.uint64(32) | np.uint64(tag)
     word, shift = begins >> 3, (begins.astype(np.uint64) & np.uint64(7)) << np.uint64(3)
     back = np.uint64(63) - shift
     shortest = int(lengths.min())
     here = data.take(word, mode="clip")
-    for position in range(2 * n_blocks - 1):
+    for position in range(2 * count - 1):
         following = data.take(word + (position + 1), mode="clip")
         payload = here >> shift | following << back << np.uint64(1)
         if shortest < 8 * (position + 1):

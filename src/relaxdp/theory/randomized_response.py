@@ -73,7 +73,7 @@ class BridgeMixture:
 
 
 def compute_bridge_mixture(
-    n_values: int, lower_retention: Fraction, middle_retention: Fraction, upper_retention: Fraction, *, ends_agree: bool
+    n_values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, ends_agree: bool
 ) -> BridgeMixture:
     """Return the law of a report between two others, which show the same value (`ends_agree`) or different ones.
 
@@ -82,12 +82,9 @@ def compute_bridge_mixture(
 
     Claim: equals the product of the two blurs, normalised; tests/exact/theory/test_laws.py.
     """
-    if not 0 <= lower_retention <= middle_retention <= upper_retention <= 1:
+    if not 0 <= lower <= middle <= upper <= 1:
         raise ValueError("The retentions are not in order. Expected 0 <= lower <= middle <= upper <= 1.")
-    above, below = (
-        compute_blur_retention(middle_retention, upper_retention),
-        compute_blur_retention(lower_retention, middle_retention),
-    )
+    above, below = (compute_blur_retention(middle, upper), compute_blur_retention(lower, middle))
     only_above, only_below, neither = above * (1 - below), below * (1 - above), (1 - above) * (1 - below)
     both = n_values * above * below if ends_agree else Fraction(0)
     total = both + only_above + only_below + neither
@@ -99,13 +96,7 @@ def compute_bridge_mixture(
 
 
 def compute_bridge_distribution(
-    n_values: int,
-    lower_retention: Fraction,
-    middle_retention: Fraction,
-    upper_retention: Fraction,
-    *,
-    lower_report: int,
-    upper_report: int,
+    n_values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, lower_report: int, upper_report: int
 ) -> list[Fraction]:
     """Return the law of a report between two known reports, without the truth.
 
@@ -115,9 +106,7 @@ def compute_bridge_distribution(
     >>> compute_bridge_distribution(2, Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), lower_report=0, upper_report=1)
     [Fraction(3, 8), Fraction(5, 8)]
     """
-    mixture = compute_bridge_mixture(
-        n_values, lower_retention, middle_retention, upper_retention, ends_agree=lower_report == upper_report
-    )
+    mixture = compute_bridge_mixture(n_values, lower, middle, upper, ends_agree=lower_report == upper_report)
     return mixture.compute_distribution(n_values, lower_report=lower_report, upper_report=upper_report)
 
 
@@ -150,16 +139,10 @@ class CloneProbabilities:
     neither: Fraction
 
     @classmethod
-    def from_one_symbol(
-        cls, retention: Fraction, n_values: int, telling_share: Fraction | int = 1
-    ) -> CloneProbabilities:
-        """Return the cover of a report that is one of the values itself; a `telling_share` tells truths apart."""
+    def from_one_symbol(cls, retention: Fraction, n_values: int, share: Fraction | int = 1) -> CloneProbabilities:
+        """Return the cover of a report that is one of the values itself, a `share` of which tell truths apart."""
         other = (1 - retention) / n_values
-        return cls(
-            own=(retention + other) * telling_share,
-            clone=other * telling_share,
-            neither=(n_values - 2) * other * telling_share,
-        )
+        return cls(own=(retention + other) * share, clone=other * share, neither=(n_values - 2) * other * share)
 
 
 @dataclass(frozen=True, slots=True)

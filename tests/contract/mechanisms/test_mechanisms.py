@@ -17,7 +17,7 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import ColumnError, EstimationError, IdError, LevelError, RelaxdpError, StateFileError
 from relaxdp.mechanisms import registry
-from relaxdp.mechanisms.base import Mechanism, make_path_key_inputs
+from relaxdp.mechanisms.base import Mechanism, make_path_key_info
 from relaxdp.mechanisms.bridged_columns import (
     FreshRandomness,
     draw_bridged_column,
@@ -261,10 +261,10 @@ def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
             assert read_report_column(encoding, column)[1].tolist() == read_report_column(encoding, truth)[1].tolist()  # type: ignore[union-attr]
     same = draw_bridged_column(encoding, low, high, high, lower_reports=first, upper_reports=second, entropy=entropy)
     assert same.equals(second)
-    name = make_path_key_inputs(encoding, PathId("r", "a"))
+    name = make_path_key_info(encoding, PathId("r", "a"))
     levels: tuple[Fraction, Fraction, Fraction]
     for levels, lower in (((low, middle, high), first), ((NOISE, middle, high), None)):
-        given: Any = {"ids": ids(), "key": KEY, "path_key_inputs": name}
+        given: Any = {"ids": ids(), "key": KEY, "inputs": name}
         keyed = draw_keyed_bridged_column(encoding, *levels, lower_reports=lower, upper_reports=second, **given)
         assert draw_keyed_bridged_column(encoding, *levels, lower_reports=lower, upper_reports=second, **given).equals(
             keyed
@@ -286,15 +286,7 @@ def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
         draw_bridged_column(encoding, low, middle, high, lower_reports=first[:3], upper_reports=second, entropy=entropy)
     with pytest.raises(ColumnError):
         draw_keyed_bridged_column(
-            encoding,
-            low,
-            middle,
-            high,
-            lower_reports=first,
-            upper_reports=second,
-            ids=[1],
-            key=KEY,
-            path_key_inputs=name,
+            encoding, low, middle, high, lower_reports=first, upper_reports=second, ids=[1], key=KEY, inputs=name
         )
 
 
@@ -326,7 +318,7 @@ def test_options_make_the_same_encoding(mechanism: Mechanism) -> None:
         return
     encoding = mechanism
     again = create_mechanism(encoding.name, values=LETTERS, options=get_mechanism_arguments(encoding)["options"])
-    assert make_path_key_inputs(again, PathId("r", "a")) == make_path_key_inputs(encoding, PathId("r", "a"))
+    assert make_path_key_info(again, PathId("r", "a")) == make_path_key_info(encoding, PathId("r", "a"))
     other = create_mechanism(encoding.name, values=LETTERS[::-1], options=get_mechanism_arguments(encoding)["options"])
     assert other.params != encoding.params
 

@@ -12,7 +12,7 @@ import pytest
 from tests.exact.enumeration import Law, path_law
 
 from relaxdp.estimation.frequency import compute_support_variance
-from relaxdp.sampling.keyed_stream import PathId, PathKeyInputs, Purpose, derive_path_key
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo, Purpose, derive_path_key
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.randomized_response import SupportProbabilities
 
@@ -27,7 +27,7 @@ def joint_law(truths: tuple[int, int]) -> Law:
     """The law of all reports under both names, every word fed: equal keys and truths read the same words."""
     sources: dict[tuple[bytes, int], list[int]] = {}
     for date, (path, truth) in enumerate(zip(NAMES, truths, strict=True)):
-        key = derive_path_key(KEY, PathKeyInputs(path, "categorical", VALUES, b""))
+        key = derive_path_key(KEY, PathKeyInfo(path, "categorical", VALUES, b""))
         sources.setdefault((key, truth), []).append(date)
     law: Law = {}
     parts = [
@@ -73,9 +73,9 @@ def test_two_names_are_two_paths(truths: tuple[int, int]) -> None:
 
 def test_mutant_a_path_that_names_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the name were not part of the stream, an individual who did not change would answer with the same noise."""
-    info = PathKeyInputs.make_hkdf_info
+    info = PathKeyInfo.make_hkdf_info
     monkeypatch.setattr(
-        PathKeyInputs,
+        PathKeyInfo,
         "make_hkdf_info",
         lambda self, purpose: info(replace(self, path=PathId("survey", self.path.attribute)), purpose),
     )
@@ -87,5 +87,5 @@ def test_mutant_a_path_that_names_share_is_caught(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("purpose", get_args(Purpose))
 def test_names_share_no_kept_randomness_either(purpose: Purpose) -> None:
     """A rounding or a hash that were kept from one name to the next would be noise in common."""
-    keys = {derive_path_key(KEY, PathKeyInputs(path, "categorical", VALUES, b""), purpose) for path in NAMES}
+    keys = {derive_path_key(KEY, PathKeyInfo(path, "categorical", VALUES, b""), purpose) for path in NAMES}
     assert len(keys) == 2

@@ -151,7 +151,7 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism
                 for column in zip(*each, strict=True)
             ]
             table = ReportPairCounts(encoding, older, newer, each[0])
-            stay, leave = table.same_symbol_probability, table.other_symbol_probability
+            stay, leave = table.stay_probability, table.switch_probability
             assert float(mean[1]) == pytest.approx(encoding.symbols * stay, rel=1e-12)
             news = [int(n) for n in each[0][2 : 2 + labels]]
             assert [float(n) for n in mean[2 + 2 * labels :]] == pytest.approx([stay * n for n in news], rel=1e-12)

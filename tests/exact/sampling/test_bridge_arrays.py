@@ -25,7 +25,7 @@ from relaxdp.sampling.bridge import (
     draw_keyed_bridge_report,
 )
 from relaxdp.sampling.entropy import Keystream, SystemEntropy
-from relaxdp.sampling.keyed_stream import CmacMessages, Ids, PathId, PathKeyInputs, derive_bridge_key
+from relaxdp.sampling.keyed_stream import Ids, MacInputs, PathId, PathKeyInfo, derive_bridge_key
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture, compute_bridge_mixture
@@ -167,13 +167,13 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
         relax_once(10, F(0), F(0), truths=codes, last_reports=None)
     with pytest.raises(ValueError, match="Lower reports are missing"):
         relax_once(10, F(1, 3), F(1, 2), truths=codes, last_reports=None)
-    encoding, name = Categorical(["a", "b"]), PathKeyInputs(PathId("r", "a"), "categorical", 2, b"")
+    encoding, name = Categorical(["a", "b"]), PathKeyInfo(PathId("r", "a"), "categorical", 2, b"")
     column: Any = {"lower_reports": None, "upper_reports": make_report_column(encoding, codes[:, None])}
     with pytest.raises(ValueError, match="Lower reports are missing"):
         draw_bridged_column(encoding, F(1, 3), F(1, 2), TRUTH, **column, entropy=SystemEntropy())
     with pytest.raises(ValueError, match="Lower reports are missing"):
         draw_keyed_bridged_column(
-            encoding, F(1, 3), F(1, 2), TRUTH, **column, ids=range(4), key=Key.generate(), path_key_inputs=name
+            encoding, F(1, 3), F(1, 2), TRUTH, **column, ids=range(4), key=Key.generate(), inputs=name
         )
     with pytest.raises(ValueError, match="one unsigned type and one length"):
         relax_once(10, F(1, 3), F(1, 2), truths=codes, last_reports=codes[:1])
@@ -188,7 +188,7 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
 
 def test_reports_between_which_there_is_no_keyed_bridge() -> None:
     """Different reports at equal levels, and codes outside of the alphabet, at either end."""
-    level, codes, messages = F(1, 3), np.zeros((4, 1), np.uint8), CmacMessages(Ids.from_integers(np.arange(4)))
+    level, codes, messages = F(1, 3), np.zeros((4, 1), np.uint8), MacInputs(Ids.from_integers(np.arange(4)))
     bridges = KeyedBridgeSampler(bytes(32), 3, level, level, level)
     assert bridges.draw_reports(messages, codes, codes, first_symbol=0).tolist() == codes.tolist()
     for other in ([1, 1, 1, 1], [0, 0, 1, 0]):
@@ -238,7 +238,7 @@ def test_keystream_is_aes_ctr() -> None:
 @pytest.mark.parametrize("values", [2, 3, 10, 300, 2**63 + 1])
 def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
     """At 2^63 + 1 values about half of the value words are rejected, so that branch is met too."""
-    key, name = Key.from_bytes(bytes(range(32))), PathKeyInputs(PathId("r", "a"), "categorical", values, b"p")
+    key, name = Key.from_bytes(bytes(range(32))), PathKeyInfo(PathId("r", "a"), "categorical", values, b"p")
     rng = np.random.default_rng(values % 1000)
     lower, upper = rng.integers(0, min(values, 2**63), (2, 300, symbols)).astype(np.uint64)
     lower[::2] = upper[::2]
@@ -246,7 +246,7 @@ def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
     for levels in [(F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 3), F(4, 7)), (F(1, 3), F(1, 3), F(4, 7))]:
         below = lower if levels[0] else np.zeros_like(lower)
         bridges = KeyedBridgeSampler(derive_bridge_key(key, name, *levels), values, *levels)
-        together = bridges.draw_reports(CmacMessages(Ids.from_integers(ids)), below, upper, first_symbol=3)
+        together = bridges.draw_reports(MacInputs(Ids.from_integers(ids)), below, upper, first_symbol=3)
         for row, symbol in np.ndindex(300, symbols):
             alone = draw_keyed_bridge_report(
                 key, name, int(ids[row]), *levels,
@@ -273,7 +273,7 @@ def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
         bridges._make_last_blocks = lambda *_: rows  # type: ignore[method-assign] # noqa: B023
         for low, high in [(1, 1), (0, 2)]:
             lower, upper = (np.full((len(words), 1), report, np.uint64) for report in (low, high))
-            together = bridges.draw_reports(CmacMessages(None, rows[None]), lower, upper, first_symbol=0)
+            together = bridges.draw_reports(MacInputs(None, rows[None]), lower, upper, first_symbol=0)
             mixture = compute_bridge_mixture(values, *levels, ends_agree=low == high)
             for word, report in zip(words, together[:, 0].tolist(), strict=True):
                 pairs = iter([word, *again])
@@ -282,9 +282,9 @@ def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
 
 def test_keyed_arrays_resolve_a_tie_alone() -> None:
     """A cut exactly at an object's word, with a rest: the array must hand the object to the exact rule."""
-    key, name = Key.from_bytes(bytes(32)), PathKeyInputs(PathId("r", "a"), "categorical", 3, b"")
+    key, name = Key.from_bytes(bytes(32)), PathKeyInfo(PathId("r", "a"), "categorical", 3, b"")
     levels = (F(1, 9), F(1, 3), F(1))
-    derived, messages = derive_bridge_key(key, name, *levels), CmacMessages(Ids.from_integers(np.arange(1)))
+    derived, messages = derive_bridge_key(key, name, *levels), MacInputs(Ids.from_integers(np.arange(1)))
     bridges = KeyedBridgeSampler(derived, 3, *levels)
     ((_, blocks),) = messages.group_by_block_count()
     lower, upper = np.zeros((1, 1), np.uint64), np.full((1, 1), 2, np.uint64)

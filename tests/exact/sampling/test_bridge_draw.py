@@ -9,7 +9,7 @@ from fractions import Fraction as F
 import pytest
 
 from relaxdp.sampling.bridge import draw_from_mixture, draw_keyed_bridge_report, draw_uniform, find_interval
-from relaxdp.sampling.keyed_stream import PathId, PathKeyInputs
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.randomized_response import compute_bridge_mixture
 
@@ -73,13 +73,11 @@ def test_draw_mixture_has_the_bridges_law(low: int, high: int) -> None:
 
 
 def test_keyed_bridge_is_a_pure_function_that_binds_everything() -> None:
-    name = PathKeyInputs(PathId("r", "a"), "categorical", 5, b"")
+    name = PathKeyInfo(PathId("r", "a"), "categorical", 5, b"")
     levels = F(1, 10), F(1, 2), F(9, 10)
     key = Key.from_bytes(bytes(32))
 
-    def column(
-        key: Key = key, name: PathKeyInputs = name, levels: tuple[F, F, F] = levels, symbol: int = 0
-    ) -> list[int]:
+    def column(key: Key = key, name: PathKeyInfo = name, levels: tuple[F, F, F] = levels, symbol: int = 0) -> list[int]:
         return [
             draw_keyed_bridge_report(key, name, i, *levels, lower_report=i % 5, upper_report=i % 3, symbol=symbol)
             for i in range(200)
@@ -94,7 +92,7 @@ def test_keyed_bridge_is_a_pure_function_that_binds_everything() -> None:
     assert len(set(first)) == 5
     others = [
         column(key=Key.from_bytes(bytes(31) + b"x")),
-        column(name=PathKeyInputs(PathId("r", "b"), "categorical", 5, b"")),
+        column(name=PathKeyInfo(PathId("r", "b"), "categorical", 5, b"")),
         column(levels=(F(1, 11), F(1, 2), F(9, 10))),
         column(symbol=1),
     ]

@@ -42,10 +42,10 @@ from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, parts_of, read_level
 from relaxdp.market.listings import KeptLevel, StoredListing, find, levels_of
 from relaxdp.market.schema import FILES
-from relaxdp.mechanisms.base import Mechanism, make_path_key_inputs
+from relaxdp.mechanisms.base import Mechanism, make_path_key_info
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import draw_keyed_bridge_report
-from relaxdp.sampling.keyed_stream import PathId, PathKeyInputs
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo
 from relaxdp.server_errors import DeliveryError
 from relaxdp.tables.files import TableFile
 from relaxdp.tables.metadata import parse_description
@@ -104,7 +104,7 @@ Out = tuple[int, list[Any]]
 
 
 def bridged(
-    mechanism: Mechanism, name: PathKeyInputs, middle: int, lower: Out | None, upper: Out, ids: Sequence[Any],
+    mechanism: Mechanism, name: PathKeyInfo, middle: int, lower: Out | None, upper: Out, ids: Sequence[Any],
     key: rx.Key = MARKET_KEY,
 ) -> list[tuple[list[int], bytes]]:  # fmt: skip
     """What a level must be: every symbol of every object, one scalar bridge at a time."""
@@ -133,7 +133,7 @@ class Watched:
         self.owned: dict[str, int] = {}
         encoding = mechanism
         path = f"watched/{rx.Key.from_bytes(bytes(range(32))).fingerprint}/survey-2026"
-        self.name = PathKeyInputs(PathId(path, "diagnosis"), encoding.name, encoding.alphabet, encoding.params)
+        self.name = PathKeyInfo(PathId(path, "diagnosis"), encoding.name, encoding.alphabet, encoding.params)
         trader.list_release("clinic", "watched", PRICES, levels=GRID)
 
     def threshold(self, epsilon: str) -> int:
@@ -297,7 +297,7 @@ def test_a_level_in_memory_is_the_scalar_bridge(tmp_path: Path, kind: str) -> No
         read_delivery(release_file(tmp_path, epsilon, mechanism=mechanism, ids=ids, truths=truths_of(mechanism, 40)))
         for epsilon in ("0.5", "2")
     )
-    name = make_path_key_inputs(encoding, PathId(f"one/{SELLER_KEY.fingerprint}/survey-2026", "diagnosis"))
+    name = make_path_key_info(encoding, PathId(f"one/{SELLER_KEY.fingerprint}/survey-2026", "diagnosis"))
     above, below = ((goods.described.threshold, goods.reports.to_pylist()) for goods in (upper, lower))
     for epsilon, low, out in (("1", lower, below), ("0.3", None, None)):
         level = encoding.level(epsilon)

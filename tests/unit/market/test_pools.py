@@ -25,7 +25,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import draw_keyed_bridge_report
 from relaxdp.sampling.canonical_encoding import add_length_prefix
-from relaxdp.sampling.keyed_stream import PathId, PathKeyInputs
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 
 KINDS: dict[str, tuple[dict[str, Any], Mechanism]] = {
@@ -84,7 +84,7 @@ class Watched:
         self.owned: dict[str, tuple[int, dict[str, int]]] = {}
         trader.pool("pool", asked, {"formula": FORMULA}, levels=GRID)
         encoding = self.mechanism
-        self.name = PathKeyInputs(PathId("pool//pool", "answer"), encoding.name, encoding.alphabet, encoding.params)
+        self.name = PathKeyInfo(PathId("pool//pool", "answer"), encoding.name, encoding.alphabet, encoding.params)
 
     def threshold(self, epsilon: str) -> int:
         return self.mechanism.threshold(as_epsilon(epsilon))

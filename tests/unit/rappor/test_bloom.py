@@ -49,7 +49,7 @@ from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canoni
 from relaxdp.sampling.keyed_path import find_report, iterate_path_draws
 from relaxdp.sampling.keyed_stream import (
     PathId,
-    PathKeyInputs,
+    PathKeyInfo,
     compute_cmac,
     derive_path_key,
     generate_word_pairs,
@@ -117,12 +117,12 @@ def test_params_and_stream_byte_by_byte() -> None:
     encoding = Bloom(SHAPE, 13)
     assert encoding.params == struct.pack("<IIII", 16, 2, 64, 13) + add_length_prefix(b"md5-bytes")
     assert isinstance(create_mechanism("bloom", options=get_mechanism_arguments(Bloom(SHAPE))["options"]), Bloom)
-    whole = PathKeyInputs(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(ALL_COHORTS))
+    whole = PathKeyInfo(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(ALL_COHORTS))
     first = compute_cmac(derive_path_key(KEY, whole, "cohort"), encode_canonical("device-1") + pack_last_block(0, 0, 0))
     cohort = struct.unpack("<Q", first[:8])[0] % 64
     assert draw_cohorts(SHAPE, ["device-1"], key=KEY, path=PATH).tolist() == [cohort]
     # Every bit: a key of its own for the cohort; the id, the word, no index, the symbol, the try.
-    mine = PathKeyInputs(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(cohort))
+    mine = PathKeyInfo(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(cohort))
     prefix, truth = encode_canonical("device-1") + encode_canonical("cheese"), SHAPE.compute_bits("cheese", cohort)
     bits = []
     for symbol in range(16):

@@ -19,7 +19,7 @@ from relaxdp.errors import ColumnError, IdError
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.keyed_path import NumpyPathSampler, find_report, iterate_path_draws
-from relaxdp.sampling.keyed_stream import CmacMessages, generate_word_pairs
+from relaxdp.sampling.keyed_stream import MacInputs, generate_word_pairs
 from relaxdp.theory.epsilon import ONE, compute_threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
@@ -183,9 +183,7 @@ def array_reports(
     result = np.repeat(np.asarray(truth, np.uint64)[:, None], symbol + 1, axis=1)
     for start in range(0, len(truth), chunk):
         part = slice(start, start + chunk)
-        path.replace_symbols_by_reports(
-            CmacMessages(read_ids(ids_to_arrow(ids[part]), start)), truth[part], result[part]
-        )
+        path.replace_symbols_by_reports(MacInputs(read_ids(ids_to_arrow(ids[part]), start)), truth[part], result[part])
     return np.asarray(result[:, symbol])
 
 
@@ -242,7 +240,7 @@ def test_words_that_lie_on_a_boundary(values: int, level: int, monkeypatch: pyte
         path.cipher = Fed(prepared, chunk)  # type: ignore[assignment]
         for symbols in (1, 3, 100):  # once more symbols than go into a small chunk
             target = np.ones((600 // symbols, symbols), np.uint64)
-            path.replace_symbols_by_reports(CmacMessages(None, numbers[None, ::symbols]), truth, target)
+            path.replace_symbols_by_reports(MacInputs(None, numbers[None, ::symbols]), truth, target)
             assert target.reshape(-1).tolist() == alone
 
 

@@ -36,7 +36,7 @@ from relaxdp.sampling.keyed_path import (
     iterate_path_draws,
     replace_symbols_by_reports,
 )
-from relaxdp.sampling.keyed_stream import CHUNK, CmacMessages, Ids, compute_cmac, pack_last_block
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, compute_cmac, pack_last_block
 from relaxdp.theory.epsilon import ONE, compute_threshold
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture
 
@@ -83,11 +83,11 @@ def some_ids(kind: str, count: int, random: np.random.Generator) -> Ids:
     return read_ids(pa.array(items, pa.binary()).cast(pa.string() if kind == "text" else pa.large_string())[skip:], 0)
 
 
-def some_messages(kind: str, count: int, random: np.random.Generator) -> CmacMessages:
+def some_messages(kind: str, count: int, random: np.random.Generator) -> MacInputs:
     more = random.integers(0, 2**64, (int(random.integers(1, 4)), count, 2), np.uint64)
     if kind == "blocks":
-        return CmacMessages(None, more)
-    return CmacMessages(some_ids(kind, count, random), more if random.random() < 0.3 else None)
+        return MacInputs(None, more)
+    return MacInputs(some_ids(kind, count, random), more if random.random() < 0.3 else None)
 
 
 def some_level(random: np.random.Generator) -> tuple[int, int]:
@@ -146,7 +146,7 @@ def test_tags_are_codes_of_whole_messages(setting: str, monkeypatch: pytest.Monk
         (more, numbers, numbers % np.uint64(8)),
     ]
     for after, index, symbol in cases:
-        words = compute_tags(derived, CmacMessages(read_ids(pa.array(ids), 0), after), index, symbol)
+        words = compute_tags(derived, MacInputs(read_ids(pa.array(ids), 0), after), index, symbol)
         codes = [
             compute_cmac(
                 derived,
@@ -163,8 +163,8 @@ def test_tags_are_codes_of_whole_messages(setting: str, monkeypatch: pytest.Monk
 
 
 def test_nothing_has_no_length() -> None:
-    assert len(CmacMessages(None)) == 0
-    assert [*CmacMessages(None).group_by_block_count()] == []
+    assert len(MacInputs(None)) == 0
+    assert [*MacInputs(None).group_by_block_count()] == []
     without_offsets = pa.StringArray.from_buffers(0, pa.py_buffer(b""), pa.py_buffer(b""))
     for column in (pa.array([], pa.string()), pa.array([], pa.binary()), without_offsets):
         nothing = read_ids(column, 0)
@@ -175,7 +175,7 @@ def test_nothing_has_no_length() -> None:
 
 def test_small_thresholds_too(compiled: Kernel) -> None:
     """Below 2^44 a quotient is not taken from floating-point numbers."""
-    messages, index = CmacMessages(Ids.from_integers(np.arange(300))), np.zeros(300, np.uint64)
+    messages, index = MacInputs(Ids.from_integers(np.arange(300))), np.zeros(300, np.uint64)
     for level in (1, 2**20, 2**44 - 1, 2**44):
         expected, truths = np.ones((2, 300, 1), np.uint8)
         NumpyPathSampler(bytes(32), 3, level).replace_symbols_by_reports(messages, index, expected)
@@ -188,17 +188,17 @@ def test_more_objects_than_a_chunk(compiled: Kernel) -> None:
     count = CHUNK + 3
     ids, index = np.arange(count), np.arange(count, dtype=np.uint64) % np.uint64(2)
     together = np.zeros((count, 1), np.uint8)
-    compiled.replace_symbols_by_reports(bytes(32), 2, ONE // 3, CmacMessages(Ids.from_integers(ids)), index, together)
+    compiled.replace_symbols_by_reports(bytes(32), 2, ONE // 3, MacInputs(Ids.from_integers(ids)), index, together)
     for part in (slice(0, CHUNK), slice(CHUNK, count)):
         alone = np.zeros((len(ids[part]), 1), np.uint8)
         compiled.replace_symbols_by_reports(
-            bytes(32), 2, ONE // 3, CmacMessages(Ids.from_integers(ids[part])), index[part], alone
+            bytes(32), 2, ONE // 3, MacInputs(Ids.from_integers(ids[part])), index[part], alone
         )
         assert np.array_equal(together[part], alone)
 
 
 def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    messages, index = CmacMessages(Ids.from_integers(np.arange(100))), np.arange(100, dtype=np.uint64) % np.uint64(7)
+    messages, index = MacInputs(Ids.from_integers(np.arange(100))), np.arange(100, dtype=np.uint64) % np.uint64(7)
     by_numpy: list[str] = []
     monkeypatch.setattr(NumpyPathSampler, "replace_symbols_by_reports", lambda *_: by_numpy.append("path"))
     monkeypatch.setattr("relaxdp.sampling.keyed_path.compute_tags_with_numpy", lambda *_: by_numpy.append("tags"))
@@ -221,7 +221,7 @@ def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.M
 def test_offsets_that_cannot_be_are_refused_and_nothing_is_read(compiled: Kernel) -> None:
     data, index = np.zeros(10, np.uint8), np.zeros(2, np.uint64)
     for offsets in ([0, 4, 11], [0, 5, 4], [-1, 3, 4]):
-        messages = CmacMessages(Ids("bytes", 5, None, np.array(offsets), data))
+        messages = MacInputs(Ids("bytes", 5, None, np.array(offsets), data))
         with refused(IdError, says="The id column is damaged"):
             compiled.replace_symbols_by_reports(bytes(32), 2, 1, messages, index, np.zeros((2, 1), np.uint8))
         with refused(IdError, says="The id column is damaged"):
@@ -229,7 +229,7 @@ def test_offsets_that_cannot_be_are_refused_and_nothing_is_read(compiled: Kernel
 
 
 def test_arrays_that_do_not_fit_together_are_refused(compiled: Kernel) -> None:
-    messages, two = CmacMessages(Ids.from_integers(np.arange(2))), np.zeros(2, np.uint64)
+    messages, two = MacInputs(Ids.from_integers(np.arange(2))), np.zeros(2, np.uint64)
     for index, target in [
         (two[:1], np.zeros((2, 1), np.uint8)),
         (two, np.zeros((3, 1), np.uint8)),

@@ -20,14 +20,14 @@ from tests.refusals import refused
 
 from relaxdp import Categorical, Key
 from relaxdp.errors import ArgumentError
-from relaxdp.mechanisms.base import make_path_key_inputs
+from relaxdp.mechanisms.base import make_path_key_info
 from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical, is_missing
 from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, iterate_path_draws, reduce_word_pair
 from relaxdp.sampling.keyed_stream import (
     CHUNK,
     AesBlockCipher,
     PathId,
-    PathKeyInputs,
+    PathKeyInfo,
     Purpose,
     compute_cmac,
     derive_bridge_key,
@@ -96,7 +96,7 @@ def test_specification(
     first: str, path: list[tuple[int, int, int]], levels: list[int], reports: list[int],
 ) -> None:  # fmt: skip
     answers = Categorical(values)
-    name = make_path_key_inputs(answers, PathId(release, attribute))
+    name = make_path_key_info(answers, PathId(release, attribute))
     key = derive_path_key(KEY, name)
     assert key.hex() == derived
     assert (encode_canonical(object_id) + pack_last_block(truth, 0, 0)).hex() == message
@@ -225,16 +225,16 @@ def test_the_warning_is_of_the_callers_line() -> None:
         pool.submit(encode_canonical, "e\u0301").result()
 
 
-def check_paths_apart(derive: Callable[[Key, PathKeyInputs, Purpose], bytes]) -> None:
+def check_paths_apart(derive: Callable[[Key, PathKeyInfo, Purpose], bytes]) -> None:
     """Nothing that tells two paths apart may be left out of the key."""
-    base = PathKeyInputs(PathId("r", "a"), "categorical", 3, b"p")
+    base = PathKeyInfo(PathId("r", "a"), "categorical", 3, b"p")
     others = [
-        PathKeyInputs(PathId("s", "a"), "categorical", 3, b"p"),
-        PathKeyInputs(PathId("r", "b"), "categorical", 3, b"p"),
-        PathKeyInputs(PathId("r", "a"), "unary", 3, b"p"),
-        PathKeyInputs(PathId("r", "a"), "categorical", 4, b"p"),
-        PathKeyInputs(PathId("r", "a"), "categorical", 3, b"q"),
-        PathKeyInputs(PathId("ra", ""), "categorical", 3, b"p"),
+        PathKeyInfo(PathId("s", "a"), "categorical", 3, b"p"),
+        PathKeyInfo(PathId("r", "b"), "categorical", 3, b"p"),
+        PathKeyInfo(PathId("r", "a"), "unary", 3, b"p"),
+        PathKeyInfo(PathId("r", "a"), "categorical", 4, b"p"),
+        PathKeyInfo(PathId("r", "a"), "categorical", 3, b"q"),
+        PathKeyInfo(PathId("ra", ""), "categorical", 3, b"p"),
     ]
     purposes: tuple[Purpose, ...] = ("path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge")
     keys = {derive(KEY, name, purpose) for name in (base, *others) for purpose in purposes}
@@ -247,7 +247,7 @@ def test_everything_is_bound_into_the_key() -> None:
 
 
 def test_a_bridges_key_binds_its_three_retentions_in_their_shortest_bytes() -> None:
-    name = PathKeyInputs(PathId("r", "a"), "categorical", 3, b"p")
+    name = PathKeyInfo(PathId("r", "a"), "categorical", 3, b"p")
     for lower, purpose in [(Fraction(0), b"blur"), (Fraction(1, 256), b"bridge")]:
         levels = (lower, Fraction(255, 65536), Fraction(2**63 + 1, 2**64))
         numbers = [number for level in levels for number in (level.numerator, level.denominator)]
@@ -257,7 +257,7 @@ def test_a_bridges_key_binds_its_three_retentions_in_their_shortest_bytes() -> N
 
 
 def test_words_go_on_and_are_those_of_the_first_truth_and_symbol_where_none_is_named() -> None:
-    derived = derive_path_key(KEY, PathKeyInputs(PathId("r", "a"), "categorical", 3, b"p"))
+    derived = derive_path_key(KEY, PathKeyInfo(PathId("r", "a"), "categorical", 3, b"p"))
     first = list(islice(generate_word_pairs(derived, encode_canonical(7)), 100))
     assert first == list(islice(generate_word_pairs(derived, encode_canonical(7), true_index=0, symbol=0), 100))
     assert len(set(first)) == 100
@@ -266,7 +266,7 @@ def test_words_go_on_and_are_those_of_the_first_truth_and_symbol_where_none_is_n
 @pytest.mark.parametrize(("release", "attribute"), [(1, "a"), ("r", b"a"), (None, None)])
 def test_names_are_text(release: Any, attribute: Any) -> None:
     with refused(ArgumentError, says="must be text"):
-        PathKeyInputs(PathId(release, attribute), "categorical", 3, b"p")
+        PathKeyInfo(PathId(release, attribute), "categorical", 3, b"p")
 
 
 def test_a_path_that_breaks_off_is_no_report() -> None:
@@ -275,7 +275,7 @@ def test_a_path_that_breaks_off_is_no_report() -> None:
 
 
 def test_mutant_attributes_that_share_a_path_is_caught() -> None:
-    def shared(key: Key, name: PathKeyInputs, purpose: Purpose) -> bytes:
+    def shared(key: Key, name: PathKeyInfo, purpose: Purpose) -> bytes:
         return derive_path_key(key, replace(name, path=replace(name.path, attribute="")), purpose)
 
     with pytest.raises(AssertionError):
@@ -309,7 +309,7 @@ def check_truth_is_bound(stream: Callable[[int], tuple[int, int]]) -> None:
 
 
 def test_the_truth_is_part_of_the_stream_and_a_mutant_without_it_is_caught() -> None:
-    derived = derive_path_key(KEY, PathKeyInputs(PathId("r", "a"), "categorical", 50, b""))
+    derived = derive_path_key(KEY, PathKeyInfo(PathId("r", "a"), "categorical", 50, b""))
     check_truth_is_bound(lambda truth: next(generate_word_pairs(derived, encode_canonical(7), true_index=truth)))
     with pytest.raises(AssertionError):
         check_truth_is_bound(lambda truth: next(generate_word_pairs(derived, encode_canonical(7))))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import IdError, KernelError
 from relaxdp.sampling.entropy import Keystream
-from relaxdp.sampling.keyed_stream import CmacMessages, Words
+from relaxdp.sampling.keyed_stream import MacInputs, Words
 
 _UNSET = "Run: unset {setting}"
 
@@ -37,7 +37,7 @@ class _PathLevelStruct(ctypes.Structure):
     _fields_ = (("threshold", _Word), ("values", _Word))
 
 
-class _CmacMessagesStruct(ctypes.Structure):
+class _MacInputsStruct(ctypes.Structure):
     """`struct messages` of kernel.h. The arrays are the caller's and must live as long as the call."""
 
     _fields_ = (
@@ -97,7 +97,7 @@ class Kernel:
         derived_key: bytes,
         n_values: int,
         threshold: int,
-        messages: CmacMessages,
+        messages: MacInputs,
         true_indices: Words,
         target: NDArray[np.unsignedinteger],
     ) -> None:
@@ -106,12 +106,12 @@ class Kernel:
         if not target.flags.carray or {len(messages), len(true_indices)} != {objects}:
             raise ValueError("The numbers of true values, messages and indices differ.")
         level, true_indices = _PathLevelStruct(threshold, n_values), _require_c_array(true_indices, np.uint64)
-        given, _arrays = _make_cmac_messages_struct(messages)
+        given, _arrays = _make_mac_inputs_struct(messages)
         pointers = (derived_key, ctypes.byref(level), ctypes.byref(given), true_indices.ctypes.data)
         _check_row(self._draw(self._set, *pointers, symbols, target.ctypes.data, target.itemsize))
 
     def compute_tags(
-        self, derived_key: bytes, messages: CmacMessages, true_indices: Words | None, symbols: Words | None
+        self, derived_key: bytes, messages: MacInputs, true_indices: Words | None, symbols: Words | None
     ) -> tuple[Words, Words]:
         """Return the first word of each message's tag, and the sum of all tags."""
         words, sums = np.empty(len(messages), np.uint64), np.zeros(2, np.uint64)
@@ -119,34 +119,27 @@ class Kernel:
         if any(each is not None and len(each) != len(messages) for each in last):
             raise ValueError("The numbers of messages and last words differ.")
         places = [None if each is None else each.ctypes.data for each in last]
-        given, _arrays = _make_cmac_messages_struct(messages)
+        given, _arrays = _make_mac_inputs_struct(messages)
         tags = (words.ctypes.data, sums.ctypes.data)
         _check_row(self._tags(self._set, derived_key, ctypes.byref(given), *places, *tags))
         return words, sums
 
     def draw_bridge_step(
-        self,
-        seed: bytes,
-        position: int,
-        step_struct: Any,
-        codes: Sequence[NDArray[Any]],
-        buffers: Sequence[NDArray[Any]],
+        self, seed: bytes, position: int, step: Any, codes: Sequence[NDArray[Any]], room: Sequence[NDArray[Any]]
     ) -> tuple[int, int, int]:
         """Draw from the lower and upper codes into the result, in chunks of as many objects as there is room for.
 
         Return how many objects are drawn, where the keystream goes on after them, and the largest code of both ends.
         """
         lower, upper, result = codes
-        flags, places = buffers
+        flags, places = room
         if {(len(each), each.itemsize) for each in codes} != {(len(result), 1)}:
             raise ValueError("The codes must have the same length and one byte each.")
         columns = _CodeColumnsStruct(*(each.ctypes.data for each in (lower, upper, result)), len(result))
         reached, most, where = _StepPositionStruct(position), len(places) - 2, (flags.ctypes.data, places.ctypes.data)
         if len(flags) < most:
             raise ValueError("The buffer for flags is too small for the chunk.")
-        drawn: int = self._step(
-            self._set, seed, step_struct, ctypes.byref(columns), most, *where, ctypes.byref(reached)
-        )
+        drawn: int = self._step(self._set, seed, step, ctypes.byref(columns), most, *where, ctypes.byref(reached))
         return drawn, reached.position, reached.largest
 
     def count_codes(self, codes: NDArray[np.uint8], size: int) -> NDArray[np.int64] | None:
@@ -155,15 +148,15 @@ class Kernel:
         self._histogram(self._set, codes.ctypes.data, len(codes), size, counts.ctypes.data)
         return counts[:size] if int(counts[:size].sum()) == len(codes) else None
 
-    def find_ascii_letters(self, code_points: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
+    def find_ascii_letters(self, points: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
         """Return where each row of code points begins and ends, and the letters of all; None unless all are ASCII.
 
         NULs end a row. A NUL that has a letter after it gives None, too.
         """
-        count, width = code_points.shape
-        code_points, offsets = _require_c_array(code_points, np.uint32), np.empty(count + 1, np.int64)
-        letters = np.empty(code_points.size + 16, np.uint8)  # 16 are written at a time
-        if not self._letters(code_points.ctypes.data, count, width, offsets.ctypes.data, letters.ctypes.data):
+        count, width = points.shape
+        points, offsets = _require_c_array(points, np.uint32), np.empty(count + 1, np.int64)
+        letters = np.empty(points.size + 16, np.uint8)  # 16 are written at a time
+        if not self._letters(points.ctypes.data, count, width, offsets.ctypes.data, letters.ctypes.data):
             return None
         return offsets, letters[: offsets[-1]]
 
@@ -177,9 +170,9 @@ def _check_row(row: int) -> None:
         )
 
 
-def _make_cmac_messages_struct(messages: CmacMessages) -> tuple[_CmacMessagesStruct, list[NDArray[Any]]]:
+def _make_mac_inputs_struct(messages: MacInputs) -> tuple[_MacInputsStruct, list[NDArray[Any]]]:
     """Return messages as the library takes them, and the arrays that it points to, which must live as long."""
-    made, arrays = _CmacMessagesStruct(count=len(messages)), []
+    made, arrays = _MacInputsStruct(count=len(messages)), []
 
     def point(array: NDArray[Any], kind: type[np.generic]) -> int:
         arrays.append(_require_c_array(array, kind))
@@ -204,26 +197,24 @@ class CompiledBridgeStep:
     A chance is its first byte, its next 64 binary digits, and all that is left after the byte.
     """
 
-    def __init__(
-        self, found: Kernel, source: Keystream, n_values: int, first: Kinds, redraw: Kinds, max_objects: int
-    ) -> None:
+    def __init__(self, found: Kernel, source: Keystream, values: int, first: Kinds, redraw: Kinds, most: int) -> None:
         self._kernel, self._source = found, source
-        self._law = _BridgeStepStruct(n_values, _make_probability_struct(first), _make_probability_struct(redraw))
-        self._room, self._places = np.empty(max_objects, np.uint8), np.empty(max_objects + 2, np.uint32)
+        self._law = _BridgeStepStruct(values, _make_probability_struct(first), _make_probability_struct(redraw))
+        self._room, self._places = np.empty(most, np.uint8), np.empty(most + 2, np.uint32)
 
-    def draw_into(self, result: Codes, lower_reports: Codes, upper_reports: Codes) -> int:
+    def draw_into(self, result: Codes, lower_codes: Codes, upper_codes: Codes) -> int:
         """Draw into `result`, chunk after chunk; return how many objects are drawn. Codes are checked.
 
         It draws nothing if codes have gaps or are wider than a byte. It stops early if a chance ties with all of its
         digits in the next chunk: no byte of the keystream counts as read for that chunk.
         """
-        if any(each.itemsize > 1 or not each.flags.c_contiguous for each in (result, lower_reports, upper_reports)):
+        if any(each.itemsize > 1 or not each.flags.c_contiguous for each in (result, lower_codes, upper_codes)):
             return 0
         drawn, self._source.position, largest = self._kernel.draw_bridge_step(
             self._source.seed,
             self._source.position,
             ctypes.byref(self._law),
-            (lower_reports, upper_reports, result),
+            (lower_codes, upper_codes, result),
             (self._room, self._places),
         )
         if largest >= self._law.values:

@@ -13,7 +13,7 @@ import numpy as np
 
 from relaxdp.sampling.entropy import Keystream
 from relaxdp.sampling.kernel.c_library import Codes, CompiledBridgeStep
-from relaxdp.sampling.keyed_stream import CmacMessages, Ids
+from relaxdp.sampling.keyed_stream import Ids, MacInputs
 
 if TYPE_CHECKING:
     from relaxdp.sampling.kernel.c_library import Kernel
@@ -49,10 +49,10 @@ STEPS, MAX_CHUNK = 1_500, 1_103  # a chunk and a part of one; more than the keys
 def has_correct_results(kernel: Kernel) -> bool:
     """Ask what has a published answer, and then every way in which the compiled path draws."""
     blocks = np.frombuffer(_NIST_MESSAGE, "<u8").reshape(-1, 1, 2)
-    sums = kernel.compute_tags(_NIST_KEY, CmacMessages(None, blocks[:-1]), blocks[-1, :, 0], blocks[-1, :, 1])[1]
+    sums = kernel.compute_tags(_NIST_KEY, MacInputs(None, blocks[:-1]), blocks[-1, :, 0], blocks[-1, :, 1])[1]
     if sums.tobytes() != _NIST_CODE:
         return False
-    object_id, index = CmacMessages(Ids.from_integers(np.array([-7]))), np.array([1], np.uint64)
+    object_id, index = MacInputs(Ids.from_integers(np.array([-7]))), np.array([1], np.uint64)
     for threshold, report in _PATH.items():
         target = np.array([[1]], np.uint8)
         kernel.replace_symbols_by_reports(_PATH_KEY, 2, threshold, object_id, index, target)
@@ -70,28 +70,26 @@ def compute_digest(draws: Iterable[Codes]) -> str:
     return made.hexdigest()[:32]
 
 
-def make_test_codes(n_values: int, dtype: str, shape: tuple[int, ...], factor: int) -> Codes:
+def make_test_codes(values: int, dtype: str, shape: tuple[int, ...], factor: int) -> Codes:
     """Return codes that look like any: another column of them for another factor."""
     numbers = np.arange(1, 1 + prod(shape), dtype=np.uint64) * np.uint64(factor)
-    return ((numbers >> np.uint64(20)) % np.uint64(n_values)).astype(dtype).reshape(shape)
+    return ((numbers >> np.uint64(20)) % np.uint64(values)).astype(dtype).reshape(shape)
 
 
-def make_test_report_pairs(n_values: int, dtype: str, shape: tuple[int, ...]) -> tuple[Codes, Codes]:
+def make_test_report_pairs(values: int, dtype: str, shape: tuple[int, ...]) -> tuple[Codes, Codes]:
     """Return lower and upper codes: every other one agrees."""
     lower, upper = (
-        make_test_codes(n_values, dtype, shape, factor) for factor in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+        make_test_codes(values, dtype, shape, factor) for factor in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
     )
     lower.reshape(-1)[::2] = upper.reshape(-1)[::2]
     return lower, upper
 
 
-def make_test_messages() -> tuple[CmacMessages, CmacMessages]:
+def make_test_messages() -> tuple[MacInputs, MacInputs]:
     """Return objects that are whole numbers, and others that are bytes of several lengths."""
     data = make_test_codes(256, "u1", (OBJECTS * OBJECTS,), 0xD6E8FEB86659FD93)
     offsets = np.arange(OBJECTS + 1, dtype=np.int64) ** 2 // 2
-    return CmacMessages(Ids.from_integers(np.arange(-9, OBJECTS - 9))), CmacMessages(
-        Ids("bytes", 3, None, offsets, data)
-    )
+    return MacInputs(Ids.from_integers(np.arange(-9, OBJECTS - 9))), MacInputs(Ids("bytes", 3, None, offsets, data))
 
 
 def _draw_paths(kernel: Kernel) -> Iterator[Codes]:
