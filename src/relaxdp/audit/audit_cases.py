@@ -36,7 +36,7 @@ from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
-from relaxdp.mechanisms.local_hash import LocalHash, compute_best_buckets
+from relaxdp.mechanisms.local_hash import LocalHash, choose_bucket_count
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
@@ -177,7 +177,7 @@ def list_mechanisms() -> Iterator[tuple[Mechanism, Sequence[Any], TranscriptDist
     yield WAVE, (0.0, 1.0), None
     yield Unary(range(4), optimised=False), range(4), None
     yield Unary(range(4)), range(4), None
-    yield LocalHash(range(4), buckets=compute_best_buckets(2)), range(4), None
+    yield LocalHash(range(4), buckets=choose_bucket_count(2)), range(4), None
     shape = BloomShape(bits=8, hashes=2, cohorts=1)
     yield Bloom(shape, 0), find_words_without_common_bits(shape), None
 

@@ -17,7 +17,7 @@ from relaxdp.cli.options import locate_vault, read_values_file
 from relaxdp.cli.release import print_release
 from relaxdp.cli.result_plots import plot_result
 from relaxdp.cli.terminal import show_progress
-from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, on_error
+from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, add_consequence
 from relaxdp.estimation.schedules import NoisySampling, Schedule
 from relaxdp.ledger.ledger_rules import require_release
 from relaxdp.mechanisms.bloom import Bloom, compute_bit_epsilon, compute_epsilon, compute_report_epsilon
@@ -51,7 +51,7 @@ Output = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it
 
 
 @app.command("params")
-@on_error("Nothing was written.")
+@add_consequence("Nothing was written.")
 def choose_parameters(
     devices: Annotated[int, typer.Option(help="How many devices report.", show_default=False)],
     candidates: Annotated[int, typer.Option(help="How many words are looked for.", show_default=False)],
@@ -99,7 +99,7 @@ def choose_parameters(
 
 
 @app.command("map")
-@on_error("Nothing was written.")
+@add_consequence("Nothing was written.")
 def write_candidate_map(
     candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")],
     params: ParamsOption,
@@ -114,7 +114,7 @@ def write_candidate_map(
 
 
 @app.command()
-@on_error("Nothing was released.")
+@add_consequence("Nothing was released.")
 def encode(
     source: Annotated[str, typer.Argument(metavar="IN", help="Table of clients and words: Parquet or CSV.")],
     output: Output,
@@ -151,7 +151,7 @@ def encode(
 
 
 @app.command()
-@on_error("Nothing was released.")
+@add_consequence("Nothing was released.")
 def relax(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the release.")],
     output: Output,
@@ -186,7 +186,7 @@ def relax(
 
 
 @app.command()
-@on_error("Nothing was decoded.")
+@add_consequence("Nothing was decoded.")
 def decode(
     files: Annotated[
         list[Path], typer.Argument(help="Reports; a client in several files counts once, at its highest level.")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import EstimationError, on_error
+from relaxdp.errors import EstimationError, add_consequence
 from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_precision
 from relaxdp.estimation.mean import Mean, NonMissingMean
@@ -189,7 +189,7 @@ class Counts:
     def _describe_mechanism(self) -> dict[str, str]:
         return {"encoding": self._mechanism.name, "params": self._mechanism.params.hex()}
 
-    @on_error("Nothing was written.")
+    @add_consequence("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts as JSON. They are as public as the reports."""
         tallies = ((level, self._tallies[level].tolist()) for level in sorted(self._tallies))

@@ -23,7 +23,7 @@ from relaxdp.estimation.frequency import WeightedSum, compute_precision
 from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, format_label, get_frame_library
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.report_arrays import BATCH, Codes, count_codes, read_report_column, slice_reports
+from relaxdp.mechanisms.report_arrays import BATCH, Codes, count_codes, make_sliceable_reports, read_report_column
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -294,7 +294,7 @@ def crosstab(
         found = Crosstab(rows.labels, columns.labels, counts, row_support, column_support, epsilons=epsilons)
     else:
         counted = PairSupportCounts(rows, columns)
-        sides = slice_reports(rows, row_reports), slice_reports(columns, column_reports)
+        sides = make_sliceable_reports(rows, row_reports), make_sliceable_reports(columns, column_reports)
         for start in range(0, len(sides[0]), counted.step):
             parts = [side[start : start + counted.step] for side in sides]
             counted.add(read_report_column(rows, parts[0]), read_report_column(columns, parts[1]))

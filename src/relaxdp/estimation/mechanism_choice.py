@@ -23,8 +23,8 @@ from relaxdp.estimation.report_variance import (
 from relaxdp.estimation.result import About, check_whole_number
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.categorical import Categorical
-from relaxdp.mechanisms.declared import require_list
-from relaxdp.mechanisms.local_hash import LocalHash, compute_best_buckets
+from relaxdp.mechanisms.declared import require_ordered_values
+from relaxdp.mechanisms.local_hash import LocalHash, choose_bucket_count
 from relaxdp.mechanisms.numeric import Numeric, RangeMechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.report_arrays import count_code_bytes, get_packed_width
@@ -244,7 +244,7 @@ def choose_mechanism(
             return MechanismChoice(mechanism, "the only one for numbers that may be missing")
         candidates, shares = _list_number_candidates(declared), _WORST_MEAN
     else:
-        values = list(require_list(declared))
+        values = list(require_ordered_values(declared))
         if len(values) <= FEW_VALUES:
             return MechanismChoice(Categorical(values), f"best for up to {FEW_VALUES} values")
         candidates, shares = _list_value_candidates(values, levels[-1]), _SHARES
@@ -290,7 +290,7 @@ def _list_value_candidates(values: list[Any], last_level: Decimal) -> list[_Cand
         (partial(create, values), plan_reports(name, len(values), last_level))
         for name, create in (("categorical", Categorical), ("unary-optimised", Unary))
     ]
-    for buckets in _list_bucket_numbers(compute_best_buckets(last_level)):
+    for buckets in _list_bucket_numbers(choose_bucket_count(last_level)):
         # A report supports a value with the same probability however many others there are.
         reports = PlannedReports(LocalHash(range(2), buckets=buckets))
         found.append((partial(LocalHash, values, buckets=buckets), reports))

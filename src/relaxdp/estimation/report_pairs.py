@@ -28,7 +28,7 @@ from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.report_arrays import (
     BATCH,
     Packed,
-    count_packed,
+    count_packed_reports,
     get_code_dtype,
     get_packed_width,
     pack_reports,
@@ -77,7 +77,7 @@ def count_packed_report_pairs(
     n_labels = count_tracked_labels(mechanism) if n_labels is None else n_labels
     parts = [np.array([len(newer), count_equal_symbols(mechanism, older, newer)], dtype=np.int64)]
     if n_labels:
-        parts += [count_packed(mechanism, each) for each in (newer, older)]
+        parts += [count_packed_reports(mechanism, each) for each in (newer, older)]
         parts.append(count_labels_in_both(mechanism, older, newer))
     return np.concatenate(parts)
 
@@ -92,8 +92,8 @@ def count_equal_symbols(mechanism: Mechanism, older: Packed, newer: Packed) -> i
 def count_labels_in_both(mechanism: Mechanism, older: Packed, newer: Packed) -> Integers:
     """Return for each value the number of individuals that support it with both reports."""
     if mechanism.symbols > 1:
-        return count_packed(mechanism, older & newer)
-    return count_packed(mechanism, np.ascontiguousarray(newer[np.all(older == newer, axis=1)]))
+        return count_packed_reports(mechanism, older & newer)
+    return count_packed_reports(mechanism, np.ascontiguousarray(newer[np.all(older == newer, axis=1)]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ def check_reason(reason: object) -> None:
         )
 
 
-def check_name(text: Any, what: str) -> None:
+def check_name(text: Any, kind: str) -> None:
     """Reject a name that is empty or could look like another one. The name is not shown: it may be a secret."""
     is_text = isinstance(text, str) and 0 < len(text) <= MAX_CHARACTERS
     if not is_text or text != text.strip() or not text.isprintable():
@@ -108,14 +108,14 @@ def check_name(text: Any, what: str) -> None:
             "The name of a {what} must be text of 1 to {most} characters, without a space at its ends and without "
             "control characters.",
             hint="Use a name such as 'patients-2026'.",
-            what=what,
+            what=kind,
             most=MAX_CHARACTERS,
         )
     if not is_normalized("NFC", text):
         raise ArgumentError(
             "The name of a {what} is not in Unicode's composed form (NFC).",
             hint="Normalize it with unicodedata.normalize('NFC', name).",
-            what=what,
+            what=kind,
         )
 
 

@@ -163,7 +163,7 @@ class Mechanism(ABC):
         """Return the true values of a column, or reject it. An error names the row, never the value."""
 
     @abstractmethod
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
         """Return what each individual would report without noise, as codes of shape (individuals, symbols)."""
 
     # From reports to counts.
@@ -252,9 +252,9 @@ class Mechanism(ABC):
         return counts.estimate()
 
 
-def draw_seeds(mechanism: Mechanism, permanent: PermanentWords) -> Words | None:
+def draw_seeds(mechanism: Mechanism, randomness: PermanentWords) -> Words | None:
     """Return the public word of each individual; None unless the mechanism is `seeded`."""
-    return permanent.draw_words("seed") if mechanism.seeded else None
+    return randomness.draw_words("seed") if mechanism.seeded else None
 
 
 def require_level(mechanism: Mechanism, level: Level) -> Level:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from relaxdp.errors import LevelError
 from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, draw_seeds
-from relaxdp.mechanisms.report_arrays import BATCH, Codes, ReportPart, join_report_columns, read_report_column
+from relaxdp.mechanisms.report_arrays import BATCH, Codes, ReportPart, join_report_parts, read_report_column
 from relaxdp.sampling.arrow_columns import check_lengths, ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.bridge import KeyedBridgeSampler, draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy
@@ -57,7 +57,7 @@ def make_noiseless_column(mechanism: Mechanism, values: Any, *, entropy: Entropy
     It is as secret as the true values. Keep it, and take every step from it: a second call draws other coins.
     """
     parts = iterate_noiseless_reports(mechanism, to_arrow(values), entropy)
-    return join_report_columns(mechanism, (part for _, part in parts))
+    return join_report_parts(mechanism, (part for _, part in parts))
 
 
 def draw_bridged_column(
@@ -137,7 +137,7 @@ def _draw_between_columns(
                     hint="Pass two releases of the same individuals, in the same order.",
                 )
         parts.append((draw(start, below, above), seeds))
-    return join_report_columns(mechanism, parts)
+    return join_report_parts(mechanism, parts)
 
 
 def iterate_slices(mechanism: Mechanism, n_individuals: int, max_symbols: int = BATCH) -> Iterator[tuple[int, int]]:

@@ -11,14 +11,14 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.errors import IdError, on_error
+from relaxdp.errors import IdError, add_consequence
 from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, draw_seeds, make_path_key_info, require_level
 from relaxdp.mechanisms.report_arrays import (
     BATCH,
     Codes,
     ReportPart,
     get_code_dtype,
-    join_report_columns,
+    join_report_parts,
     make_report_container,
     make_report_list,
 )
@@ -73,7 +73,7 @@ class _PathChunk:
         return codes
 
 
-@on_error("Nothing was released.")
+@add_consequence("Nothing was released.")
 def release_column(mechanism: Mechanism, values: Any, ids: Any, *, key: Key, epsilon: Epsilon, path: PathId) -> Any:
     """Return the reports of a column, in the same kind of container as `values`."""
     array = ids_to_arrow(ids)
@@ -101,7 +101,7 @@ def release_reports(
 ) -> pa.Array:
     """Return the reports of all individuals as an Arrow array; the arguments are those of `release_codes`."""
     chunks = _iterate_reports(mechanism, values, ids, key, level, path, first_row)
-    return join_report_columns(mechanism, chunks)
+    return join_report_parts(mechanism, chunks)
 
 
 def _iterate_reports(

@@ -195,9 +195,9 @@ def get_mechanism_arguments(mechanism: Mechanism) -> dict[str, Any]:
     }
 
 
-def _check_options(kind: MechanismKind, given: Mapping[str, Any]) -> None:
+def _check_options(kind: MechanismKind, options: Mapping[str, Any]) -> None:
     known = {each.name: each for each in kind.options}
-    unknown = sorted(set(given) - set(known))
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise MechanismError(
             "The mechanism {mechanism!r} has no option {options}. Expected: {known}.",
@@ -206,7 +206,7 @@ def _check_options(kind: MechanismKind, given: Mapping[str, Any]) -> None:
             options=", ".join(unknown),
             mechanism=kind.name,
         )
-    for name, number in given.items():
+    for name, number in options.items():
         check_option(name, number, known[name].minimum, known[name].maximum)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import ArgumentError, EstimationError, LevelError, StateFileError, on_error
+from relaxdp.errors import ArgumentError, EstimationError, LevelError, StateFileError, add_consequence
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bridged_columns import iterate_noiseless_reports, iterate_slices
 from relaxdp.mechanisms.categorical import Categorical
@@ -70,7 +70,7 @@ class Relaxation:
         Decimal('2')
     """
 
-    @on_error("Nothing was released.")
+    @add_consequence("Nothing was released.")
     def __init__(
         self,
         mechanism: Mechanism,
@@ -102,7 +102,7 @@ class Relaxation:
                 self._check_state(found, begun)
             self._seen = found or begun
 
-    @on_error("Nothing was released.")
+    @add_consequence("Nothing was released.")
     def relax(self, epsilon: Epsilon) -> Any:
         """Return the reports at this level, as the kind of column that the values are; one report for one value.
 
@@ -156,7 +156,7 @@ class Relaxation:
         origin, reports = os.urandom(16).hex(), np.zeros_like(symbols)
         return State(mechanism.name, mechanism.params.hex(), digest.hexdigest(), origin, symbols, reports)
 
-    def _start_from_reports(self, begun: State, reports: Any, epsilon: Epsilon) -> State:
+    def _start_from_reports(self, initial_state: State, reports: Any, epsilon: Epsilon) -> State:
         """Return the state in which the last reports are those of the caller, at the level that the caller states."""
         if not isinstance(self._mechanism, Categorical):
             raise ArgumentError(
@@ -167,10 +167,10 @@ class Relaxation:
             )
         level = self._mechanism.level(epsilon)
         codes = self._mechanism.read_label_column([reports] if self._is_one else reports)
-        check_lengths(values=begun.symbols, reports=codes)
+        check_lengths(values=initial_state.symbols, reports=codes)
         packed, epsilon = pack_reports(self._mechanism, codes), str(level)
         digest = sha256(packed.tobytes()).hexdigest()
-        started = replace(begun, reports=packed, start_epsilon=epsilon, start_reports=digest)
+        started = replace(initial_state, reports=packed, start_epsilon=epsilon, start_reports=digest)
         return replace(started, epsilon=epsilon, threshold=str(level.threshold))
 
     def _draw_next_state(self, state: State, level: Level) -> State:
@@ -206,24 +206,24 @@ class Relaxation:
             "Restore the last state file.",
         )
 
-    def _check_state(self, found: State, begun: State) -> None:
+    def _check_state(self, state: State, initial_state: State) -> None:
         """Reject a state that was made for something else."""
-        rows, expected = len(found.symbols), len(begun.symbols)
-        start = (begun.start_epsilon, begun.start_reports)
+        rows, expected = len(state.symbols), len(initial_state.symbols)
+        start = (initial_state.start_epsilon, initial_state.start_reports)
         hint = "Pass another state file. The epsilon that you spend with it is added."
-        if (found.mechanism, found.params) != (begun.mechanism, begun.params):
+        if (state.mechanism, state.params) != (initial_state.mechanism, initial_state.params):
             raise self._store.make_error("was made for another mechanism, or for other declared values", hint)
         if rows != expected:
             raise self._store.make_error(f"was made for {rows:,} values, not for {expected:,}", hint)
-        if found.values != begun.values:
+        if state.values != initial_state.values:
             raise self._store.make_error("was made for other values. A changed value would show in the reports", hint)
-        if start not in (("0", ""), (found.start_epsilon, found.start_reports)):
+        if start not in (("0", ""), (state.start_epsilon, state.start_reports)):
             what, hint = (
                 "started from other reports, or at another epsilon",
                 "Leave out `reports` and `reports_epsilon`.",
             )
             raise self._store.make_error(what, hint)
-        if not self._is_valid_state(found):
+        if not self._is_valid_state(state):
             raise self._store.make_error("is damaged", hint)
 
     def _is_valid_state(self, state: State) -> bool:
@@ -327,9 +327,9 @@ class MemoryStateStore:
         """Keep a state."""
         self._state = state
 
-    def make_error(self, what: str, hint: str = "") -> StateFileError:
+    def make_error(self, problem: str, hint: str = "") -> StateFileError:
         """Return an error about the state."""
-        return StateFileError("The relaxation, which has no state file, {what}.", what=what, hint=hint)
+        return StateFileError("The relaxation, which has no state file, {what}.", what=problem, hint=hint)
 
 
 class StateFileStore:
@@ -374,6 +374,6 @@ class StateFileStore:
         with self._convert_errors():
             write_private_file(self._path, state.to_bytes(), replace=True)
 
-    def make_error(self, what: str, hint: str = "") -> StateFileError:
+    def make_error(self, problem: str, hint: str = "") -> StateFileError:
         """Return an error about the file."""
-        return StateFileError("The state file {path!r} {what}.", path=str(self._path), what=what, hint=hint)
+        return StateFileError("The state file {path!r} {what}.", path=str(self._path), what=problem, hint=hint)

@@ -73,7 +73,7 @@ class RapporCounts:
         """How many devices were counted."""
         return sum(int(totals.sum()) for totals, _ in self.levels.values())
 
-    def estimate_bits(self, method: Method = "average") -> BitEstimates:
+    def estimate_bit_shares(self, method: Method = "average") -> BitEstimates:
         """Return the shares of set bits from all levels, of at least one device.
 
         "average" gives every device the same weight: unbiased also where a device's level depends on its word.

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from relaxdp.errors import EstimationError, MetadataError, on_error
+from relaxdp.errors import EstimationError, MetadataError, add_consequence
 from relaxdp.estimation.counts import Method, check_mechanism
 from relaxdp.estimation.result import GroupedResults, Result, get_frame_library
 from relaxdp.mechanisms.base import Mechanism
@@ -43,7 +43,7 @@ def estimate(
 def estimate(
     source: Any, column: str | int | None = None, *, by: str | int, method: Method = "average", description: Any = None
 ) -> GroupedResults: ...
-@on_error("")
+@add_consequence("")
 def estimate(
     source: Any,
     column: str | int | None = None,

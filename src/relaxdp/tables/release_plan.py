@@ -32,10 +32,10 @@ from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SealedColumn
 from relaxdp.ledger.ledger_rules import check_name, make_release_event, require_release
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.declared import DeclaredMechanism, require_list
+from relaxdp.mechanisms.declared import DeclaredMechanism, require_ordered_values
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.mechanisms.numeric import RangeMechanism
-from relaxdp.mechanisms.report_arrays import get_report_type
+from relaxdp.mechanisms.report_arrays import get_report_arrow_type
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
@@ -99,7 +99,7 @@ class PlannedColumn:
 
     def make_fields(self) -> list[Any]:
         """Return the columns of the output."""
-        reports = pa.field(self.output, get_report_type(self.mechanism))
+        reports = pa.field(self.output, get_report_arrow_type(self.mechanism))
         return [pa.field("cohort", pa.uint32()), reports] if isinstance(self.mechanism, Bloom) else [reports]
 
     def draw(self, key: Key, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueRowValues]:
@@ -381,7 +381,7 @@ def _plan_column(
 ) -> PlannedColumn:
     known = None if state is None else state.columns.get(name)
     if not isinstance(declared, Mechanism | NumberRange):
-        declared = convert_declared_values(require_list(declared), kind)
+        declared = convert_declared_values(require_ordered_values(declared), kind)
     if known is not None:
         found = _continue_column(request, known)
         if not _has_same_declaration(declared, found.mechanism):

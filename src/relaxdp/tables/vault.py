@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from relaxdp.errors import ArgumentError, on_error
+from relaxdp.errors import ArgumentError, add_consequence
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.events import CopyAdopted, Event, VaultCreated, parse_budget
@@ -62,7 +62,7 @@ class Vault:
         self._folder = VaultFolder(_require_path(path, "path"))
 
     @classmethod
-    @on_error("Nothing was created.")
+    @add_consequence("Nothing was created.")
     def create(
         cls,
         path: PathLike,
@@ -106,7 +106,7 @@ class Vault:
         )
         return cls(path)
 
-    @on_error("Nothing was released.")
+    @add_consequence("Nothing was released.")
     def release(
         self,
         data: Any,
@@ -185,7 +185,7 @@ class Vault:
             _LOG.info("%s", release.summary)
         return release
 
-    @on_error("Nothing was released.")
+    @add_consequence("Nothing was released.")
     def relax(
         self,
         name: str | Release,
@@ -250,7 +250,7 @@ class Vault:
         """The rest of the budget."""
         return self._folder.read_account().remaining
 
-    @on_error("The budget was not raised.")
+    @add_consequence("The budget was not raised.")
     def raise_budget(self, budget: Epsilon, *, reason: str) -> None:
         """Raise the budget. It can never be lowered: a part of it may have been promised already.
 
@@ -264,7 +264,7 @@ class Vault:
         exact = parse_budget(budget)
         self._append_event(lambda account: ledger_rules.make_budget_event(account, exact, reason, datetime.now(UTC)))
 
-    @on_error("Nothing was retired.")
+    @add_consequence("Nothing was retired.")
     def retire(self, name: str, *, reason: str) -> None:
         """Erase the snapshots of a release. Its name is never released or relaxed again, and its cost stays.
 
@@ -279,7 +279,7 @@ class Vault:
         with self._folder.lock_snapshots(self._folder.read_account()):
             pass  # which removes what interrupted releases of it left
 
-    @on_error("Nothing was adopted.")
+    @add_consequence("Nothing was adopted.")
     def adopt(self, *, reason: str) -> None:
         """Accept this copy of the vault as the newest one, although this machine has seen another.
 
@@ -352,7 +352,7 @@ class Vault:
         listed = files if isinstance(files, Sequence) and not isinstance(files, str) else [files]
         return check_vault(self._folder, [_require_path(file, "files") for file in listed])
 
-    @on_error("Nothing was backed up.")
+    @add_consequence("Nothing was backed up.")
     def backup(self, folder: PathLike, *, with_key: bool = False) -> Path:
         """Copy ledger, snapshots and settings to a new folder. The key is left out unless you ask for it.
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-from relaxdp.errors import EpsilonError, ValuesError, remove_keys
+from relaxdp.errors import EpsilonError, ValuesError, hide_secret_keys
 
 Epsilon = Decimal | int | str | float
 
@@ -105,7 +105,7 @@ def _describe_input(value: Any) -> str:
     """Return the input in a few characters, and only if it can be a number: it may be a key in the wrong place."""
     if isinstance(value, str):
         if len(value) > 20:
-            return "a long text" if remove_keys(value) != value else repr(value[:8] + "...")
+            return "a long text" if hide_secret_keys(value) != value else repr(value[:8] + "...")
         return repr(value)
     if isinstance(value, Decimal | float | complex):
         return str(value)[:40]

@@ -30,7 +30,7 @@ from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_argument
 from relaxdp.mechanisms.report_arrays import (
     count_report_column,
     count_supported_labels,
-    get_report_type,
+    get_report_arrow_type,
     get_report_width,
     make_report_list,
     read_report_column,
@@ -89,7 +89,7 @@ def test_path_arrays_and_pieces_are_one(mechanism: Mechanism) -> None:
         codes = release_codes(encoding, values, ids(), level=encoding.level(exact), **WHERE)
         assert codes.shape == (ROWS, encoding.symbols)
         column = release_reports(encoding, values, ids(), level=encoding.level(exact), **WHERE)
-        assert column.type == get_report_type(encoding)
+        assert column.type == get_report_arrow_type(encoding)
         assert len(column) == ROWS
         read, seeds = read_report_column(encoding, column)
         assert np.array_equal(read, codes)
@@ -114,7 +114,7 @@ def test_integer_ids_and_no_rows(mechanism: Mechanism) -> None:
             mechanism.path(values[row], id=row, **NAMED).draw_codes(encoding.level(1)), codes[row : row + 1]
         )
     empty = release_reports(encoding, values[:0], np.arange(0), level=encoding.level(1), **WHERE)
-    assert (len(empty), empty.type) == (0, get_report_type(encoding))
+    assert (len(empty), empty.type) == (0, get_report_arrow_type(encoding))
     assert count_report_column(encoding, empty)[1] == 0
     with pytest.raises(ColumnError):
         release_reports(encoding, values, [1], level=encoding.level(1), **WHERE)
@@ -256,7 +256,7 @@ def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
         encoding, low, middle, high, lower_reports=first, upper_reports=second, entropy=entropy
     )
     for column in (first, second, between):
-        assert column.type == get_report_type(encoding)
+        assert column.type == get_report_arrow_type(encoding)
         if encoding.seeded:
             assert read_report_column(encoding, column)[1].tolist() == read_report_column(encoding, truth)[1].tolist()  # type: ignore[union-attr]
     same = draw_bridged_column(encoding, low, high, high, lower_reports=first, upper_reports=second, entropy=entropy)
@@ -281,7 +281,7 @@ def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
     empty = draw_bridged_column(
         encoding, NOISE, low, TRUTH, lower_reports=None, upper_reports=truth[:0], entropy=entropy
     )
-    assert (len(empty), empty.type) == (0, get_report_type(encoding))
+    assert (len(empty), empty.type) == (0, get_report_arrow_type(encoding))
     with pytest.raises(ColumnError):
         draw_bridged_column(encoding, low, middle, high, lower_reports=first[:3], upper_reports=second, entropy=entropy)
     with pytest.raises(ColumnError):

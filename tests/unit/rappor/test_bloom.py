@@ -30,8 +30,8 @@ from relaxdp.mechanisms.bloom import (
     compute_epsilon,
     compute_noise,
     compute_report_epsilon,
+    convert_words_to_text,
     draw_cohorts,
-    read_word_column,
     release_bloom,
 )
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
@@ -185,7 +185,7 @@ def test_words_that_are_none_are_refused_without_showing_them() -> None:
         ([True], "The words must be text."),
     ]:
         with pytest.raises(RapporError) as caught:
-            read_word_column(SHAPE, column, 10)
+            convert_words_to_text(SHAPE, column, 10)
         assert caught.value.sentence == sentence
     with pytest.raises(RapporError) as caught:
         release_bloom(SHAPE, ["a", None], [1, 2], key=KEY, level=level_of(1), path=PATH)
@@ -204,7 +204,7 @@ def test_one_bit_is_a_boolean() -> None:
         reports = release_bloom(shape, column, [1, 2, 3, 4], key=KEY, level=level_of(60, shape), path=PATH)
         assert reports.packed[:, 0].tolist() == [1, 0, 1, 1]
     with pytest.raises(RapporError) as caught:
-        read_word_column(shape, ["true", "maybe"])
+        convert_words_to_text(shape, ["true", "maybe"])
     assert caught.value.sentence.startswith("Row 2: the value is neither false nor true.")
     assert "maybe" not in str(caught.value.__context__)
 
