@@ -402,7 +402,7 @@ class Estimate:
     @property
     def _labels(self) -> list[Any]:
         """Return the value of each row, or both values of a pair."""
-        sides = list(self._result.keys.values())
+        sides = list(self._result.key_columns.values())
         return list(sides[0]) if len(sides) == 1 else [list(pair) for pair in zip(*sides, strict=True)]
 
     def frame(self) -> dict[str, list[Any]]:
@@ -648,7 +648,7 @@ def bridge_many(
         found = blur_once(values, middle, retention, reports=codes, entropy=Source(read))
     else:
         below, last = lower
-        ends: Any = {"lower": np.array(last, np.uint8), "upper": codes}
+        ends: Any = {"lower_reports": np.array(last, np.uint8), "upper_reports": codes}
         found = bridge_once(values, below, middle, retention, **ends, entropy=Source(read))
     return list(found.tolist())
 

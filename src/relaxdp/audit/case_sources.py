@@ -58,8 +58,8 @@ class SaleSource(MechanismSource):
         lowest, highest = (draw_release_codes(self.mechanism, true_values, key, epsilon) for epsilon in (low, high))
         levels = self.compute_retentions()
         columns: Any = {
-            "lower": make_report_column(self.mechanism, *lowest),
-            "upper": make_report_column(self.mechanism, *highest),
+            "lower_reports": make_report_column(self.mechanism, *lowest),
+            "upper_reports": make_report_column(self.mechanism, *highest),
         }
         if self._keyed:
             name, ids = make_path_key_info(self.mechanism, PATH), np.arange(len(true_values))

@@ -107,7 +107,7 @@ class Participation:
             if wanted is None or written(record, wanted) is not None:
                 return state
             drawn = draw(offer.encoding, record, self.address.id, wanted)
-            level = wanted.to_json()
+            level = wanted.to_dict()
             sent = Sent(level["epsilon"], level["threshold"], drawn.report, now(), cohort=drawn.cohort)
             return state.with_record(replace(record, sent=(*record.sent, sent)))
 

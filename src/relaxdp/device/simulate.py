@@ -155,7 +155,7 @@ class Fleet:
             level=level,
             path=PathId(offer.address.id, ATTRIBUTE),
         )
-        travelling, same = level.to_json(), zip(self.pseudonyms, column.to_pylist(), strict=True)
+        travelling, same = level.to_dict(), zip(self.pseudonyms, column.to_pylist(), strict=True)
         return [{"device": name, "level": travelling, "report": written_report(report)} for name, report in same]
 
     def __reduce__(self) -> NoReturn:

@@ -454,7 +454,7 @@ class Result(_Tabular):
 
 def inherit_from_source(name: str) -> Any:
     """Return a property of a result that its first source has."""
-    return property(lambda result: getattr(result.sources[0], name))
+    return property(lambda result: getattr(result.source_results[0], name))
 
 
 class DerivedResult(Result):

@@ -257,7 +257,8 @@ class UntilPrecise(Schedule):
         return any(level.is_precise for level in self._plan_levels())
 
     def _plan_levels(self) -> list[PlannedLevel]:
-        return plan_levels(**vars(self))
+        fields = dict(vars(self))
+        return plan_levels(planned_values=fields.pop("values"), **fields)
 
 
 def compute_noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, samples: int) -> Decimal:

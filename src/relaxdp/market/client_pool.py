@@ -77,7 +77,7 @@ class Pool:
         """
         level = level_on(self.levels, epsilon, self.encoding)
         path = ReportPath(self.encoding, answer, key=key, object_id=self.id, path=PathId(self.id, ATTRIBUTE))
-        return {"level": level.to_json(), "report": written_report(path.at(level.epsilon))}
+        return {"level": level.to_dict(), "report": written_report(path.at(level.epsilon))}
 
 
 @add_consequence(_UNSENT)

@@ -144,7 +144,7 @@ class Relaxation:
         total, elsewhere = (as_epsilon(each, allow_zero=True) for each in (state.epsilon, state.start_epsilon))
         return make_decimal_context(200).subtract(total, elsewhere)  # never rounded, whatever the caller's context
 
-    def _start_from_values(self, column: Any) -> State:
+    def _start_from_values(self, column: Any) -> RelaxationState:
         """Return the state before the first reports, with the randomness that each value keeps drawn now."""
         mechanism, digest = self._mechanism, sha256()
         packed = [np.empty((0, get_packed_width(mechanism)), np.uint8)]
@@ -154,9 +154,9 @@ class Relaxation:
                 digest.update(f"{words.shape}".encode() + words.astype("<u8").tobytes())
         symbols = np.concatenate(packed)
         origin, reports = os.urandom(16).hex(), np.zeros_like(symbols)
-        return State(mechanism.name, mechanism.params.hex(), digest.hexdigest(), origin, symbols, reports)
+        return RelaxationState(mechanism.name, mechanism.params.hex(), digest.hexdigest(), origin, symbols, reports)
 
-    def _start_from_reports(self, initial_state: State, reports: Any, epsilon: Epsilon) -> State:
+    def _start_from_reports(self, initial_state: RelaxationState, reports: Any, epsilon: Epsilon) -> RelaxationState:
         """Return the state in which the last reports are those of the caller, at the level that the caller states."""
         if not isinstance(self._mechanism, Categorical):
             raise ArgumentError(
@@ -173,7 +173,7 @@ class Relaxation:
         started = replace(initial_state, reports=packed, start_epsilon=epsilon, start_reports=digest)
         return replace(started, epsilon=epsilon, threshold=str(level.threshold))
 
-    def _draw_next_state(self, state: State, level: Level) -> State:
+    def _draw_next_state(self, state: RelaxationState, level: Level) -> RelaxationState:
         """Return the state after one step of Algorithm 1 for all values."""
         # The old level is the stored threshold: a caller's statement counts only where the state begins.
         mechanism, old = self._mechanism, compute_retention(int(state.threshold))
@@ -186,7 +186,7 @@ class Relaxation:
             reports[start:stop] = pack_reports(mechanism, drawn, seeds)
         return replace(state, epsilon=str(level), threshold=str(level.threshold), reports=reports)
 
-    def _make_reports(self, state: State) -> Any:
+    def _make_reports(self, state: RelaxationState) -> Any:
         """Return the reports as the caller's kind of column."""
         slices = [*iterate_slices(self._mechanism, len(state.reports))] or [(0, 0)]
         parts = (unpack_reports(self._mechanism, state.reports[start:stop]) for start, stop in slices)
@@ -194,7 +194,7 @@ class Relaxation:
             return make_report_list(self._mechanism, *next(parts))[0]
         return make_report_container(self._mechanism, self._given, parts)
 
-    def _read_state(self) -> State:
+    def _read_state(self) -> RelaxationState:
         """Return the state, or reject one that is not the last one or a successor of it."""
         state, seen = self._store.read(), self._seen
         if state is not None and state.origin == seen.origin:
@@ -206,7 +206,7 @@ class Relaxation:
             "Restore the last state file.",
         )
 
-    def _check_state(self, state: State, initial_state: State) -> None:
+    def _check_state(self, state: RelaxationState, initial_state: RelaxationState) -> None:
         """Reject a state that was made for something else."""
         rows, expected = len(state.symbols), len(initial_state.symbols)
         start = (initial_state.start_epsilon, initial_state.start_reports)
@@ -226,7 +226,7 @@ class Relaxation:
         if not self._is_valid_state(state):
             raise self._store.make_error("is damaged", hint)
 
-    def _is_valid_state(self, state: State) -> bool:
+    def _is_valid_state(self, state: RelaxationState) -> bool:
         """Tell whether a state is one that this mechanism can have."""
         level = as_epsilon(state.epsilon, allow_zero=True)
         if state.threshold != (str(self._mechanism.level(level).threshold) if level else "0"):
@@ -254,7 +254,7 @@ _DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class State:
+class RelaxationState:
     """All that Algorithm 1 keeps. It tells the true values, so its `repr` shows nothing and its file is as secret."""
 
     mechanism: str
@@ -285,7 +285,7 @@ class State:
         return content + sha256(content).digest()
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> State | None:
+    def from_bytes(cls, content: bytes) -> RelaxationState | None:
         """Return the state, or None for anything else: an exception's context would carry the content along."""
         body, check = memoryview(content)[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
         if not content.startswith(_FORMAT) or sha256(body).digest() != check:
@@ -304,7 +304,7 @@ class MemoryStateStore:
     """Keeps the state in memory, for the process that made it: it must not continue elsewhere."""
 
     def __init__(self) -> None:
-        self._state: State | None = None
+        self._state: RelaxationState | None = None
         self._lock = Lock()
         self._process = os.getpid()
 
@@ -319,11 +319,11 @@ class MemoryStateStore:
         with self._lock:
             yield
 
-    def read(self) -> State | None:
+    def read(self) -> RelaxationState | None:
         """Return the last state, if there is one."""
         return self._state
 
-    def write(self, state: State) -> None:
+    def write(self, state: RelaxationState) -> None:
         """Keep a state."""
         self._state = state
 
@@ -357,11 +357,11 @@ class StateFileStore:
                 stack.enter_context(lock_folder(self._path.parent))
             yield
 
-    def read(self) -> State | None:
+    def read(self) -> RelaxationState | None:
         """Return the last state; None where there is no file."""
         with self._convert_errors():
             content = read_private_file(self._path, -1)  # the whole file, however large
-        state = None if content is None else State.from_bytes(content)
+        state = None if content is None else RelaxationState.from_bytes(content)
         if content is not None and state is None:
             raise self.make_error(
                 "is damaged, or is not a state file",
@@ -369,7 +369,7 @@ class StateFileStore:
             )
         return state
 
-    def write(self, state: State) -> None:
+    def write(self, state: RelaxationState) -> None:
         """Replace the file as a whole, and wait until it is on disk."""
         with self._convert_errors():
             write_private_file(self._path, state.to_bytes(), replace=True)

@@ -134,7 +134,7 @@ def make_report_list(mechanism: Mechanism, codes: Codes, seeds: Words | None = N
 
 
 def make_report_container(mechanism: Mechanism, template: Any, parts: Iterable[ReportPart]) -> Any:
-    """Return reports in the kind of container of the template. Packed reports of a NumPy array are a matrix of bytes."""
+    """Return reports in the kind of container that `template` is. Packed reports of a NumPy array are rows of bytes."""
     library, labels, width = type(template).__module__.partition(".")[0], mechanism.labels, get_report_width(mechanism)
     if width is None:
         codes = np.concatenate([part[:, 0] for part, _ in parts])

@@ -160,8 +160,8 @@ def is_packed(column: CountedColumn) -> bool:
     return get_report_width(column.mechanism) is not None
 
 
-def _sum_by_code(codes: Any, n: Any, size: int) -> Any:
-    return np.bincount(codes, n, minlength=size).astype(np.int64)
+def _sum_by_code(codes: Any, counts: Any, n_codes: int) -> Any:
+    return np.bincount(codes, counts, minlength=n_codes).astype(np.int64)
 
 
 def _read_codes(column: CountedColumn, reports: Any) -> tuple[Codes, Words | None]:
@@ -192,7 +192,7 @@ def make_no_rows_error(files: Sequence[ReleasedFile]) -> EstimationError:
     )
 
 
-def split_by(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
+def iterate_groups(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
     """Yield each combination of values in some columns, with the rows that have it."""
     for values in rows.select(names).group_by(names).aggregate([]).to_pylist():
         chosen: Any = True
@@ -241,7 +241,7 @@ def _read_counted_reports(
             totals[name] += pc.sum(table[name]).as_py() or 0
         if any(total for name, total in totals.items() if name.startswith(("missing", "undeclared", "repeated"))):
             continue  # the rows are rejected below, once all of them are counted
-        for places, rows in split_by(table, keys):
+        for places, rows in iterate_groups(table, keys):
             if None not in places:
                 has_pairs = True
                 reports = [rows[f"report{place}"].combine_chunks() for place in range(len(columns))]
@@ -387,10 +387,10 @@ def sort_groups(groups: Sequence[str | None], by: str | None) -> list[str | None
             by=by,
             maximum=MAX_GROUPS,
         )
-    return sorted(groups, key=_make_natural_key)
+    return sorted(groups, key=_make_group_sort_key)
 
 
-def _make_natural_key(name: str | None) -> tuple[int, float, str]:
+def _make_group_sort_key(name: str | None) -> tuple[int, float, str]:
     if name is None:
         return (2, 0.0, "")
     try:
@@ -404,7 +404,7 @@ def _get_label_kind(column: CountedColumn) -> str:
     return str(next(get_value_kind(label) for label in column.labels if label is not None))
 
 
-def _register_declared_values(connection: Any, place: int, column: CountedColumn) -> None:
+def _register_declared_values(connection: Any, index: int, column: CountedColumn) -> None:
     """Make a view of the declared values and their codes, in the type that reports are compared in."""
     kind, labels = _get_label_kind(column), list(column.labels)
     if kind == "integer":
@@ -412,9 +412,9 @@ def _register_declared_values(connection: Any, place: int, column: CountedColumn
         values = pa.array(labels, pa.uint64() if is_wide else pa.int64())
     else:
         values = pa.array([label and str(label) for label in labels] if kind == "uuid" else labels)
-    connection.register(f"labels{place}", pa.table({"value": values, "code": pa.array(range(len(labels)), pa.int64())}))
+    connection.register(f"labels{index}", pa.table({"value": values, "code": pa.array(range(len(labels)), pa.int64())}))
     value = "CAST(value AS UUID)" if kind == "uuid" else "value"
-    connection.execute(f"CREATE VIEW declared{place} AS SELECT {value} AS value, code FROM labels{place}")  # noqa: S608
+    connection.execute(f"CREATE VIEW declared{index} AS SELECT {value} AS value, code FROM labels{index}")  # noqa: S608
 
 
 _TYPE_TESTS = {
@@ -454,15 +454,15 @@ def _make_report_sql(column: CountedColumn, file: ReleasedFile, name: str, sql: 
     return f"nullif({sql}, 'nan'::DOUBLE)" if kind == "number" and None in column.labels else sql
 
 
-def _make_declared_join_sql(column: CountedColumn, file: ReleasedFile, place: int, report: str) -> str:
+def _make_declared_join_sql(column: CountedColumn, file: ReleasedFile, index: int, report: str) -> str:
     """Return SQL that joins reports with the declared values. A null report is the value None, if that is declared."""
-    value = f"declared{place}.value"
+    value = f"declared{index}.value"
     if None not in column.labels:
-        return f"LEFT JOIN declared{place} ON {report} = {value}"
+        return f"LEFT JOIN declared{index} ON {report} = {value}"
     # A text that is no value is null after its conversion, but it is not a missing report.
-    original = f"source.report{place}" if file.table.format is TableFormat.CSV else report
+    original = f"source.report{index}" if file.table.format is TableFormat.CSV else report
     return (
-        f"LEFT JOIN declared{place} ON {report} IS NOT DISTINCT FROM {value} "
+        f"LEFT JOIN declared{index} ON {report} IS NOT DISTINCT FROM {value} "
         f"AND ({original} IS NULL) = ({value} IS NULL)"
     )
 
@@ -475,14 +475,15 @@ def _make_id_sql(file: ReleasedFile) -> str:
     return "source.id"
 
 
-def get_comparable_type(kind: Any) -> Any:
+def get_comparable_type(arrow_type: Any) -> Any:
     """Return a type without a dictionary and with one spelling of text and bytes."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    arrow_type = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+    if pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type):
         return pa.string()
-    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
+    tests = pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view
+    if any(is_kind(arrow_type) for is_kind in tests):
         return pa.binary()
-    return kind
+    return arrow_type
 
 
 def _convert_to_comparable(column: Any) -> Any:
@@ -518,8 +519,8 @@ def _require_unique_ids(connection: Any, file: ReleasedFile) -> None:
         )
 
 
-def _make_counting_error(files: Sequence[ReleasedFile], is_full: bool) -> TableFileError:
-    if is_full:
+def _make_counting_error(files: Sequence[ReleasedFile], is_disk_full: bool) -> TableFileError:
+    if is_disk_full:
         return TableFileError(
             "Counting needs more memory or disk space than is available. The memory limit is {memory}.",
             hint="Free some disk space (TMPDIR names the folder of temporary files), or pass fewer files.",

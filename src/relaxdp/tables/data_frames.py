@@ -212,16 +212,16 @@ _RELATION_SQL = {"HUGEINT": "CAST({} AS BIGINT)", "UUID": "unhex(replace(CAST({}
 """Columns of DuckDB of which Arrow would get something else: text of a UUID, and decimals of a sum."""
 
 
-def open_relation(relation: Any, places: Sequence[int]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def open_relation(relation: Any, positions: Sequence[int]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return schema and rows of some columns of a relation, which are chosen by place: two may have one name."""
-    kinds = [str(relation.types[place]) for place in places]
+    kinds = [str(relation.types[place]) for place in positions]
     listed = [
         f"{_RELATION_SQL.get(kind, '{}').format(f'#{place + 1}')} AS c{place}"
-        for place, kind in zip(places, kinds, strict=True)
+        for place, kind in zip(positions, kinds, strict=True)
     ]
     reader = relation.project(", ".join(listed)).to_arrow_reader(BATCH_ROWS)
     types = [pa.uuid() if kind == "UUID" else each.type for kind, each in zip(kinds, reader.schema, strict=True)]
-    schema = pa.schema([(relation.columns[place], kind) for place, kind in zip(places, types, strict=True)])
+    schema = pa.schema([(relation.columns[place], kind) for place, kind in zip(positions, types, strict=True)])
 
     def convert(column: Any, kind: str) -> Any:
         return pa.ExtensionArray.from_storage(pa.uuid(), column.cast(pa.binary(16))) if kind == "UUID" else column

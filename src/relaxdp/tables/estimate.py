@@ -114,7 +114,12 @@ def estimate(
         if all(map(is_spark_frame, tables)):
             from relaxdp.tables.spark_estimate import count_spark_column  # noqa: PLC0415 (Spark may be missing)
 
-            counted = count_spark_column(tables, descriptions, **names)
+            if crosstab is not None:
+                raise EstimationError(
+                    "A crosstab of Spark DataFrames is not supported.",
+                    hint="Write them to Parquet with frame.write.parquet('FOLDER'), and pass the folder.",
+                )
+            counted = count_spark_column(tables, descriptions, column=names["column"], by=names["by"])
         else:
             opened = open_frames(tables, descriptions, given)
             counted = count_reports_of_files(opened, **names)

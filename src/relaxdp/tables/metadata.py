@@ -99,7 +99,7 @@ class ColumnDescription:
         """How many bits a packed report has where text spells them, as for RAPPOR; None for hexadecimal digits."""
         return int(self.options["bits"]) if self.encoding == "bloom" else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: values of every kind are written so that they come back as what they were."""
         values = None if self.values is None else [encode_json_value(value) for value in self.values]
         content: dict[str, Any] = {
@@ -124,7 +124,7 @@ class ColumnDescription:
         return content
 
     @classmethod
-    def from_json(cls, content: Any) -> ColumnDescription:
+    def from_dict(cls, content: Any) -> ColumnDescription:
         """Return the description, or reject JSON that is damaged or from a newer version."""
         if isinstance(content, dict) and content.get("version", VERSION) != VERSION:
             raise MetadataError(
@@ -196,7 +196,7 @@ class FileDescription:
 
     def dumps(self) -> str:
         """Return the description as one JSON text."""
-        columns = {name: column.to_json() for name, column in self.columns.items()}
+        columns = {name: column.to_dict() for name, column in self.columns.items()}
         rows = {} if self.rows is None else {"rows": self.rows}
         head = {} if self.head is None else {"vault": asdict(self.head)}
         return json.dumps({"id": self.id_column, "columns": columns, **rows, **head}, ensure_ascii=False)
@@ -211,7 +211,7 @@ class FileDescription:
                 raise ValueError
             columns, id_column = dict(content["columns"]), content["id"]
             head = None if head is None else ChainHead(**head)
-        found = {name: ColumnDescription.from_json(column) for name, column in columns.items()}
+        found = {name: ColumnDescription.from_dict(column) for name, column in columns.items()}
         return cls(id_column, found, rows=rows, head=head)
 
     def equals_json(self, text: str | bytes) -> bool:
@@ -304,7 +304,7 @@ def encode_json_value(value: Any) -> Any:
 
 
 def decode_json_value(entry: Any) -> Any:
-    """Return the value that `typed` wrote."""
+    """Return the value that `encode_json_value` wrote."""
     if not isinstance(entry, dict):
         return entry
     ((kind, text),) = entry.items()

@@ -41,7 +41,7 @@ from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
 from relaxdp.tables.snapshot import (
     ChunkKind,
-    PartWriter,
+    PartSealer,
     Snapshot,
     TrueRows,
     TrueRowValues,
@@ -184,7 +184,7 @@ class DrawingPlan:
         return described
 
     def draw_batch(
-        self, key: Key, batch: InputBatch, first_row: int, number: int, parts: Sequence[PartWriter]
+        self, key: Key, batch: InputBatch, first_row: int, number: int, parts: Sequence[PartSealer]
     ) -> DrawnBatch:
         """Draw some rows, and seal what they are drawn from as the chunks with this number of all parts."""
         ids, arrays, rows = normalize_ids(batch.ids), [batch.ids], []
@@ -231,7 +231,7 @@ class ReleasePlan(DrawingPlan):
                 epsilon=each.level.epsilon,
                 mechanism=each.mechanism.name,
                 params=each.mechanism.params.hex(),
-                description=each.make_description().to_json(),
+                description=each.make_description().to_dict(),
                 why=each.why,
             )
             for each, sealed in zip(self.columns, staged.columns, strict=True)
@@ -377,11 +377,11 @@ def detect_concurrent_release(vault: VaultFolder, name: str, state: ReleaseState
 
 
 def _plan_column(
-    request: ReleaseRequest, account: Account, state: ReleaseState | None, name: str, declared: Any, kind: Any
+    request: ReleaseRequest, account: Account, state: ReleaseState | None, name: str, declared: Any, arrow_type: Any
 ) -> PlannedColumn:
     known = None if state is None else state.columns.get(name)
     if not isinstance(declared, Mechanism | NumberRange):
-        declared = convert_declared_values(require_ordered_values(declared), kind)
+        declared = convert_declared_values(require_ordered_values(declared), arrow_type)
     if known is not None:
         found = _continue_column(request, known)
         if not _has_same_declaration(declared, found.mechanism):
@@ -406,10 +406,10 @@ def _plan_column(
     return PlannedColumn(name, mechanism, why, mechanism.level(request.epsilon), PathId(request.name, name))
 
 
-def _continue_column(request: ReleaseRequest, known: ColumnState) -> PlannedColumn:
-    mechanism = ColumnDescription.from_json(known.description).mechanism()
-    level, path = mechanism.level(request.epsilon), PathId(request.name, known.column)
-    return PlannedColumn(known.column, mechanism, "as at the first release", level, path, state=known)
+def _continue_column(request: ReleaseRequest, state: ColumnState) -> PlannedColumn:
+    mechanism = ColumnDescription.from_dict(state.description).mechanism()
+    level, path = mechanism.level(request.epsilon), PathId(request.name, state.column)
+    return PlannedColumn(state.column, mechanism, "as at the first release", level, path, state=state)
 
 
 def _has_same_declaration(declared: Any, mechanism: Mechanism) -> bool:
@@ -428,21 +428,21 @@ _MAX_SENSIBLE = 10
 """An epsilon above this protects next to nothing, so it is never advised."""
 
 
-def compute_margin(mechanism: Mechanism, epsilon: Decimal, rows: int | None) -> float | None:
+def compute_margin(mechanism: Mechanism, epsilon: Decimal, n_rows: int | None) -> float | None:
     """Return the expected margin of error (95 %) of a share or a mean; None for words, or an unknown number of rows."""
-    if not rows or isinstance(mechanism, Bloom):
+    if not n_rows or isinstance(mechanism, Bloom):
         return None
-    return find_margin(n=rows, planned_values=mechanism, epsilon=epsilon)
+    return find_margin(n=n_rows, planned_values=mechanism, epsilon=epsilon)
 
 
-def reject_useless_columns(columns: Sequence[PlannedColumn], rows: int, planned_epsilon: Decimal | None) -> None:
+def reject_useless_columns(columns: Sequence[PlannedColumn], n_rows: int, planned_epsilon: Decimal | None) -> None:
     """Reject a cost for what tells next to nothing, now and at the planned epsilon."""
     for each in columns:
         epsilon = max(each.level.epsilon, planned_epsilon or each.level.epsilon)
-        margin = compute_margin(each.mechanism, epsilon, rows)
+        margin = compute_margin(each.mechanism, epsilon, n_rows)
         if not each.cost or margin is None or margin < MAX_USEFUL_MARGIN * compute_max_margin(each.mechanism):
             continue
-        enough = _find_sensible_epsilon(each.mechanism, rows)
+        enough = _find_sensible_epsilon(each.mechanism, n_rows)
         raise UselessReleaseError(
             "{rows:,} rows at epsilon {epsilon} estimate each {answer} of {column!r} with a margin of error of "
             "{margin:.2g}, which tells next to nothing.",
@@ -450,7 +450,7 @@ def reject_useless_columns(columns: Sequence[PlannedColumn], rows: int, planned_
             if enough is None
             else "Use epsilon {enough} or more, or state that you plan to: planned_epsilon={enough} "
             "(--planned-epsilon {enough}).",
-            rows=rows,
+            rows=n_rows,
             epsilon=format_epsilon(epsilon),
             answer="mean" if each.mechanism.mean_weights is not None else "share",
             column=each.column,
@@ -459,9 +459,9 @@ def reject_useless_columns(columns: Sequence[PlannedColumn], rows: int, planned_
         )
 
 
-def _find_sensible_epsilon(mechanism: Mechanism, rows: int) -> str | None:
+def _find_sensible_epsilon(mechanism: Mechanism, n_rows: int) -> str | None:
     try:
-        found = find_epsilon(_PRECISE * compute_max_margin(mechanism), n=rows, planned_values=mechanism)
+        found = find_epsilon(_PRECISE * compute_max_margin(mechanism), n=n_rows, planned_values=mechanism)
     except PlanError:
         return None
     return format_epsilon(found) if found <= _MAX_SENSIBLE else None

@@ -359,11 +359,11 @@ def open_frames(
         )
     return [
         _open_frame(*each, column_names, needs_ids=len(frames) > 1)
-        for each in zip(name_frames(len(frames)), frames, descriptions, strict=True)
+        for each in zip(label_frames(len(frames)), frames, descriptions, strict=True)
     ]
 
 
-def name_frames(frames: int) -> list[str]:
+def label_frames(frames: int) -> list[str]:
     """Return what messages call some data frames."""
     return ["The data frame"] if frames == 1 else [f"Data frame {number}" for number in range(1, frames + 1)]
 

@@ -22,11 +22,11 @@ from relaxdp.tables.release_plan import ReleaseRequest, plan_relaxation, plan_re
 from relaxdp.tables.release_result import Release, make_data_frame
 from relaxdp.tables.table_source import open_source
 from relaxdp.tables.transaction import LocalStager, Progress, Stager, run_release
-from relaxdp.tables.vault_check import Check, check_vault
+from relaxdp.tables.vault_check import CheckResult, check_vault
 from relaxdp.tables.vault_folder import VaultFolder, copy_vault, resolve_vault_path
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
-__all__ = ["Check", "Release", "Vault", "resolve_vault_path"]
+__all__ = ["CheckResult", "Release", "Vault", "resolve_vault_path"]
 
 PathLike = str | os.PathLike[str]
 _LOG = logging.getLogger("relaxdp")
@@ -301,10 +301,10 @@ class Vault:
             )
         self._folder.adopt_copy(lambda account: CopyAdopted(account.number + 1, datetime.now(UTC), reason, found))
 
-    def _append_event(self, make: Any) -> None:
+    def _append_event(self, make_event: Any) -> None:
         before = self._folder.read_account()
-        after = self._folder.append_event(make)
-        self._folder.remove_snapshots(before, after)
+        after = self._folder.append_event(make_event)
+        self._folder.remove_superseded_snapshots(before, after)
 
     def releases(self) -> Any:
         """Return a data frame with a row for each released column.
@@ -340,7 +340,7 @@ class Vault:
         """Return the events of the ledger."""
         return self._folder.ledger.read_events()
 
-    def check(self, files: PathLike | Sequence[PathLike] = ()) -> Check:
+    def check(self, files: PathLike | Sequence[PathLike] = ()) -> CheckResult:
         """Verify the chain of events, snapshots, file modes and released files.
 
         Args:

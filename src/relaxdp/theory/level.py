@@ -80,7 +80,7 @@ class Level:
     def __post_init__(self) -> None:
         object.__setattr__(self, "retention", compute_retention(self.threshold))
 
-    def to_json(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         """Return the level as two texts, so that nothing is rounded. `Mechanism.level` accepts both."""
         return {"epsilon": str(self), "threshold": str(self.threshold)}
 

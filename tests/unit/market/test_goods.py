@@ -273,7 +273,7 @@ def test_two_listings_share_no_noise(trader: Here, tmp_path: Path) -> None:
 
 
 def _listing(goods: Goods) -> StoredListing:
-    terms = ("{}", "[]", json.dumps(goods.described.to_json()))
+    terms = ("{}", "[]", json.dumps(goods.described.to_dict()))
     return StoredListing(0, "one", "release", 0, "?", "open", None, None, goods.id_column, len(goods.ids), terms)
 
 

@@ -42,8 +42,8 @@ class Bits(Mechanism):
     def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
         return TrueValues(np.array([self._letters.index(str(item)) for item in column], dtype=np.uint64))
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        return np.asarray(truths.index[:, None] == np.arange(3, dtype=np.uint64), np.uint8)
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+        return np.asarray(true_values.index[:, None] == np.arange(3, dtype=np.uint64), np.uint8)
 
     labels = tuple("xyz")
 

@@ -41,7 +41,7 @@ def test_a_level_is_equal_and_ordered_by_its_threshold() -> None:
     assert not low < tiny
     assert (str(low), repr(low)) == ("0.5", "<relaxdp.Level 0.5 of categorical>")
     assert low != "0.5"
-    said = low.to_json()
+    said = low.to_dict()
     assert THREE.level(said["epsilon"], int(said["threshold"])) == low
 
 
