@@ -51,7 +51,7 @@ def compute_retentions(epsilons: Sequence[Epsilon], n_values: int) -> tuple[Frac
 
 
 @dataclass(frozen=True, slots=True)
-class _LevelsDistribution:
+class _DistributionAtRetentions:
     n_values: int
     retentions: tuple[Fraction, ...]
 
@@ -61,7 +61,7 @@ class _LevelsDistribution:
         return cls(n_values, compute_retentions(epsilons, n_values))
 
 
-class RelaxedDistribution(_LevelsDistribution):
+class RelaxedDistribution(_DistributionAtRetentions):
     """The distribution of reports of one path, or of Algorithm 1, at retentions that do not fall."""
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
@@ -88,7 +88,7 @@ class RelaxedDistribution(_LevelsDistribution):
         return likelihoods
 
 
-class IndependentDistribution(_LevelsDistribution):
+class IndependentDistribution(_DistributionAtRetentions):
     """The distribution of reports that are drawn independently of each other, which relaxation avoids."""
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:

@@ -178,7 +178,7 @@ def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distr
             hint="Check a smaller instance, with fewer values or symbols.",
             words=len(slots),
         )
-    found = [_list_symbols(mechanism, true_value, slots, middle_bit) for middle_bit in (0, 1)]
+    found = [_enumerate_noiseless_symbols(mechanism, true_value, slots, middle_bit) for middle_bit in (0, 1)]
     if found[0] != found[1]:
         raise MechanismError(
             "The exact check cannot enumerate this mechanism: its reports depend on more than the first and last "
@@ -192,7 +192,7 @@ def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distr
     return dict(distribution)
 
 
-def _list_symbols(
+def _enumerate_noiseless_symbols(
     mechanism: Mechanism, true_value: Any, slots: list[tuple[Purpose, bytes]], middle_bit: int
 ) -> list[Any]:
     # Public words are the same in both runs. A mechanism may read any of their bits: epsilon holds for each word.

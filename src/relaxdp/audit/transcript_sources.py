@@ -107,9 +107,9 @@ def draw_release_codes(mechanism: Mechanism, true_values: TrueValues, key: Key, 
     return release_codes(mechanism, true_values, ids, **options), None
 
 
-def derive_batch_key(seed: int, batch: int, number: int = 0) -> Key:
+def derive_batch_key(seed: int, batch: int, key_number: int = 0) -> Key:
     """Return the key of a batch; another number gives another key."""
-    return Key.from_bytes(sha256(f"relaxdp audit key {number} {seed} {batch}".encode()).digest())
+    return Key.from_bytes(sha256(f"relaxdp audit key {key_number} {seed} {batch}".encode()).digest())
 
 
 def make_batch_entropy(seed: int, batch: int) -> SeededEntropy:

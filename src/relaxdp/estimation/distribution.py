@@ -329,8 +329,10 @@ class Quantiles(_DistributionStatistic):
         # Fewer numbers than the share of all bins up to a bin lie below that bin, and at least as many up to the next.
         middle = int(np.searchsorted(sums, probability))
         bounds, rest = self.whole.share_bounds, len(points) - 1 - middle
-        below = _count_while(middle, lambda place: bounds.compute_upper_bound(bins <= place, tail) < probability)
-        above = _count_while(rest, lambda back: bounds.compute_lower_bound(bins < bins[-1] - back, tail) >= probability)
+        below = _count_leading_true(middle, lambda place: bounds.compute_upper_bound(bins <= place, tail) < probability)
+        above = _count_leading_true(
+            rest, lambda back: bounds.compute_lower_bound(bins < bins[-1] - back, tail) >= probability
+        )
         return float(points[max(below, 1) - 1]), float(points[-max(above, 1)])
 
 
@@ -380,7 +382,7 @@ def _compute_student_quantile(tail: float, n_places: float, n_noise: float) -> f
     return -float(scipy.special.stdtrit(max(1, min(n_places - 1, 4 + 3.3 * n_noise)), tail))
 
 
-def _count_while(stop: int, is_true: Callable[[int], bool]) -> int:
+def _count_leading_true(stop: int, is_true: Callable[[int], bool]) -> int:
     """Return for how many of the whole numbers from 0 to `stop` something holds that holds for all before them."""
     low, high = -1, stop
     while high - low > 1:

@@ -218,7 +218,7 @@ class ShareBounds:
 
     def _find_nearest_distribution(self, selected_bins: Bins, target_distance: float) -> Floats:
         """Return the chances of all places with a smaller share of these bins, about so far from those of the guess."""
-        columns = self._compute_columns(selected_bins)
+        columns = self._compute_probability_columns(selected_bins)
         whole = less = float(self.guessed_shares @ selected_bins)
         found, distance = self._fit_fixed_share(selected_bins, columns, 0.0)
         power = 1.0
@@ -276,7 +276,7 @@ class ShareBounds:
         ends = np.flatnonzero(np.diff(selected_bins))
         return np.unique(np.concatenate([self._bin_grid, ends, ends + 1]))
 
-    def _compute_columns(self, selected_bins: Bins) -> Floats:
+    def _compute_probability_columns(self, selected_bins: Bins) -> Floats:
         return (
             self.wave_counts.compute_place_probabilities_by_bin(self._add_end_bins(selected_bins))
             * self._level_shares[:, None]

@@ -194,7 +194,7 @@ class NumberRange:
     clip: bool = False
     missing: bool = False
 
-    def matches(self, mechanism: Any) -> bool:
+    def is_range_of(self, mechanism: Any) -> bool:
         return isinstance(mechanism, RangeMechanism) and (mechanism.low, mechanism.high, mechanism.clip) == (
             self.low, self.high, self.clip,
         ) and (mechanism.name == "numeric-missing") == self.missing  # fmt: skip

@@ -396,7 +396,7 @@ def compute_bound(
     delta = compute_default_delta(smallest) if delta is None else float(delta)
     check_between(PlanError, "delta", delta, 0, 1, "a small number such as delta=1e-6")
     check_whole_number(PlanError, "publications", publications, 1, MAX_N, "publications=1 for a single publication")
-    basis, report = _describe_reports(values, mechanism, last)
+    basis, report = _describe_and_bound_reports(values, mechanism, last)
     found = _compose_publications(partial(compute_smallest_epsilon, report, smallest), delta, publications)
     sequential = Context(prec=MAX_DIGITS, rounding=ROUND_CEILING).multiply(last, Decimal(publications))
     rounded = Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal_from_float(found * (1 + 1e-9))
@@ -428,26 +428,28 @@ def compute_default_delta(n: int) -> float:
     return 10.0 ** -max(6, math.ceil(math.log10(n)) + 1)
 
 
-def _describe_reports(values: PlannedValues | None, name: str | None, last: Decimal) -> tuple[str, ReportBounds]:
+def _describe_and_bound_reports(
+    values: PlannedValues | None, name: str | None, last_epsilon: Decimal
+) -> tuple[str, ReportBounds]:
     """Return a text for `ShufflingBound.basis`, and the bounds of a report."""
     if values is None:
         if name is not None:
             raise PlanError("`mechanism` needs the number of values.", hint="Pass values=, such as values=3.")
-        return "whatever the reports are", ReportBounds(float(last))
-    reports = PlannedMechanism(values, name).plan_reports(last)
+        return "whatever the reports are", ReportBounds(float(last_epsilon))
+    reports = PlannedMechanism(values, name).plan_reports(last_epsilon)
     mechanism = reports.mechanism
     cover: CloneProbabilities | None
     if mechanism is None:
-        retention = compute_retention(compute_nonzero_threshold(last, reports.n_values))
+        retention = compute_retention(compute_nonzero_threshold(last_epsilon, reports.n_values))
         distance, cover = retention, CloneProbabilities.from_one_symbol(retention, reports.n_values)
         is_bit = reports.n_values == 2
     else:
-        retention = mechanism.level(last).retention
+        retention = mechanism.level(last_epsilon).retention
         distance = compute_total_variation_bound(mechanism, retention)
         cover = compute_clone_probabilities(mechanism, retention)
         is_bit = mechanism.alphabet == 2 and mechanism.symbols == 1 and not mechanism.seeded
     title = get_mechanism_title("categorical" if mechanism is None else mechanism.name)
-    bounds = ReportBounds(float(last), distance, cover, retention if is_bit else None)
+    bounds = ReportBounds(float(last_epsilon), distance, cover, retention if is_bit else None)
     return f"{values:,} values, {title}" if isinstance(values, int) else title, bounds
 
 

@@ -227,10 +227,10 @@ class Ledger:
         return chain, events, found
 
     def _verify_events(
-        self, stored: Iterable[StoredEvent], known: _VerifiedChain | None
+        self, stored: Iterable[StoredEvent], verified: _VerifiedChain | None
     ) -> tuple[_VerifiedChain, list[Event]]:
         """Follow the chain along stored events, and return where it ends."""
-        account, digests = (None, []) if known is None else (known.account, [*known.digests])
+        account, digests = (None, []) if verified is None else (verified.account, [*verified.digests])
         events: list[Event] = []
         for number, content, digest in stored:
             if number != len(digests) + 1:
@@ -256,13 +256,15 @@ class Ledger:
             raise self._make_damage_error("it has no events")
         return _VerifiedChain(account, tuple(digests)), events
 
-    def _store_event(self, rows: StoredEvents, known: _VerifiedChain | None, event: Event) -> _VerifiedChain:
-        account, digests = (None, ()) if known is None else (known.account, known.digests)
+    def _store_event(
+        self, stored_events: StoredEvents, verified: _VerifiedChain | None, event: Event
+    ) -> _VerifiedChain:
+        account, digests = (None, ()) if verified is None else (verified.account, verified.digests)
         content = event.to_json()
         event = parse_event(content)  # raises: an event that cannot be read again would damage the ledger for good
         digest = self._compute_digest(account, content)
         chain = _VerifiedChain(self._apply_event(account, event, digest), (*digests, digest))
-        rows.add(event.number, content, digest)
+        stored_events.add(event.number, content, digest)
         return chain
 
     def _apply_event(self, account: Account | None, event: Event, digest: str) -> Account:

@@ -129,7 +129,7 @@ class RowTagger:
 
     def tag_ids(self, ids: Any) -> Words:
         """Return the tags of ids alone. Their last block holds 0 and 1, that of a row the true value's index and 0."""
-        return self._join_tags(ids, lambda own, _: compute_tags(self._derived, MacInputs(own), None, 1))
+        return self._tag_in_chunks(ids, lambda own, _: compute_tags(self._derived, MacInputs(own), None, 1))
 
     def tag_rows(self, ids: Any, values: TrueValues) -> Words:
         """Return the tags of ids with their true values."""
@@ -138,9 +138,9 @@ class RowTagger:
             truths = values[part]
             return compute_tags(self._derived, MacInputs(own, truths.suffix), truths.index)
 
-        return self._join_tags(ids, tag)
+        return self._tag_in_chunks(ids, tag)
 
-    def _join_tags(self, ids: Any, tag: Callable[[Ids, slice], Words]) -> Words:
+    def _tag_in_chunks(self, ids: Any, tag: Callable[[Ids, slice], Words]) -> Words:
         array = ids_to_arrow(ids)
         parts = [slice(start, min(start + CHUNK, len(array))) for start in range(0, len(array), CHUNK)]
         tags = [tag(read_ids(array[part.start : part.stop], part.start), part) for part in parts]

@@ -109,7 +109,7 @@ class LocalHash(DeclaredMechanism):
         return struct.pack("<Q", self.alphabet) + add_length_prefix(HASH_NAME.encode()) + self.digest
 
     def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
-        points = self._value_points.take(true_values.index.astype(np.intp))
+        points = self._value_hash_points.take(true_values.index.astype(np.intp))
         found = compute_hash_buckets(randomness.draw_words("seed"), points, self.alphabet)
         return found.astype(get_code_dtype(self.alphabet))[:, None]
 
@@ -120,7 +120,7 @@ class LocalHash(DeclaredMechanism):
         slope, height = compute_hash_lines(seeds[:, None])
         height = _reduce_modulo_prime(height + np.uint64(PRIME) - starts, BITS)
         order: Any = "C" if len(self.values) > len(seeds) else "F"  # the longer axis is the inner one
-        places = np.multiply(slope, self._value_points, order=order)
+        places = np.multiply(slope, self._value_hash_points, order=order)
         places += height
         return np.asarray(_reduce_modulo_prime(places, BITS) < stops - starts)
 
@@ -130,7 +130,7 @@ class LocalHash(DeclaredMechanism):
         return SupportProbabilities(noise=other, gain=retention * (1 - other))
 
     @cached_property
-    def _value_points(self) -> Words:
+    def _value_hash_points(self) -> Words:
         return compute_hash_points(np.arange(len(self.values), dtype=np.uint64))
 
     @cached_property

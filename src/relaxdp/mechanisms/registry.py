@@ -50,7 +50,7 @@ class MechanismKind:
     """The abbreviation in the literature, for plans and commands; without one, `name`."""
 
 
-def _create_bloom(**options: int) -> Bloom:
+def _create_bloom_from_options(**options: int) -> Bloom:
     return Bloom(BloomShape(**options))
 
 
@@ -88,7 +88,7 @@ BUILT_IN = (
         title="square wave",
     ),
     MechanismKind(
-        "bloom", "words", _create_bloom, "a Bloom filter of a word that is looked for among candidates",
+        "bloom", "words", _create_bloom_from_options, "a Bloom filter of a word that is looked for among candidates",
         (
             MechanismOption("bits", "How many bits a filter has.", 1, MAX_BITS),
             MechanismOption("hashes", "How many bits a word sets.", 1, MAX_HASHES),

@@ -98,7 +98,7 @@ class Key:
         try:
             content = read_private_file(place)
         except PrivateFileError as problem:
-            if _is_other_file(place):  # no advice to change the mode of a file that is no key
+            if _has_no_key_header(place):  # no advice to change the mode of a file that is no key
                 raise KeyFileError(
                     "The file {path!r} is not a relaxdp key file.", hint=_NAME_ONE, path=str(place)
                 ) from None
@@ -297,7 +297,7 @@ def _is_encodable_path(path: Path) -> bool:
     return True
 
 
-def _is_other_file(path: Path) -> bool:
+def _has_no_key_header(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return file.read(len(_HEADER)) != _HEADER.encode("ascii")

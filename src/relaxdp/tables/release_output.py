@@ -110,10 +110,10 @@ class ReleaseWriter:
             self._file.close()
 
 
-def format_reports(column: Any, bits: int | None) -> Any:
+def format_reports(column: Any, text_bits: int | None) -> Any:
     """Return packed reports as hexadecimal digits; those of RAPPOR as bits, the highest first."""
-    if bits is not None:
-        return pa.array(format_bits(read_packed_matrix(column, column.type.byte_width), bits), pa.string())
+    if text_bits is not None:
+        return pa.array(format_bits(read_packed_matrix(column, column.type.byte_width), text_bits), pa.string())
     return pa.array([None if cell is None else cell.hex() for cell in column.to_pylist()], pa.string())
 
 

@@ -91,7 +91,7 @@ class PlannedColumn:
     """What the ledger has of it; None before its first release."""
 
     @property
-    def output(self) -> str:
+    def output_name(self) -> str:
         """The name of the reports: a report of a number is not a number of the table, and is not called like it."""
         if isinstance(self.mechanism, Bloom):
             return "report"
@@ -99,7 +99,7 @@ class PlannedColumn:
 
     def make_fields(self) -> list[Any]:
         """Return the columns of the output."""
-        reports = pa.field(self.output, get_report_arrow_type(self.mechanism))
+        reports = pa.field(self.output_name, get_report_arrow_type(self.mechanism))
         return [pa.field("cohort", pa.uint32()), reports] if isinstance(self.mechanism, Bloom) else [reports]
 
     def draw(self, key: Key, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueRowValues]:
@@ -218,7 +218,7 @@ class ReleasePlan(DrawingPlan):
     def description(self) -> FileDescription:
         """The description of the output."""
         known = {"id_type": self.id_type, "key_fingerprint": self.vault.key.fingerprint}
-        described = {each.output: each.make_description(**known) for each in self.columns}
+        described = {each.output_name: each.make_description(**known) for each in self.columns}
         head = ChainHead(self.vault.id, self.account.number, self.account.digest)
         return FileDescription(self.id_column, described, head=head)
 
@@ -416,7 +416,7 @@ def _has_same_declaration(declared: Any, mechanism: Mechanism) -> bool:
     if isinstance(declared, Mechanism):
         return (declared.name, declared.params) == (mechanism.name, mechanism.params)
     if isinstance(declared, NumberRange):
-        return declared.matches(mechanism)
+        return declared.is_range_of(mechanism)
     return isinstance(mechanism, DeclaredMechanism) and tuple(declared) == tuple(mechanism.labels)
 
 

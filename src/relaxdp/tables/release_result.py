@@ -117,7 +117,7 @@ class Release:
         expected = known.rows if rows is None and known is not None else rows
         columns = tuple(
             ReleasedColumn(
-                each.column, each.output, each.mechanism, each.why, each.level.epsilon, each.cost,
+                each.column, each.output_name, each.mechanism, each.why, each.level.epsilon, each.cost,
                 compute_margin(each.mechanism, each.level.epsilon, expected),
             )
             for each in plan.columns

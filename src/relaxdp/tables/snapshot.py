@@ -68,9 +68,9 @@ TrueRowValues = Any
 """True values as a mechanism takes them, or the words of a Bloom filter as Arrow text."""
 
 
-def take_values(values: TrueRowValues, rows: NDArray[np.intp]) -> TrueRowValues:
+def take_values(values: TrueRowValues, indexes: NDArray[np.intp]) -> TrueRowValues:
     """Return the true values of some rows."""
-    return values[rows] if isinstance(values, TrueValues) else values.take(pa.array(rows))
+    return values[indexes] if isinstance(values, TrueValues) else values.take(pa.array(indexes))
 
 
 def concatenate_values(parts: list[TrueRowValues]) -> TrueRowValues:

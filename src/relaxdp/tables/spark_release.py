@@ -130,7 +130,7 @@ def draw_partition(task: SparkTask, batches: Iterator[Any], schema: Any) -> Iter
     yield from _pack_extra_rows([*extra, (_SUMMARY, json.dumps(summary).encode())], summary["partition"], schema)
 
 
-def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, bytes]]) -> Iterator[Any]:
+def _draw_rows(task: SparkTask, batches: Iterator[Any], extra_rows: list[tuple[int, bytes]]) -> Iterator[Any]:
     key, order, first_row, number = task.load_key(), IdOrderCheck(), 0, 0
     parts: list[PartSealer] = []
     taggers = [RowTagger(key, each.mechanism, each.path) for each in task.columns]
@@ -141,7 +141,7 @@ def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, b
         except NotAscendingError:
             raise make_repeated_ids_error((), SparkSource.label) from None
         if not parts:  # an empty partition has no parts
-            parts = [_start_part(key, place, each, extra) for place, each in enumerate(task.describe_snapshots())]
+            parts = [_start_part(key, place, each, extra_rows) for place, each in enumerate(task.describe_snapshots())]
         drawn = task.draw_batch(key, batch, first_row, number, parts)
         for part, chunk in zip(parts, drawn.sealed, strict=True):
             part.write(chunk)
@@ -150,7 +150,7 @@ def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, b
         if pa.types.is_large_string(ids.type):
             tags.append(taggers[0].tag_ids(normalize_spelling(ids)))
         tags += [tagger.tag_rows(ids, rows.values) for tagger, rows in zip(taggers, drawn.rows, strict=True)]
-        extra.append((_TAGS, np.stack(tags).astype("<u8").tobytes()))
+        extra_rows.append((_TAGS, np.stack(tags).astype("<u8").tobytes()))
         yield drawn.released
         first_row, number = first_row + len(batch.ids), number + 1
     for part in parts:

@@ -210,10 +210,10 @@ def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
     column = decode_dictionary(column)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return column
-    numbers = _try_cast(column)
+    numbers = _try_cast_to_float(column)
     if numbers is not None:
         return numbers
-    row = next((row for row in range(len(column)) if _try_cast(column[row : row + 1]) is None), 0)
+    row = next((row for row in range(len(column)) if _try_cast_to_float(column[row : row + 1]) is None), 0)
     cell = column[row].as_py()
     if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell):
         raise ValuesError(
@@ -230,7 +230,7 @@ def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
     )
 
 
-def _try_cast(column: Any) -> Any | None:
+def _try_cast_to_float(column: Any) -> Any | None:
     try:
         return column.cast(pa.float64())
     except pa.ArrowException:

@@ -218,7 +218,7 @@ class _FrameSchema:
 
     def field(self, name: str) -> pa.Field:
         """Return a column's name and type."""
-        return pa.field(name, self._frame.get_type(name))
+        return pa.field(name, self._frame.get_arrow_type(name))
 
 
 class FrameSource(TableSource):
@@ -235,7 +235,7 @@ class FrameSource(TableSource):
     @contextmanager
     def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
         """Give the rows in id order."""
-        table = self._load(list(dict.fromkeys(columns)))
+        table = self._read_frame_columns(list(dict.fromkeys(columns)))
         self._order = compute_id_order(table.column(id_column), self.label)
         yield _split_into_batches(table, self._order)
 
@@ -243,7 +243,7 @@ class FrameSource(TableSource):
         """Return the number of a row in the frame."""
         return row if self._order is None else int(self._order[row - 1]) + 1
 
-    def _load(self, columns: list[str]) -> pa.Table:
+    def _read_frame_columns(self, columns: list[str]) -> pa.Table:
         if self._table is None:
             self._frame.read_columns(columns)
             self._table, self.rows = self._frame.to_arrow(columns), self._frame.rows

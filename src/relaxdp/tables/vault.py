@@ -368,7 +368,7 @@ class Vault:
         """
         return copy_vault(self._folder, _require_path(folder, "folder"), with_key=_require_bool(with_key, "with_key"))
 
-    def _format_parts(self) -> tuple[str, list[str], list[list[str]], list[str]]:
+    def _format_repr_parts(self) -> tuple[str, list[str], list[list[str]], list[str]]:
         account = self._folder.read_account()
         spent, budget, left = map(format_epsilon, (account.spent, account.budget, account.remaining))
         rows = [
@@ -388,11 +388,11 @@ class Vault:
         return first, ["name", "column", "mechanism", "epsilon", "rows"], rows, notes
 
     def __repr__(self) -> str:
-        first, headings, rows, notes = self._format_parts()
+        first, headings, rows, notes = self._format_repr_parts()
         return "\n".join([first, *([format_table(headings, rows, left=(0, 1, 2))] if rows else []), *notes])
 
     def _repr_html_(self) -> str:
-        first, headings, rows, notes = self._format_parts()
+        first, headings, rows, notes = self._format_repr_parts()
         return f"<p>{escape(first)}</p>{format_html(headings, rows, notes)}"
 
     def __reduce__(self) -> Any:

@@ -137,16 +137,16 @@ def compute_threshold(epsilon: Epsilon, n_values: int | Fraction) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _compute_threshold_of_decimal(exact: Decimal, n_values: int | Fraction) -> int:
+def _compute_threshold_of_decimal(epsilon: Decimal, n_values: int | Fraction) -> int:
     # Two cut-offs keep the working precision small whatever was written. Below 10^-21 the retention is under 2^-64;
     # above ln(values) + 46 it is over 1 - 2^-64, because e^46 > 2^66. (Only comparisons: those ignore the context.)
-    if exact < Decimal("1e-21"):
+    if epsilon < Decimal("1e-21"):
         return 0
-    if exact > 46 + ceil(n_values).bit_length():
+    if epsilon > 46 + ceil(n_values).bit_length():
         return ONE - 1
     precision = 40
     while True:
-        low, high = (_round_down_threshold(power, n_values) for power in _compute_exp_bounds(exact, precision))
+        low, high = (_round_down_threshold(power, n_values) for power in _compute_exp_bounds(epsilon, precision))
         if low == high:
             return low
         # e^eps is transcendental, so ONE * values / (e^eps - 1 + values) is never an integer and this ends.

@@ -85,15 +85,15 @@ class Level:
         return {"epsilon": str(self), "threshold": str(self.threshold)}
 
     def __eq__(self, other: object) -> bool:
-        return self._require_same_scale(other) == self.threshold if isinstance(other, Level) else NotImplemented
+        return self._require_same_mechanism(other) == self.threshold if isinstance(other, Level) else NotImplemented
 
     def __lt__(self, other: Level) -> bool:
-        return self.threshold < self._require_same_scale(other) if isinstance(other, Level) else NotImplemented
+        return self.threshold < self._require_same_mechanism(other) if isinstance(other, Level) else NotImplemented
 
     def __hash__(self) -> int:
         return hash((self.scale, self.threshold))
 
-    def _require_same_scale(self, other: Level) -> int:
+    def _require_same_mechanism(self, other: Level) -> int:
         if other.scale != self.scale:
             raise LevelError(
                 "Levels of different mechanisms cannot be compared. A threshold has a meaning only "
