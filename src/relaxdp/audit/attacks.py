@@ -52,6 +52,8 @@ def compute_retentions(epsilons: Sequence[Epsilon], n_values: int) -> tuple[Frac
 
 @dataclass(frozen=True, slots=True)
 class _DistributionAtRetentions:
+    """The distribution of an individual's reports, one at each retention."""
+
     n_values: int
     retentions: tuple[Fraction, ...]
 

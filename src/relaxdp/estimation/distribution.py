@@ -47,19 +47,17 @@ class SquareWaveMean(BoundedMean):
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         check_about(about)
-        return np.asarray(self._compute_std_error_in_bins(self._centered_mean, about) * self._bin_width)
+        return np.asarray(self._compute_bin_error(self._centered_mean, about) * self._bin_width)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         n, noise = self.shares.n, self.shares.n * (1 - self._retention)
         quantile, jump = _compute_student_quantile(tail, n, noise), 0.5 / (n * self._retention)
         ends = np.linspace(-self._max_bin_distance, self._max_bin_distance, 65)
-        near, far = np.zeros(2), np.full(2, 2 * (quantile * self._compute_std_error_in_bins(ends, about).max() + jump))
+        near, far = np.zeros(2), np.full(2, 2 * (quantile * self._compute_bin_error(ends, about).max() + jump))
         sides = np.array([-1.0, 1.0])
         for _ in range(_HALVINGS):
             middle = (near + far) / 2
-            is_within = (
-                middle <= quantile * self._compute_std_error_in_bins(self._centered_mean + sides * middle, about) + jump
-            )
+            is_within = middle <= quantile * self._compute_bin_error(self._centered_mean + sides * middle, about) + jump
             near, far = np.where(is_within, middle, near), np.where(is_within, far, middle)
         low, high = self._centered_mean + sides * far
         return self._scale_to_range(low), self._scale_to_range(high)
@@ -92,7 +90,7 @@ class SquareWaveMean(BoundedMean):
         distances = np.arange(self._place_count) - (self._place_count - 1) / 2
         return np.asarray(np.array([distances, distances**2]) @ self.shares.counts / self.shares.n)
 
-    def _compute_std_error_in_bins(self, mean: Any, about: About) -> Any:
+    def _compute_bin_error(self, mean: Any, about: About) -> Any:
         """Return the standard error in bins if this were the mean."""
         keep = self._retention
         mean = np.clip(mean, -self._max_bin_distance, self._max_bin_distance)
@@ -329,10 +327,8 @@ class Quantiles(_DistributionStatistic):
         # Fewer numbers than the share of all bins up to a bin lie below that bin, and at least as many up to the next.
         middle = int(np.searchsorted(sums, probability))
         bounds, rest = self.whole.share_bounds, len(points) - 1 - middle
-        below = _count_leading_true(middle, lambda place: bounds.compute_upper_bound(bins <= place, tail) < probability)
-        above = _count_leading_true(
-            rest, lambda back: bounds.compute_lower_bound(bins < bins[-1] - back, tail) >= probability
-        )
+        below = _count_while(middle, lambda place: bounds.compute_upper_bound(bins <= place, tail) < probability)
+        above = _count_while(rest, lambda back: bounds.compute_lower_bound(bins < bins[-1] - back, tail) >= probability)
         return float(points[max(below, 1) - 1]), float(points[-max(above, 1)])
 
 
@@ -382,7 +378,7 @@ def _compute_student_quantile(tail: float, n_places: float, n_noise: float) -> f
     return -float(scipy.special.stdtrit(max(1, min(n_places - 1, 4 + 3.3 * n_noise)), tail))
 
 
-def _count_leading_true(stop: int, is_true: Callable[[int], bool]) -> int:
+def _count_while(stop: int, is_true: Callable[[int], bool]) -> int:
     """Return for how many of the whole numbers from 0 to `stop` something holds that holds for all before them."""
     low, high = -1, stop
     while high - low > 1:

@@ -88,19 +88,17 @@ def compute_true_count_interval(count: Any, n: int, hit: float, noise: float, ta
     hit = min(hit, _ALMOST)  # at a very large epsilon the number that is nearest to it is 1, and has no logarithm
     low = _find_min_true_count(
         lambda seen, k: compute_upper_tail(seen, k, n, hit, noise), counts, tail, n,
-        *_approximate_min_true_count(counts - 0.5, n, hit, noise, tail),
+        *_guess_min_count(counts - 0.5, n, hit, noise, tail),
     )  # fmt: skip
     # The same from the other end: how many individuals do not have the value, given how many reports do not support it.
     high = n - _find_min_true_count(
         lambda seen, k: compute_lower_tail(seen, n - k, n, hit, noise), counts, tail, n,
-        *_approximate_min_true_count(n - counts - 0.5, n, 1 - noise, 1 - hit, tail),
+        *_guess_min_count(n - counts - 0.5, n, 1 - noise, 1 - hit, tail),
     )  # fmt: skip
     return low, high
 
 
-def _approximate_min_true_count(
-    cutoff: Floats, n: int, hit: float, noise: float, tail: float
-) -> tuple[Floats, Floats, float]:
+def _guess_min_count(cutoff: Floats, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
     """Return the least number of truths if the count were normal, the count's standard deviation there, and the gain.
 
     It is the smaller root of (away - gain k)^2 = quantile^2 variance, with a variance that is linear in k.

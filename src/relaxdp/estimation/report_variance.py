@@ -61,9 +61,8 @@ def compute_variance_per_report(
 
 def compute_categorical_support(epsilon: Epsilon, n_values: int) -> SupportProbabilities:
     """Return the probabilities of k-ary randomized response at the retention that is really used."""
-    return SupportProbabilities.from_one_symbol(
-        compute_retention(compute_nonzero_threshold(epsilon, n_values)), n_values
-    )
+    retention = compute_retention(compute_nonzero_threshold(epsilon, n_values))
+    return SupportProbabilities.from_one_symbol(retention, n_values)
 
 
 def compute_report_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:
@@ -102,10 +101,8 @@ def compute_pair_variance_per_report(
     row, column = np.maximum(row, pair), np.maximum(column, pair)
     pair = np.maximum(pair, row + column - 1)
     with np.errstate(divide="ignore", invalid="ignore"):  # the skewness where nothing varies
-        deviation, _ = PairSamplingDistribution(row, column, row_support, column_support, 1, about).compute_moments(
-            pair
-        )
+        estimate = PairSamplingDistribution(row, column, row_support, column_support, 1, about)
+        deviation, _ = estimate.compute_moments(pair)
     precision = float(compute_precision(row_support) * compute_precision(column_support))
-    return VariancePerReport(
-        float(deviation.max()) ** 2, 0.5 / float(row_support.gain * column_support.gain), precision
-    )
+    gain = float(row_support.gain * column_support.gain)
+    return VariancePerReport(float(deviation.max()) ** 2, 0.5 / gain, precision)

@@ -263,6 +263,7 @@ def _compute_epsilon_of_two_values(n: int, retention: float, delta: float) -> fl
 
 
 def _compute_odds_of_totals(ones: int, zeros: int, flip: float, delta: float, tail: float) -> float:
+    """Return the largest odds of a total, less delta, if so many others have the true values one and zero."""
     windows = [_compute_binomial_window(n, flip, tail) for n in (ones, zeros)]
     kept, turned = (_compute_binomial_probabilities(n, flip, *w) for n, w in zip((ones, zeros), windows, strict=True))
     law, error = _convolve(kept[::-1], turned)  # of the total of all others inside of the windows

@@ -154,6 +154,7 @@ class Mechanism(ABC):
 
     @property
     def _scale(self) -> Scale:
+        """The name and the parameters of the mechanism that a threshold belongs to."""
         return self.name, self.params
 
     # From true values to symbols.

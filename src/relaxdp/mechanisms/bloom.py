@@ -163,7 +163,7 @@ def compute_bit_threshold(shape: BloomShape, epsilon: Epsilon) -> int:
 
     Claim: reached and not exceeded; tests/exact/rappor/test_bloom.py.
     """
-    return compute_split_threshold(epsilon, 2, n_parts=shape.max_differing_bits)
+    return compute_split_threshold(epsilon, 2, parts=shape.max_differing_bits)
 
 
 def compute_noise(shape: BloomShape, epsilon: Epsilon) -> Decimal:

@@ -53,9 +53,7 @@ class Unary(DeclaredMechanism):
         self.name = "unary-optimised" if optimised else "unary-symmetric"
 
     def threshold(self, epsilon: Decimal) -> int:
-        return (
-            compute_nonzero_threshold(epsilon, 2) if self.optimised else compute_split_threshold(epsilon, 2, n_parts=2)
-        )
+        return compute_nonzero_threshold(epsilon, 2) if self.optimised else compute_split_threshold(epsilon, 2, parts=2)
 
     def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
         bits = np.zeros((len(true_values), self.symbols), dtype=np.uint8)

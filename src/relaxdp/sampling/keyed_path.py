@@ -143,24 +143,20 @@ class NumpyPathSampler:
         return np.asarray(words - words // self._values * self._values)
 
 
-def compute_tags(
-    derived_key: bytes, messages: MacInputs, true_indices: Words | None, symbols: Words | int = 0
-) -> Words:
+def compute_tags(derived_key: bytes, messages: MacInputs, indices: Words | None, symbols: Words | int = 0) -> Words:
     """Return the first word of the CMAC of each of at most CHUNK messages, whose last blocks hold index and symbol."""
     found = get_kernel()
     numbers = np.full(len(messages), symbols, np.uint64) if isinstance(symbols, int) else symbols
     if found is not None:
-        return found.compute_tags(derived_key, messages, true_indices, numbers)[0]
-    return compute_tags_with_numpy(derived_key, messages, true_indices, numbers)
+        return found.compute_tags(derived_key, messages, indices, numbers)[0]
+    return compute_tags_with_numpy(derived_key, messages, indices, numbers)
 
 
-def compute_tags_with_numpy(
-    derived_key: bytes, messages: MacInputs, true_indices: Words | None, symbols: Words
-) -> Words:
+def compute_tags_with_numpy(derived_key: bytes, messages: MacInputs, indices: Words | None, symbols: Words) -> Words:
     """Return the same, by NumPy."""
     cipher, tags = AesBlockCipher(derived_key), np.empty(len(messages), np.uint64)
     for chosen, blocks in messages.group_by_block_count():
-        first = np.zeros(1, np.uint64) if true_indices is None else true_indices[chosen]
+        first = np.zeros(1, np.uint64) if indices is None else indices[chosen]
         rows = cipher.make_last_blocks(cipher.compute_chaining_state(blocks), first, symbols[chosen, None])
         tags[chosen] = cipher.encrypt(rows)[:, 0]
     return tags

@@ -111,9 +111,8 @@ def generate_word_pairs(
 ) -> Iterator[tuple[int, int]]:
     """Return the pairs (position word, value word) of one symbol of one object; `prefix` is whole blocks."""
     for j in range(2**32):
-        position, value = struct.unpack(
-            "<QQ", compute_cmac(derived_key, prefix + pack_last_block(true_index, symbol, j))
-        )
+        block = pack_last_block(true_index, symbol, j)
+        position, value = struct.unpack("<QQ", compute_cmac(derived_key, prefix + block))
         yield position, value
 
 

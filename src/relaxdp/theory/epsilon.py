@@ -159,35 +159,35 @@ def compute_nonzero_threshold(epsilon: Epsilon, n_values: int | Fraction) -> int
     >>> compute_nonzero_threshold(0.5, 2) == compute_threshold(0.5, 2)
     True
     """
-    return compute_split_threshold(epsilon, n_values, n_parts=1)
+    return compute_split_threshold(epsilon, n_values, parts=1)
 
 
-def compute_split_threshold(epsilon: Epsilon, n_values: int | Fraction, *, n_parts: int) -> int:
-    """Return the threshold of each symbol of a report in which two truths differ in up to `n_parts` symbols.
+def compute_split_threshold(epsilon: Epsilon, n_values: int | Fraction, *, parts: int) -> int:
+    """Return the threshold of each symbol of a report in which two truths differ in up to `parts` symbols.
 
     Every symbol gets an equal part of epsilon: the odds of independent symbols multiply. A part that is not a decimal
     number is rounded down in its 100th digit, the private side.
 
-    Claim: the odds to the power of `n_parts` do not exceed e^epsilon, and T + 1 would;
+    Claim: the odds to the power of `parts` do not exceed e^epsilon, and T + 1 would;
     tests/exact/theory/test_threshold.py.
 
-    >>> compute_split_threshold(2, 2, n_parts=2) == compute_threshold(1, 2)
+    >>> compute_split_threshold(2, 2, parts=2) == compute_threshold(1, 2)
     True
     """
     check_value_count(n_values)
     exact = as_epsilon(epsilon)
     level = _compute_threshold_of_decimal(
-        make_decimal_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(n_parts)), n_values
+        make_decimal_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(parts)), n_values
     )
     if level == 0:
         raise EpsilonError(
             "Epsilon {epsilon} is too small for {values} values. Every report would be pure noise."
-            if n_parts == 1
+            if parts == 1
             else "Epsilon {epsilon} is too small to be divided into {parts} parts. Every report would be pure noise.",
             hint=_HINT,
             epsilon=format_epsilon(exact),
             values=n_values if isinstance(n_values, int) else str(n_values),
-            parts=n_parts,
+            parts=parts,
         )
     return level
 

@@ -52,11 +52,9 @@ def compute_step_odds(n_values: int, old_retention: Fraction, new_retention: Fra
     >>> compute_step_odds(2, Fraction(1, 3), Fraction(1, 2))
     Fraction(6, 1)
     """
-    return (
-        Fraction(1)
-        if old_retention == new_retention
-        else compute_odds(old_retention, n_values) * compute_odds(new_retention, n_values)
-    )
+    if old_retention == new_retention:
+        return Fraction(1)
+    return compute_odds(old_retention, n_values) * compute_odds(new_retention, n_values)
 
 
 def privacy_loss(epsilons: Sequence[Epsilon], reports: Sequence[int], *, m: int) -> PrivacyLoss:

@@ -66,10 +66,8 @@ class BridgeMixture:
 
     def compute_distribution(self, n_values: int, *, lower_report: int, upper_report: int) -> list[Fraction]:
         """Return the probability of every value."""
-        return [
-            self.compute_probability(n_values, value, lower_report=lower_report, upper_report=upper_report)
-            for value in range(n_values)
-        ]
+        reports = {"lower_report": lower_report, "upper_report": upper_report}
+        return [self.compute_probability(n_values, value, **reports) for value in range(n_values)]
 
 
 def compute_bridge_mixture(

@@ -242,21 +242,21 @@ def test_shared_levels(parts: int) -> None:
     for epsilon, values in cases()[: 4000 // parts : 7]:
         asked = as_epsilon(epsilon)
         try:
-            level = compute_split_threshold(asked, values, n_parts=parts)
+            level = compute_split_threshold(asked, values, parts=parts)
         except EpsilonError:
             assert guarantee(1, values) * parts > mpf(asked)
             continue
         assert guarantee(level, values) * parts <= mpf(asked)
         assert level + 1 == ONE or guarantee(level + 1, values) * parts > mpf(asked)
     longest = Decimal("0." + "7" * 60)
-    assert compute_split_threshold(longest, 2, n_parts=2) == compute_threshold(Decimal("0.3" + "8" * 40), 2)
+    assert compute_split_threshold(longest, 2, parts=2) == compute_threshold(Decimal("0.3" + "8" * 40), 2)
 
 
 def test_a_part_of_epsilon_is_rounded_down_and_must_tell_something(monkeypatch: pytest.MonkeyPatch) -> None:
     with refused(EpsilonError, parts=2):
-        compute_split_threshold("1e-19", 2, n_parts=2)
+        compute_split_threshold("1e-19", 2, parts=2)
     with pytest.raises(ValueError, match="The number of values must be"):
-        compute_split_threshold(1, 1, n_parts=2)
+        compute_split_threshold(1, 1, parts=2)
     asked: list[Decimal] = []
 
     def note(exact: Decimal, values: int) -> int:
@@ -265,5 +265,5 @@ def test_a_part_of_epsilon_is_rounded_down_and_must_tell_something(monkeypatch: 
 
     monkeypatch.setitem(compute_split_threshold.__globals__, "_compute_threshold_of_decimal", note)
     for epsilon, parts in [("1", 3), ("2", 7), ("0." + "7" * 60, 9)]:
-        compute_split_threshold(epsilon, 2, n_parts=parts)
+        compute_split_threshold(epsilon, 2, parts=parts)
         assert Fraction(asked[-1]) * parts < Fraction(epsilon) < Fraction(asked[-1]) * parts * (1 + Fraction(1, 10**90))

@@ -111,11 +111,11 @@ class Kernel:
         _check_row(self._draw(self._set, *pointers, symbols, target.ctypes.data, target.itemsize))
 
     def compute_tags(
-        self, derived_key: bytes, messages: MacInputs, true_indices: Words | None, symbols: Words | None
+        self, derived_key: bytes, messages: MacInputs, indices: Words | None, symbols: Words | None
     ) -> tuple[Words, Words]:
         """Return the first word of each message's tag, and the sum of all tags."""
         words, sums = np.empty(len(messages), np.uint64), np.zeros(2, np.uint64)
-        last = [None if each is None else _require_c_array(each, np.uint64) for each in (true_indices, symbols)]
+        last = [None if each is None else _require_c_array(each, np.uint64) for each in (indices, symbols)]
         if any(each is not None and len(each) != len(messages) for each in last):
             raise ValueError("The numbers of messages and last words differ.")
         places = [None if each is None else each.ctypes.data for each in last]
