@@ -39,7 +39,7 @@ class RelaxdpError(Exception):
     def __init__(self, sentence: str, /, *, hint: str = "", **fields: Any) -> None:
         super().__init__(sentence)
         self.template, self.hint_template, self.consequence = sentence, hint, ""
-        self.fields = {name: _convert_field(value) for name, value in fields.items()}
+        self.fields = {name: _convert_field_for_json(value) for name, value in fields.items()}
 
     @property
     def code(self) -> str:
@@ -86,16 +86,16 @@ def _rebuild_error(
     return made
 
 
-def _convert_field(value: Any) -> Any:
+def _convert_field_for_json(value: Any) -> Any:
     """Return a field as JSON knows it: numbers stay numbers, everything else is its text."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, list | tuple):
-        return [_convert_field(each) for each in value]
+        return [_convert_field_for_json(each) for each in value]
     if hasattr(value, "item") and not isinstance(value, str):  # NumPy's numbers
-        return _convert_field(value.item())
+        return _convert_field_for_json(value.item())
     return hide_secret_keys(str(value))
 
 

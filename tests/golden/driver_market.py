@@ -21,7 +21,7 @@ from tests.golden.driver import DataHolder, k_ary
 from tests.golden.driver_server import Service, estimate_files, rejecting
 
 import relaxdp as rx
-from relaxdp.audit.attacks import RelaxedDistribution, guess_by_maximum_likelihood
+from relaxdp.audit.attacks import RelaxedReportsDistribution, guess_by_maximum_likelihood
 from relaxdp.device.address import Server
 from relaxdp.errors import RelaxdpError
 from relaxdp.market.client import MarketClient
@@ -209,7 +209,7 @@ def guess_true_values(reports: Mapping[str, Sequence[str]], values: Sequence[str
     """Return for each row the likeliest true values, given its reports at some levels in ascending order."""
     codes = np.array([[list(values).index(report) for report in each] for each in reports.values()])
     likeliest = guess_by_maximum_likelihood(
-        codes.T, RelaxedDistribution.from_epsilons(list(reports), n_values=len(values))
+        codes.T, RelaxedReportsDistribution.from_epsilons(list(reports), n_values=len(values))
     )
     return [[value for value, is_best in zip(values, row, strict=True) if is_best] for row in likeliest.tolist()]
 

@@ -5,7 +5,7 @@ there is one. The paper does not say how ties are broken, so here they are broke
 k candidates, the true value among them, as 1/k right (the expectation, so nothing random is added).
 
 >>> reports = np.array([[1, 1, 0], [0, 0, 0]])
->>> distribution = RelaxedDistribution.from_epsilons([0.5, 1, 2], n_values=2)
+>>> distribution = RelaxedReportsDistribution.from_epsilons([0.5, 1, 2], n_values=2)
 >>> for name, attack in ATTACKS.items():
 ...     print(name, attack(reports, distribution, [0.5, 1, 2]).argmax(axis=1).tolist())
 last output [0, 0]
@@ -63,7 +63,7 @@ class _DistributionAtRetentions:
         return cls(n_values, compute_retentions(epsilons, n_values))
 
 
-class RelaxedDistribution(_DistributionAtRetentions):
+class RelaxedReportsDistribution(_DistributionAtRetentions):
     """The distribution of reports of one path, or of Algorithm 1, at retentions that do not fall."""
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
@@ -90,7 +90,7 @@ class RelaxedDistribution(_DistributionAtRetentions):
         return likelihoods
 
 
-class IndependentDistribution(_DistributionAtRetentions):
+class IndependentReportsDistribution(_DistributionAtRetentions):
     """The distribution of reports that are drawn independently of each other, which relaxation avoids."""
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
@@ -121,7 +121,7 @@ class NoisySamplesDistribution:
         return cls(n_values, permanent, sample, n_samples)
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
-        samples = IndependentDistribution(self.n_values, (self.sample,) * self.samples)
+        samples = IndependentReportsDistribution(self.n_values, (self.sample,) * self.samples)
         by_permanent = samples.compute_log_likelihoods(transcripts)
         noise = float((1 - self.permanent) / self.n_values)
         largest = by_permanent.max(axis=1, keepdims=True)

@@ -53,7 +53,7 @@ def _schema(campaign: Campaign, place: int) -> tuple[Any, FileDescription]:
     else:
         described = FileDescription(DEVICE, {ATTRIBUTE: column})
         fields = [(DEVICE, pa.string()), (ATTRIBUTE, get_report_arrow_type(campaign.encoding))]
-    return pa.schema(fields, metadata={METADATA_KEY: described.dumps().encode()}), described
+    return pa.schema(fields, metadata={METADATA_KEY: described.to_json().encode()}), described
 
 
 def _table(campaign: Campaign, rows: list[tuple[bytes, bytes]], schema: Any) -> Any:

@@ -11,7 +11,12 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.attacks import ATTACKS, RelaxedDistribution, compute_error_probabilities, compute_minimum_error_rate
+from relaxdp.audit.attacks import (
+    ATTACKS,
+    RelaxedReportsDistribution,
+    compute_error_probabilities,
+    compute_minimum_error_rate,
+)
 from relaxdp.estimation.report_variance import compute_categorical_support, compute_report_variance
 from relaxdp.paper import judge
 from relaxdp.paper.claims import ClaimCheck, Data
@@ -137,7 +142,7 @@ def _attack(
     transcripts: NDArray[np.unsignedinteger], truth: NDArray[np.uint8], population: Population, runs: int
 ) -> tuple[bool, dict[str, Floats]]:
     """Return whether the last output is always the likeliest truth, and every attack's error rate in each run."""
-    law = RelaxedDistribution.from_epsilons(population.levels, n_values=population.values)
+    law = RelaxedReportsDistribution.from_epsilons(population.levels, n_values=population.values)
     candidates = {name: attack(transcripts, law, population.levels) for name, attack in ATTACKS.items()}
     rates = {
         name: compute_error_probabilities(found, truth).reshape(runs, -1).mean(axis=1)

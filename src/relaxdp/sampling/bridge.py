@@ -133,7 +133,7 @@ def draw_fresh_bridge_reports(
     return result
 
 
-class _ProbabilityPair:
+class _AgreeDifferProbability:
     """A probability for objects whose ends agree and one for others, as a first byte and an exact rest."""
 
     def __init__(self, agree: Fraction, differ: Fraction) -> None:
@@ -154,10 +154,10 @@ class _FreshBridgeSampler:
         self._values = values
         self._source = source
         # With two values a redraw is a flip half of the time, so one comparison settles everything.
-        self._flip = _ProbabilityPair(agree.redraw / 2, differ.to_lower + differ.redraw / 2)
-        self._redraw = _ProbabilityPair(agree.redraw, differ.redraw)
+        self._flip = _AgreeDifferProbability(agree.redraw / 2, differ.to_lower + differ.redraw / 2)
+        self._redraw = _AgreeDifferProbability(agree.redraw, differ.redraw)
         ends = differ.to_upper + differ.to_lower
-        self._to_upper = _ProbabilityPair(Fraction(0), differ.to_upper / ends if ends else Fraction(0))
+        self._to_upper = _AgreeDifferProbability(Fraction(0), differ.to_upper / ends if ends else Fraction(0))
         self._compiled, kernel = None, get_kernel()
         if kernel is not None and isinstance(source, Keystream) and values <= 256:
             first, redraw = (self._flip if values == 2 else self._to_upper).get_digits(), self._redraw.get_digits()
@@ -194,7 +194,7 @@ class _FreshBridgeSampler:
             rows = np.flatnonzero(redraw)
             result[rows] = self._draw_uniform(len(rows), np.uint64)
 
-    def _draw_flags(self, probabilities: _ProbabilityPair, differs: Bytes) -> Flags:
+    def _draw_flags(self, probabilities: _AgreeDifferProbability, differs: Bytes) -> Flags:
         """Return independent flags, set with the chance of each object's kind, exactly."""
         random, top = self._random[: len(differs)], self._top[: len(differs)]
         self._source.fill(random)
@@ -258,7 +258,8 @@ class KeyedBridgeSampler:
         self._values = n_values
         self._one_level, self._mixtures = lower == upper, _compute_mixtures(n_values, lower, middle, upper)
         self._boundaries = tuple(
-            _BoundaryPair(*cuts) for cuts in zip(*map(_compute_cumulative_probabilities, self._mixtures), strict=True)
+            _AgreeDifferBoundary(*cuts)
+            for cuts in zip(*map(_compute_cumulative_probabilities, self._mixtures), strict=True)
         )
 
     def draw_reports(
@@ -305,7 +306,7 @@ class KeyedBridgeSampler:
         return self.cipher.make_last_blocks(after, np.zeros(1, np.uint64), numbers[:, None])
 
 
-class _BoundaryPair:
+class _AgreeDifferBoundary:
     """A boundary for objects whose ends agree and one for others, as a first word and whether more follows."""
 
     def __init__(self, agree: Fraction, differ: Fraction) -> None:

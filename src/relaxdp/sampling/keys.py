@@ -188,7 +188,7 @@ class Key:
         return next(filter(None, (cls._parse(content, header) for header in headers)), None)
 
     @classmethod
-    def _parse(cls, content: bytes, expected: str = _HEADER) -> Key | None:
+    def _parse(cls, content: bytes, expected_header: str = _HEADER) -> Key | None:
         """Return the key, or None for what is none: an exception's context would carry the secret along."""
         try:
             header, secret, fingerprint = content.decode("ascii").splitlines()
@@ -196,7 +196,7 @@ class Key:
         except (ValueError, KeyFileError):
             return None
         # The fingerprint doubles as a checksum: one wrong character would silently be another key.
-        return key if header == expected and hmac.compare_digest(key.fingerprint, fingerprint) else None
+        return key if header == expected_header and hmac.compare_digest(key.fingerprint, fingerprint) else None
 
     @add_consequence("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:

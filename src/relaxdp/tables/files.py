@@ -254,7 +254,7 @@ def read_description(path: Path) -> FileDescription | None:
             return next((found for found in each if found is not None), None)
         try:
             sidecar = next((beside for beside in list_sidecar_paths(path) if beside.exists()), None)
-            return None if sidecar is None else FileDescription.loads(sidecar.read_text("utf-8"))
+            return None if sidecar is None else FileDescription.from_json(sidecar.read_text("utf-8"))
         except (OSError, UnicodeDecodeError):
             problem = MetadataError(
                 "The file {sidecar!r} cannot be read. It states whether {path!r} contains true values or reports.",

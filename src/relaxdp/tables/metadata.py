@@ -194,7 +194,7 @@ class FileDescription:
         found = [each for each, column in self.columns.items() if column.path.attribute == name]
         return found[0] if len(found) == 1 else None
 
-    def dumps(self) -> str:
+    def to_json(self) -> str:
         """Return the description as one JSON text."""
         columns = {name: column.to_dict() for name, column in self.columns.items()}
         rows = {} if self.rows is None else {"rows": self.rows}
@@ -202,7 +202,7 @@ class FileDescription:
         return json.dumps({"id": self.id_column, "columns": columns, **rows, **head}, ensure_ascii=False)
 
     @classmethod
-    def loads(cls, text: str | bytes) -> FileDescription:
+    def from_json(cls, text: str | bytes) -> FileDescription:
         """Read it back."""
         with _reject_damage():
             content = json.loads(text)
@@ -218,7 +218,7 @@ class FileDescription:
         """Tell whether a JSON text is the same description, apart from the number of rows and the vault."""
         with suppress(ValueError, TypeError, RecursionError):
             no_matter = {"rows": None, "vault": None}
-            return bool({**json.loads(text), **no_matter} == {**json.loads(self.dumps()), **no_matter})
+            return bool({**json.loads(text), **no_matter} == {**json.loads(self.to_json()), **no_matter})
         return False
 
 
@@ -263,7 +263,7 @@ def parse_description(metadata: Mapping[bytes, bytes]) -> FileDescription | None
     if text is None and SPARK_KEY in metadata:
         return _parse_spark_schema(metadata[SPARK_KEY])
     text = _find_pandas_description(metadata) if text is None else text
-    return None if text is None else FileDescription.loads(text)
+    return None if text is None else FileDescription.from_json(text)
 
 
 def _find_pandas_description(metadata: Mapping[bytes, bytes]) -> str | None:
@@ -287,7 +287,7 @@ def _parse_spark_schema(schema: str | bytes) -> FileDescription | None:
         texts = {field["name"]: field["metadata"].get(_TEXT_KEY) for field in fields}
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    parts = {name: FileDescription.loads(text) for name, text in texts.items() if text is not None}
+    parts = {name: FileDescription.from_json(text) for name, text in texts.items() if text is not None}
     if not parts:
         return None
     first = next(iter(parts.values()))
@@ -332,7 +332,7 @@ def make_parquet_metadata(schema: Any, description: FileDescription) -> dict[str
 
     Claim: the file is what a writer makes that knows all this before; tests/unit/tables/test_file_rows.py.
     """
-    text = description.dumps()
+    text = description.to_json()
     # pandas puts what it finds under this name into the attributes of the frame that it reads.
     metadata = {_TEXT_KEY: text, "PANDAS_ATTRS": json.dumps({_TEXT_KEY: text})}
     whole = schema.with_metadata(metadata)
@@ -351,9 +351,9 @@ _RELEASED: dict[int, tuple[weakref.ref[Any], FileDescription]] = {}
 def attach_description(frame: Any, description: FileDescription) -> Any:
     """Return the frame with its description, which replaces all other metadata of the frame."""
     if isinstance(frame, pa.Table):
-        return frame.replace_schema_metadata({METADATA_KEY: description.dumps()})
+        return frame.replace_schema_metadata({METADATA_KEY: description.to_json()})
     if isinstance(getattr(frame, "attrs", None), dict):
-        frame.attrs = {_TEXT_KEY: description.dumps()}
+        frame.attrs = {_TEXT_KEY: description.to_json()}
         return frame
     place = id(frame)
     # Python calls this before it gives the number to another object.
@@ -374,6 +374,6 @@ def read_frame_description(frame: Any) -> FileDescription | None:
         return _parse_spark_schema(frame.schema.json())
     attributes = getattr(frame, "attrs", None)
     if isinstance(attributes, dict):
-        return FileDescription.loads(attributes[_TEXT_KEY]) if isinstance(attributes.get(_TEXT_KEY), str) else None
+        return FileDescription.from_json(attributes[_TEXT_KEY]) if isinstance(attributes.get(_TEXT_KEY), str) else None
     reference, description = _RELEASED.get(id(frame), (None, None))
     return description if reference is not None and reference() is frame else None

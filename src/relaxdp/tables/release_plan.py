@@ -323,7 +323,7 @@ def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
         raise ArgumentError("`columns` is empty or names a column twice.", hint="Leave it out to relax all columns.")
     planned = [_continue_column(request, state.columns[name]) for name in names]
     passthrough: list[Any] = []
-    with detect_concurrent_release(vault, request.name, state):
+    with reject_concurrent_release(vault, request.name, state):
         kind = Snapshot(vault.snapshots, state.columns[names[0]].snapshot, vault.key).read_description()["id"]
         if state.passthrough_snapshot is not None:
             sealed = Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key)
@@ -361,7 +361,7 @@ def _make_plan(
 
 
 @contextmanager
-def detect_concurrent_release(vault: VaultFolder, name: str, state: ReleaseState | None) -> Iterator[None]:
+def reject_concurrent_release(vault: VaultFolder, name: str, state: ReleaseState | None) -> Iterator[None]:
     """Report a snapshot that is missing because another process has just released the same name."""
     try:
         yield

@@ -248,8 +248,8 @@ class PartSealer:
         counts = {ChunkKind(kind).name: number for kind, number in sorted(self._counts.items())}
         self._write(self._seal(ChunkKind.END, 0, json.dumps(counts).encode()))
 
-    def _seal(self, kind: ChunkKind, number: int, content: Any) -> bytes:
-        chunk = self._cipher.encrypt(_make_nonce(kind, number), content, self._header)
+    def _seal(self, kind: ChunkKind, chunk_number: int, content: Any) -> bytes:
+        chunk = self._cipher.encrypt(_make_nonce(kind, chunk_number), content, self._header)
         if len(chunk) > _MAX_CHUNK_BYTES:
             raise VaultError(
                 "The rows of one batch take more than 1 GiB in a snapshot.", hint="Use shorter ids or fewer columns."

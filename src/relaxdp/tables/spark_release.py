@@ -299,7 +299,7 @@ class SparkStager(Stager):
                 column = functions.col(quote_spark_name(name))
                 if name in described.columns:
                     one = FileDescription(described.id_column, {name: described.columns[name]}, head=described.head)
-                    column = column.alias(name, metadata={METADATA_KEY.decode(): one.dumps()})
+                    column = column.alias(name, metadata={METADATA_KEY.decode(): one.to_json()})
                 columns.append(column)
             self.table = rows.select(*columns)
 

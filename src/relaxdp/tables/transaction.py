@@ -26,7 +26,7 @@ from relaxdp.tables.release_plan import (
     InputBatch,
     ReleasePlan,
     StagedRelease,
-    detect_concurrent_release,
+    reject_concurrent_release,
     reject_useless_columns,
 )
 from relaxdp.tables.release_result import Release
@@ -95,7 +95,7 @@ def run_release(plan: ReleasePlan, stager: Stager, source: Any) -> Release:
 
 def _stage(plan: ReleasePlan, stager: Stager) -> StagedRelease:
     try:
-        with detect_concurrent_release(plan.vault, plan.request.name, plan.state):
+        with reject_concurrent_release(plan.vault, plan.request.name, plan.state):
             staged = stager.stage()
         reject_useless_columns(plan.columns, staged.rows, plan.request.planned_epsilon)
     except BaseException:

@@ -18,9 +18,9 @@ from tests.refusals import refused
 from relaxdp.audit.attacks import (
     ATTACKS,
     Candidates,
-    IndependentDistribution,
+    IndependentReportsDistribution,
     NoisySamplesDistribution,
-    RelaxedDistribution,
+    RelaxedReportsDistribution,
     TranscriptDistribution,
     compute_error_probabilities,
     compute_error_rate,
@@ -78,7 +78,7 @@ def bayes_error(laws: Sequence[Chances]) -> Fraction:
 
 @pytest.mark.parametrize("values", [2, 3, 4])
 def test_no_attack_on_a_relaxed_transcript_beats_the_last_output(values: int) -> None:
-    law = RelaxedDistribution.from_epsilons(EPSILONS, n_values=values)
+    law = RelaxedReportsDistribution.from_epsilons(EPSILONS, n_values=values)
     laws = relaxed_law(values, law.retentions)
     least = Fraction(values - 1) / (compute_odds(law.retentions[-1], values) + values - 1)
     error = {
@@ -98,7 +98,7 @@ def test_no_attack_on_a_relaxed_transcript_beats_the_last_output(values: int) ->
 def test_independent_reports_are_beaten(values: int) -> None:
     """The mistake that relaxation avoids: then all attacks together know more than the last output."""
     epsilons = ("0.5", "0.9", "1")  # two earlier reports that agree outweigh the last one
-    law = IndependentDistribution.from_epsilons(epsilons, n_values=values)
+    law = IndependentReportsDistribution.from_epsilons(epsilons, n_values=values)
     laws = independent_law(values, law.retentions)
     last = exact_error(laws, 3, lambda rows: guess_last_report(rows, n_values=values))
     likeliest = exact_error(laws, 3, lambda rows: guess_by_maximum_likelihood(rows, law))
@@ -106,7 +106,7 @@ def test_independent_reports_are_beaten(values: int) -> None:
     # The log odds of independent reports add up, so the sum of epsilons is the likelihood.
     assert weighted == likeliest == bayes_error(laws)
     assert likeliest < last
-    again = IndependentDistribution.from_epsilons(["1", "1", "1"], n_values=values)
+    again = IndependentReportsDistribution.from_epsilons(["1", "1", "1"], n_values=values)
     laws = independent_law(values, again.retentions)
     least = Fraction(values - 1) / (compute_odds(again.retentions[-1], values) + values - 1)
     for attack in (
@@ -121,15 +121,15 @@ def test_likelihoods_are_those_of_the_law(values: int, reports: int) -> None:
     levels = compute_retentions(("0.3", "0.3", "0.9", "2.5")[:reports], values)
     rows = all_transcripts(values, reports)
     for law, laws in (
-        (RelaxedDistribution(values, levels), relaxed_law(values, levels)),
-        (IndependentDistribution(values, levels), independent_law(values, levels)),
+        (RelaxedReportsDistribution(values, levels), relaxed_law(values, levels)),
+        (IndependentReportsDistribution(values, levels), independent_law(values, levels)),
     ):
-        assert isinstance(law, RelaxedDistribution | IndependentDistribution)
+        assert isinstance(law, RelaxedReportsDistribution | IndependentReportsDistribution)
         logarithms = law.compute_log_likelihoods(rows)
         for row, transcript in enumerate(map(tuple, rows.tolist())):
             for truth in range(values):
                 exact = laws[truth].get(transcript, Fraction(0))
-                if isinstance(law, RelaxedDistribution):
+                if isinstance(law, RelaxedReportsDistribution):
                     assert exact == compute_transcript_probability(values, levels, transcript, truth=truth)
                 assert logarithms[row, truth] == (pytest.approx(log(exact), abs=1e-12) if exact else -np.inf)
 
@@ -188,7 +188,7 @@ def test_ties_are_broken_uniformly() -> None:
 
 
 def test_error_rates_names_all_four() -> None:
-    law: TranscriptDistribution = RelaxedDistribution.from_epsilons(EPSILONS, n_values=2)
+    law: TranscriptDistribution = RelaxedReportsDistribution.from_epsilons(EPSILONS, n_values=2)
     rows = np.array([[0, 0, 1], [1, 1, 1]], dtype=np.uint8)
     rates = compute_error_rates(rows, np.array([1, 1]), law, EPSILONS)
     assert list(rates) == ["last output", "maximum likelihood", "highest frequency", "weighted highest frequency"]
@@ -197,7 +197,7 @@ def test_error_rates_names_all_four() -> None:
 
 
 def test_refusals() -> None:
-    law = RelaxedDistribution.from_epsilons(EPSILONS, n_values=2)
+    law = RelaxedReportsDistribution.from_epsilons(EPSILONS, n_values=2)
     shapeless: dict[str, Any] = {"says": "one row per individual"}
     for rows, fields in (
         (np.zeros(3, int), shapeless),
@@ -209,4 +209,4 @@ def test_refusals() -> None:
         with refused(ArgumentError, **fields):
             guess_by_maximum_likelihood(rows, law)
     with refused(ArgumentError, says="No true value leads to one of the transcripts"):
-        guess_by_maximum_likelihood(np.array([[0, 1]]), RelaxedDistribution.from_epsilons([1, 1], n_values=2))
+        guess_by_maximum_likelihood(np.array([[0, 1]]), RelaxedReportsDistribution.from_epsilons([1, 1], n_values=2))

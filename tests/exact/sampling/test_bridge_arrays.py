@@ -17,9 +17,9 @@ from relaxdp.mechanisms.report_arrays import make_report_column
 from relaxdp.sampling.bridge import (
     FRESH_CHUNK,
     KeyedBridgeSampler,
-    _BoundaryPair,
+    _AgreeDifferBoundary,
+    _AgreeDifferProbability,
     _FreshBridgeSampler,
-    _ProbabilityPair,
     draw_fresh_bridge_reports,
     draw_from_mixture,
     draw_keyed_bridge_report,
@@ -89,7 +89,7 @@ def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
         draw = _FreshBridgeSampler(
             3, BridgeMixture(1 - chance, F(0), chance), BridgeMixture(1 - chance, F(0), chance), feed
         )
-        assert draw._draw_flags(_ProbabilityPair(chance, chance), np.zeros(1, np.uint8)).tolist() == [expected]
+        assert draw._draw_flags(_AgreeDifferProbability(chance, chance), np.zeros(1, np.uint8)).tolist() == [expected]
         assert not feed.buffers
 
 
@@ -136,7 +136,10 @@ def test_chances_of_both_kinds_are_exact_at_their_ties() -> None:
     """One chance ends with its first byte, the other has a digit more; one object of each kind at each tie."""
     chances = F(77, 256), F(80, 256) + F(5, 256 * ONE)
     kinds = np.array([0, 0, 1, 1, 1, 1, 0], np.uint8)
-    for chance, which in [(_ProbabilityPair(*chances), kinds), (_ProbabilityPair(*chances[::-1]), 1 - kinds)]:
+    for chance, which in [
+        (_AgreeDifferProbability(*chances), kinds),
+        (_AgreeDifferProbability(*chances[::-1]), 1 - kinds),
+    ]:
         words = np.array([0, 5, 4, 5], "<u8")
         feed = Feed(np.array([76, 77, 79, 80, 80, 80, 78], np.uint8), words.view(np.uint8))
         draw = _FreshBridgeSampler(3, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), feed)
@@ -297,7 +300,7 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
         cut = (first + rest) / ONE
         bridges._mixtures = (BridgeMixture(cut, 1 - cut, F(0)), BridgeMixture(cut, 1 - cut, F(0)))
-        bridges._boundaries = (_BoundaryPair(cut, cut), _BoundaryPair(F(1), F(1)))
+        bridges._boundaries = (_AgreeDifferBoundary(cut, cut), _AgreeDifferBoundary(F(1), F(1)))
         assert bridges.draw_reports(messages, lower, upper, first_symbol=0).tolist() == [[expected]]
 
 
@@ -314,7 +317,7 @@ def test_a_cut_is_exact_at_its_word() -> None:
         for kinds in (agree, agree + np.uint8(1)):
             noted = np.zeros(4, np.bool_)
             other = F(1, 2)
-            made = _BoundaryPair(cut, other) if kinds is agree else _BoundaryPair(other, cut)
+            made = _AgreeDifferBoundary(cut, other) if kinds is agree else _AgreeDifferBoundary(other, cut)
             assert made.find_reached(words, kinds, noted).tolist() == reached
             assert noted.tolist() == unclear
 
@@ -323,14 +326,14 @@ def test_mixture_of_algorithm_1_is_what_arrays_draw() -> None:
     agree = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, ends_agree=True)
     differ = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, ends_agree=False)
     draw = _FreshBridgeSampler(2, agree, differ, Feed())
-    flip = _ProbabilityPair(
+    flip = _AgreeDifferProbability(
         agree.compute_distribution(2, lower_report=0, upper_report=0)[1],
         differ.compute_distribution(2, lower_report=1, upper_report=0)[1],
     )
     assert vars(draw._flip) == vars(flip)
     ends = _FreshBridgeSampler(3, agree, BridgeMixture(F(1, 8), F(1, 4), F(5, 8)), Feed())
-    assert vars(ends._to_upper) == vars(_ProbabilityPair(F(0), F(1, 3)))
-    assert vars(ends._redraw) == vars(_ProbabilityPair(agree.redraw, F(5, 8)))
-    sure = _ProbabilityPair(F(1), F(0))
+    assert vars(ends._to_upper) == vars(_AgreeDifferProbability(F(0), F(1, 3)))
+    assert vars(ends._redraw) == vars(_AgreeDifferProbability(agree.redraw, F(5, 8)))
+    sure = _AgreeDifferProbability(F(1), F(0))
     assert int(sure.top) == 255
     assert sure.rests == (F(1), F(0))

@@ -11,7 +11,7 @@ from tests.refusals import refused
 from typer.testing import CliRunner
 
 from relaxdp.audit import audit_cases
-from relaxdp.audit.attacks import RelaxedDistribution
+from relaxdp.audit.attacks import RelaxedReportsDistribution
 from relaxdp.audit.audit_cases import (
     AuditCase,
     AuditFinding,
@@ -148,7 +148,7 @@ def test_an_audit_speaks() -> None:
         claimed_epsilon=1,
         trials=20_000,
         seed=1,
-        distribution=RelaxedDistribution.from_epsilons([1], n_values=2),
+        distribution=RelaxedReportsDistribution.from_epsilons([1], n_values=2),
     )
     assert isinstance(found, AuditResult)
     assert str(found).startswith("claimed epsilon 1: not refuted. Measured at least 0.9")

@@ -402,10 +402,10 @@ def test_columns_are_named_once(tmp_path: Path) -> None:
 def test_reports_are_recognised(tmp_path: Path) -> None:
     said = describe_reports()
     rows = pa.table({"id": [1, 2, 3], "illness": ["flu", "none", "flu"]})
-    released = rows.replace_schema_metadata({METADATA_KEY: said.dumps()})
+    released = rows.replace_schema_metadata({METADATA_KEY: said.to_json()})
     pa_parquet.write_table(released, tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text("id,illness\n1,flu\n")
-    (tmp_path / f"t.csv{SIDECAR}").write_text(said.dumps())
+    (tmp_path / f"t.csv{SIDECAR}").write_text(said.to_json())
     frame = attach_description(rows.to_pandas(), said)
     frame.to_parquet(tmp_path / "pandas.parquet")
     polars = attach_description(pl.from_arrow(rows), said)
