@@ -47,10 +47,10 @@ class Hadamard(DeclaredMechanism):
         """Return the threshold of the bit: given the row, it is all that a report tells."""
         return compute_nonzero_threshold(epsilon, 2)
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, randomness: PermanentWords) -> Codes:
         """Return the matrix's entry: the parity of the bits that row and column have in common."""
         rows = randomness.draw_words("seed") & np.uint64(self.rows - 1)
-        return parity(rows & true_values.index).astype(np.uint8)[:, None]
+        return parity(rows & truths.index).astype(np.uint8)[:, None]
 
     def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         """Return which columns have the reported bit in the reported row."""

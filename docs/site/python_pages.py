@@ -42,7 +42,7 @@ HEADS = {
 GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
     "Vaults and tables": {
         "relaxdp.tables.release_result": ("ReleasedColumn",),
-        "relaxdp.tables.vault_check": ("Check",),
+        "relaxdp.tables.vault_check": ("CheckResult",),
         "relaxdp.tables.metadata": ("FileDescription",),
         "relaxdp.tables.counting": ("ColumnCounts", "CrosstabCounts"),
     },

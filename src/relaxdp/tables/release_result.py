@@ -44,7 +44,7 @@ class ReleasedColumn:
     """The expected margin of error (95 %) of each share, or of the mean; None where it is unknown."""
 
     @property
-    def n_answers(self) -> int:
+    def answers(self) -> int:
         """The number of possible answers; 2 for numbers, which are in one half of their range or in the other."""
         encoding = self.mechanism
         return 2 if encoding.mean_weights is not None or isinstance(encoding, Bloom) else len(encoding.labels)
@@ -60,7 +60,7 @@ class ReleasedColumn:
             f"{get_mechanism_title(self.mechanism.name)} ({self.why})",
             format_epsilon(self.cost),
             margin,
-            format_risk(spent, self.n_answers),
+            format_risk(spent, self.answers),
         ]
 
 
