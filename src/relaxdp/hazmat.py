@@ -38,9 +38,8 @@ def relax_once(
     entropy: Entropy | None = None,
 ) -> Codes:
     """Return the next reports of Algorithm 1. For the first ones `last_reports` is None and `old_retention` is 0."""
-    return bridge_once(
-        n_values, old_retention, new_retention, TRUTH, lower_reports=last_reports, upper_reports=truths, entropy=entropy
-    )
+    retentions = old_retention, new_retention, TRUTH
+    return bridge_once(n_values, *retentions, lower_reports=last_reports, upper_reports=truths, entropy=entropy)
 
 
 def blur_once(
@@ -52,9 +51,8 @@ def blur_once(
     entropy: Entropy | None = None,
 ) -> Codes:
     """Return reports blurred to a lower retention, without the truth."""
-    return bridge_once(
-        n_values, NOISE, lower_retention, upper_retention, lower_reports=None, upper_reports=reports, entropy=entropy
-    )
+    retentions = NOISE, lower_retention, upper_retention
+    return bridge_once(n_values, *retentions, lower_reports=None, upper_reports=reports, entropy=entropy)
 
 
 def bridge_once(

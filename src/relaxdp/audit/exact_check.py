@@ -218,9 +218,8 @@ def _enumerate_noiseless_symbols(
 
 def _compute_chains(mechanism: Mechanism, retentions: Sequence[Fraction]) -> list[Distribution]:
     """Return the distribution of all reports of one symbol, for each symbol before noise."""
-    return [
-        compute_transcript_distribution(mechanism.alphabet, retentions, symbol) for symbol in range(mechanism.alphabet)
-    ]
+    alphabet = mechanism.alphabet
+    return [compute_transcript_distribution(alphabet, retentions, symbol) for symbol in range(alphabet)]
 
 
 def _add_noise(symbols: Distribution, chains: Sequence[Distribution]) -> Distribution:

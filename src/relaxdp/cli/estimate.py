@@ -224,7 +224,7 @@ def _make_estimate_view(
             before = () if settings.by is None else ("" if place else name,)
             length = min(max(row.estimate - group.result.minimum, 0.0), longest)
             rows.append(
-                printing.make_interval_row(row, length, leading_labels=before, ends_group=place == len(found) - 1)
+                printing.make_interval_row(row, length, first_labels=before, ends_group=place == len(found) - 1)
             )
     document = {
         "column": counted.axis.name,

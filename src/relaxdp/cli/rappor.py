@@ -247,7 +247,7 @@ def decode(
         ("word", "found"),
         ("share", "low", "high"),
         [
-            printing.make_interval_row(row, row.estimate, trailing_labels=("yes" if found[place] else "no",))
+            printing.make_interval_row(row, row.estimate, last_labels=("yes" if found[place] else "no",))
             for row, place in zip(rows, shown, strict=True)
         ],
         {

@@ -66,9 +66,7 @@ def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settin
     if isinstance(whole, Distribution):
         name, which = "density, smoothed", f"line: {name}, "
     axes[-1].set_xlabel(
-        escape_formulas(
-            f"{name}\n{which}with {describe_intervals(simultaneous=together, has_hollow_dots=hollow, **intervals)}"
-        )
+        escape_formulas(f"{name}\n{which}with {describe_intervals(simultaneous=together, hollow=hollow, **intervals)}")
     )
     save_figure(figure, path)
 

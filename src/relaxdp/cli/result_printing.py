@@ -121,8 +121,8 @@ def make_interval_row(
     row: EstimateRow,
     bar: float,
     *,
-    leading_labels: Sequence[str] = (),
-    trailing_labels: Sequence[str] = (),
+    first_labels: Sequence[str] = (),
+    last_labels: Sequence[str] = (),
     ends_group: bool = False,
 ) -> TableRow:
     """Return the table row of an estimate; a star marks one outside of the possible range."""
@@ -131,7 +131,7 @@ def make_interval_row(
     numbers = [
         f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}" for number in (row.estimate, row.low, row.high)
     ]
-    return TableRow([*leading_labels, *keys, *trailing_labels], numbers, bar, ends_group)
+    return TableRow([*first_labels, *keys, *last_labels], numbers, bar, ends_group)
 
 
 def explain_stars(rows: Sequence[EstimateRow]) -> list[str]:

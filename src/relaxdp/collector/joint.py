@@ -119,7 +119,7 @@ def counted(campaign: Campaign, partner: Partner, pairs: Iterable[tuple[Newest, 
         ]
         (rows, row_codes), (columns, column_codes) = reversed(sides) if partner.is_rows else sides
         joint = PairSupportCounts(rows, columns)
-        joint.add(row_codes, column_codes)
+        joint.add_reports(row_codes, column_codes)
         found[levels] = joint.numbers
     return found
 

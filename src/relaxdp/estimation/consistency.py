@@ -46,7 +46,7 @@ def compute_empirical_bayes_shares(estimates: Floats, variances: Floats) -> Floa
     # Values with equal estimates have equal shares, and among many values few estimates are distinct.
     distinct, where, repeats = np.unique(np.stack([level, variances]), axis=1, return_inverse=True, return_counts=True)
     scales = 0.5 ** np.arange(np.ceil(np.log2(4 * len(estimates))) + 1)
-    logs, means = _compute_posterior_means(distinct[0][:, None], distinct[1][:, None], scales)
+    logs, means = _compute_posteriors(distinct[0][:, None], distinct[1][:, None], scales)
     likely = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights = np.full(len(scales), 1 / len(scales))
     for _ in range(_STEPS):
@@ -56,7 +56,7 @@ def compute_empirical_bayes_shares(estimates: Floats, variances: Floats) -> Floa
     return project_onto_simplex((_compute_scale_posteriors(likely, weights) * means).sum(axis=1)[where.reshape(-1)])
 
 
-def _compute_posterior_means(estimates: Floats, variances: Floats, scales: Floats) -> tuple[Floats, Floats]:
+def _compute_posteriors(estimates: Floats, variances: Floats, scales: Floats) -> tuple[Floats, Floats]:
     """Return, for shares from an exponential law, the logarithm of an estimate's density and the mean given it.
 
     A count has a longer tail above than below. A normal law has that tail, nearly, if its variance is that of a share

@@ -297,7 +297,7 @@ def crosstab(
         sides = make_sliceable_reports(rows, row_reports), make_sliceable_reports(columns, column_reports)
         for start in range(0, len(sides[0]), counted.step):
             parts = [side[start : start + counted.step] for side in sides]
-            counted.add(read_report_column(rows, parts[0]), read_report_column(columns, parts[1]))
+            counted.add_reports(read_report_column(rows, parts[0]), read_report_column(columns, parts[1]))
         found = counted.make_crosstab(row_support, column_support, epsilons=epsilons)
     found.set_frame_library(get_frame_library(row_reports))
     return found
@@ -314,7 +314,7 @@ class PairSupportCounts:
         self.numbers = np.zeros(1 + sum(sizes) + sizes[0] * sizes[1], dtype=np.int64)
         """The number of individuals, those that support each row and each column, and the cells row by row."""
 
-    def add(self, *reports: tuple[Codes, Words | None]) -> None:
+    def add_reports(self, *reports: tuple[Codes, Words | None]) -> None:
         """Count the reports of some individuals: codes and seeds of the one column, and of the other."""
         rows, columns = (side.find_supported_labels(*each) for side, each in zip(self._sides, reports, strict=True))
         # Whole numbers far below 2^24, so a product of 32-bit floats is exact.

@@ -118,9 +118,7 @@ def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
 def _rank(
     n_values: int | None, epsilon: Decimal, reports: Mapping[str, PlannedReports], share: float | None
 ) -> MechanismRanking:
-    errors = [
-        (name, each.compute_error_per_report(epsilon, share), each.report_bytes) for name, each in reports.items()
-    ]
+    errors = [(name, each.compute_report_error(epsilon, share), each.report_bytes) for name, each in reports.items()]
     ranked = [RankedMechanism(*each) for each in sorted(errors, key=itemgetter(1))]
     similar = [each for each in ranked if each.std_error <= SIMILAR_ERROR_RATIO * ranked[0].std_error]
     best = min(similar, key=lambda each: each.bytes_per_report)
@@ -154,7 +152,7 @@ class PlannedReports:
         """Return what one report adds to a share, or to a mean."""
         return compute_variance_per_report(self.compute_support_probabilities(level), about, share, self.mean_weights)
 
-    def compute_error_per_report(self, level: Decimal, share: float | None) -> float:
+    def compute_report_error(self, level: Decimal, share: float | None) -> float:
         """Return the standard error times the square root of n."""
         return sqrt(self.compute_variance_per_report(level, "sample", share).variance)
 
@@ -279,7 +277,7 @@ def _compute_largest_error_ratios(
     """Return for each candidate the largest ratio of its error to the smallest error of all, over levels and shares."""
     largest = [1.0] * len(candidates)
     for level, share in product(levels, shares):
-        errors = [candidate.compute_error_per_report(level, share) for candidate in candidates]
+        errors = [candidate.compute_report_error(level, share) for candidate in candidates]
         largest = [max(ratio, error / min(errors)) for ratio, error in zip(largest, errors, strict=True)]
     return largest
 

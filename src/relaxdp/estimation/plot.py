@@ -32,7 +32,7 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, simultane
     low, high = (scale * np.atleast_1d(end) for end in result.interval(**asked))
     hollow = plot_interval_rows(axes, labels, scale * np.atleast_1d(result.value), low, high)
     asked["simultaneous"] |= result.is_chosen
-    axes.set_xlabel(f"{heading}\nwith {describe_intervals(**asked, has_hollow_dots=hollow)}")
+    axes.set_xlabel(f"{heading}\nwith {describe_intervals(**asked, hollow=hollow)}")
     if isinstance(result, Change):
         axes.tick_params(axis="y", labelsize=9)
     return axes
@@ -107,7 +107,7 @@ def plot_heat_map(result: Result, axes: Any, *, confidence_level: float, simulta
     axes.set_yticks(range(shape[0]), list(map(format_label, row_labels)))
     axes.set_xticks(range(shape[1]), list(map(format_label, column_labels)), rotation=30, ha="right")
     axes.set_ylabel(rows_name)
-    intervals = describe_intervals(confidence_level, simultaneous=simultaneous, about=about, has_hollow_dots=False)
+    intervals = describe_intervals(confidence_level, simultaneous=simultaneous, about=about, hollow=False)
     axes.set_xlabel(f"{columns_name}\n(shares in percent, with {intervals})")
     return axes
 
@@ -129,8 +129,8 @@ def plot_interval_rows(axes: Any, labels: Sequence[str], value: Floats, low: Flo
     return bool(np.any(shown != value))
 
 
-def describe_intervals(confidence_level: float, *, simultaneous: bool, about: About, has_hollow_dots: bool) -> str:
+def describe_intervals(confidence_level: float, *, simultaneous: bool, about: About, hollow: bool) -> str:
     """Return in words which intervals these are."""
     subject = "these individuals" if about == "sample" else "the population"
     words = f"{100 * confidence_level:g} % intervals about {subject}{TOGETHER if simultaneous else ''}"
-    return f"{words}\n(hollow: the estimate lies outside of its interval)" if has_hollow_dots else words
+    return f"{words}\n(hollow: the estimate lies outside of its interval)" if hollow else words

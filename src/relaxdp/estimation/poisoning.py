@@ -386,16 +386,16 @@ def _estimate_fabricated(trials: int, hits: int, probability: float, tail: float
     return FabricatorCount(max(0.0, (hits - probability * trials) / (1 - probability)), float(low[0]), float(high[0]))
 
 
-def _add_independent_counts(bounds: Sequence[FabricatorCount]) -> FabricatorCount:
+def _add_independent_counts(counts: Sequence[FabricatorCount]) -> FabricatorCount:
     """Return the sum of independent bounds. The distances to the ends of the intervals add up as squares."""
-    total = sum(each.estimate for each in bounds)
-    below = sum((each.estimate - each.low) ** 2 for each in bounds) ** 0.5
-    above = sum((each.high - each.estimate) ** 2 for each in bounds) ** 0.5
+    total = sum(each.estimate for each in counts)
+    below = sum((each.estimate - each.low) ** 2 for each in counts) ** 0.5
+    above = sum((each.high - each.estimate) ** 2 for each in counts) ** 0.5
     return FabricatorCount(total, max(0.0, total - below), total + above)
 
 
-def _add_fabricator_counts(bounds: Sequence[FabricatorCount]) -> FabricatorCount:
-    return FabricatorCount(*np.sum([(0.0, 0.0, 0.0), *bounds], axis=0).tolist())
+def _add_fabricator_counts(counts: Sequence[FabricatorCount]) -> FabricatorCount:
+    return FabricatorCount(*np.sum([(0.0, 0.0, 0.0), *counts], axis=0).tolist())
 
 
 # Estimates without fabricated reports. Of the honest newer reports that are a value, a known share changes on the way

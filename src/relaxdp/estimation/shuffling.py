@@ -401,9 +401,8 @@ def compute_bound(
     found = _compose_publications(partial(compute_smallest_epsilon, report, smallest), delta, publications)
     sequential = Context(prec=MAX_DIGITS, rounding=ROUND_CEILING).multiply(last, Decimal(publications))
     rounded = Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal_from_float(found * (1 + 1e-9))
-    return ShufflingBound(
-        as_epsilon(min(rounded, sequential), allow_zero=True), delta, smallest, last, basis, publications
-    )
+    total = as_epsilon(min(rounded, sequential), allow_zero=True)
+    return ShufflingBound(total, delta, smallest, last, basis, publications)
 
 
 def _parse_last_level(epsilon: Epsilon | Iterable[Epsilon]) -> Decimal:

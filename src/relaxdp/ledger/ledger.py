@@ -98,7 +98,7 @@ class EventStore(ABC):
         except self.database_error as problem:
             found = problem
         if found is not None:
-            error = self._make_error(self._find_problem(found, step))
+            error = self._make_error(self._explain_error(found, step))
             try:
                 raise error
             finally:
@@ -113,7 +113,7 @@ class EventStore(ABC):
         """Begin a transaction: writers lock first, so that a decision still holds when it is written."""
 
     @abstractmethod
-    def _find_problem(self, error: Any, step: TransactionStep) -> StoreProblem:
+    def _explain_error(self, error: Any, step: TransactionStep) -> StoreProblem:
         """Return the problem that an error of the database stands for."""
 
     def _make_error(self, problem: StoreProblem) -> LedgerError:
@@ -256,15 +256,13 @@ class Ledger:
             raise self._make_damage_error("it has no events")
         return _VerifiedChain(account, tuple(digests)), events
 
-    def _store_event(
-        self, stored_events: StoredEvents, verified: _VerifiedChain | None, event: Event
-    ) -> _VerifiedChain:
+    def _store_event(self, events: StoredEvents, verified: _VerifiedChain | None, event: Event) -> _VerifiedChain:
         account, digests = (None, ()) if verified is None else (verified.account, verified.digests)
         content = event.to_json()
         event = parse_event(content)  # raises: an event that cannot be read again would damage the ledger for good
         digest = self._compute_digest(account, content)
         chain = _VerifiedChain(self._apply_event(account, event, digest), (*digests, digest))
-        stored_events.add(event.number, content, digest)
+        events.add(event.number, content, digest)
         return chain
 
     def _apply_event(self, account: Account | None, event: Event, digest: str) -> Account:

@@ -124,7 +124,7 @@ class PostgresStore(EventStore):
                 for statement in _CREATE:
                     connection.execute(statement)
 
-    def _find_problem(self, error: psycopg.Error, step: TransactionStep) -> StoreProblem:
+    def _explain_error(self, error: psycopg.Error, step: TransactionStep) -> StoreProblem:
         if step == "commit" and _is_connection_lost(error):
             return UNCERTAIN
         code = error.sqlstate or ""

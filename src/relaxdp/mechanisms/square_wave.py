@@ -126,9 +126,8 @@ class SquareWave(RangeMechanism):
 
     def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
         """Return the kept bin, moved by the kept offset."""
-        rounded = round_to_bin(
-            randomness.draw_words("round"), self.numbers(true_values), self.low, self.high, self.bins
-        )
+        words, numbers = randomness.draw_words("round"), self.numbers(true_values)
+        rounded = round_to_bin(words, numbers, self.low, self.high, self.bins)
         places = rounded + (randomness.draw_words("coin") & np.uint64(self.window - 1))
         return places.astype(get_code_dtype(self.alphabet))[:, None]
 

@@ -138,7 +138,7 @@ def _count_crosstab(files: list[ReleasedFile], column: str | None, crosstab: str
             if is_packed(rows) or is_packed(columns):
                 for start in range(0, len(one), counted.step):
                     part = slice(start, start + counted.step)
-                    counted.add(_read_codes(rows, one[part]), _read_codes(columns, other[part]))
+                    counted.add_reports(_read_codes(rows, one[part]), _read_codes(columns, other[part]))
             else:
                 codes = np.ravel_multi_index([one.to_numpy(), other.to_numpy()], shape)
                 cells = _sum_by_code(codes, n, shape[0] * shape[1]).reshape(shape)
@@ -224,7 +224,7 @@ def _read_counted_reports(
         )
     for place, column in enumerate(columns):
         if not is_packed(column):
-            _register_declared_values(connection, place, column)
+            _create_declared_values_view(connection, place, column)
     relation = connection.sql(_make_counting_sql(connection, files, columns, by, groups))
     # Codes are one table, so all of them are checked before the first is counted. An error of DuckDB that came through
     # a reader of Arrow could quote a row, and would not be replaced.
@@ -404,7 +404,7 @@ def _get_label_kind(column: CountedColumn) -> str:
     return str(next(get_value_kind(label) for label in column.labels if label is not None))
 
 
-def _register_declared_values(connection: Any, index: int, column: CountedColumn) -> None:
+def _create_declared_values_view(connection: Any, index: int, column: CountedColumn) -> None:
     """Make a view of the declared values and their codes, in the type that reports are compared in."""
     kind, labels = _get_label_kind(column), list(column.labels)
     if kind == "integer":

@@ -210,12 +210,12 @@ def count(
     """
     with ExitStack() as stack:
         paths, descriptions = (
-            [stack.enter_context(fetch_file(each)) for each in _list_files(some)] for some in (files, description)
+            [stack.enter_context(fetch_file(each)) for each in _parse_files(some)] for some in (files, description)
         )
         return count_reports_of_files(open_released_files(paths, descriptions), column=column, by=by, crosstab=crosstab)
 
 
-def _list_files(files: Any) -> list[Any]:
+def _parse_files(files: Any) -> list[Any]:
     several = list(files) if isinstance(files, list | tuple) else [] if files is None else [files]
     found = [_get_file_or_frame(each) for each in several]
     for each in found:

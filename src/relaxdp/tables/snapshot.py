@@ -440,8 +440,8 @@ class _SealedPartReader:
         except InvalidTag:
             raise _make_damaged_error(self._path) from None
 
-    def _read_json_chunk(self, wanted: ChunkKind, kind: int, chunk: bytes) -> Any:
-        if kind != wanted:
+    def _read_json_chunk(self, wanted_kind: ChunkKind, kind: int, chunk: bytes) -> Any:
+        if kind != wanted_kind:
             raise _make_damaged_error(self._path)
         return json.loads(self._open(kind, 0, chunk))
 

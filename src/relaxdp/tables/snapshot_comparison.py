@@ -57,12 +57,12 @@ class _SortedRows:
             self._last_id = rows.ids[len(rows) - 1].as_py()
         return rows
 
-    def take_rows_until(self, last: Any) -> list[TrueRows]:
-        """Return all rows whose ids are at most `last`; None takes all."""
+    def take_rows_until(self, last_id: Any) -> list[TrueRows]:
+        """Return all rows whose ids are at most `last_id`; None takes all."""
         taken: list[TrueRows] = []
         while self._rows is not None:
             ids = self._rows.ids
-            count = len(ids) if last is None else bisect_right(ids, last, key=lambda each: each.as_py())
+            count = len(ids) if last_id is None else bisect_right(ids, last_id, key=lambda each: each.as_py())
             if count:
                 taken.append(self._rows.slice(0, count))
             if count < len(ids):

@@ -60,9 +60,8 @@ class BridgeMixture:
 
     def compute_probability(self, n_values: int, value: int, *, lower_report: int, upper_report: int) -> Fraction:
         """Return the probability of one value."""
-        return (
-            self.redraw / n_values + (value == upper_report) * self.to_upper + (value == lower_report) * self.to_lower
-        )
+        kept = (value == upper_report) * self.to_upper + (value == lower_report) * self.to_lower
+        return self.redraw / n_values + kept
 
     def compute_distribution(self, n_values: int, *, lower_report: int, upper_report: int) -> list[Fraction]:
         """Return the probability of every value."""
@@ -118,9 +117,8 @@ def compute_next_report_distribution(
 
     Claim: equals p_aa, p_ba, p_bb of the paper; checked exactly in tests/exact/theory/test_laws.py.
     """
-    return compute_bridge_distribution(
-        n_values, old_retention, new_retention, TRUTH, lower_report=last_report, upper_report=truth
-    )
+    retentions = old_retention, new_retention, TRUTH
+    return compute_bridge_distribution(n_values, *retentions, lower_report=last_report, upper_report=truth)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,16 +99,16 @@ class Kernel:
         threshold: int,
         messages: MacInputs,
         true_indices: Words,
-        target: NDArray[np.unsignedinteger],
+        symbols: NDArray[np.unsignedinteger],
     ) -> None:
-        """Write the reports of all symbols over `target`, (objects, symbols) of truths."""
-        objects, symbols = target.shape
-        if not target.flags.carray or {len(messages), len(true_indices)} != {objects}:
+        """Write the reports of all symbols over `symbols`, (objects, symbols) of truths."""
+        objects, n_symbols = symbols.shape
+        if not symbols.flags.carray or {len(messages), len(true_indices)} != {objects}:
             raise ValueError("The numbers of true values, messages and indices differ.")
         level, true_indices = _PathLevelStruct(threshold, n_values), _require_c_array(true_indices, np.uint64)
         given, _arrays = _make_mac_inputs_struct(messages)
         pointers = (derived_key, ctypes.byref(level), ctypes.byref(given), true_indices.ctypes.data)
-        _check_row(self._draw(self._set, *pointers, symbols, target.ctypes.data, target.itemsize))
+        _check_row(self._draw(self._set, *pointers, n_symbols, symbols.ctypes.data, symbols.itemsize))
 
     def compute_tags(
         self, derived_key: bytes, messages: MacInputs, indices: Words | None, symbols: Words | None
