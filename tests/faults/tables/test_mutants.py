@@ -38,14 +38,14 @@ def charge_before_stage(plan: Any, stager: Any, source: Any) -> Any:
         unknown = StagedRelease(0, tuple(SealedColumn("", 0, 0, 0, 0) for _ in plan.columns), None)
         account = transaction._charge(plan, unknown, stager)
         staged = transaction._stage(plan, stager)
-        stager.publish()
+        stager.hand_over()
     return Release.from_plan(plan, source, staged, account, output=stager.target, table=stager.table)
 
 
 def publish_before_charge(plan: Any, stager: Any, source: Any) -> Any:
     with plan.vault.lock_snapshots(plan.account), stager.resources:
         staged = transaction._stage(plan, stager)
-        stager.publish()
+        stager.hand_over()
         account = transaction._charge(plan, staged, stager)
         plan.vault.remove_superseded_snapshots(plan.account, account)
     return Release.from_plan(plan, source, staged, account, output=stager.target, table=stager.table)
