@@ -22,7 +22,7 @@ from relaxdp.audit.audit_cases import (
     run_audits,
 )
 from relaxdp.audit.auditor import AuditResult, audit
-from relaxdp.cli.audit import format_finding
+from relaxdp.cli.audit import format_finding_cells
 
 PAGE = Path(__file__).parents[1] / "docs" / "audit.md"
 CONFIDENCE = 0.999
@@ -68,7 +68,7 @@ def table(findings: Sequence[AuditFinding], seed: int) -> str:
         if finding.case.group != group:
             group = finding.case.group
             lines.append(f"| **{group}** | | | | | |")
-        lines.append(f"| {' | '.join(format_finding(finding))} |")
+        lines.append(f"| {' | '.join(format_finding_cells(finding))} |")
     return "\n".join([*lines, "", f"Seed {seed}.", ""])
 
 

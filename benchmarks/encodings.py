@@ -68,7 +68,9 @@ def unary_race(settings: Settings, note: Callable[[str], None], leave_out: Calla
     level = compute_retention(encoding.threshold(as_epsilon(1)))
 
     def fresh() -> object:
-        return draw_bridged_column(encoding, NOISE, level, TRUTH, lower=None, upper=kept, entropy=SystemEntropy())
+        return draw_bridged_column(
+            encoding, NOISE, level, TRUTH, lower_reports=None, upper_reports=kept, entropy=SystemEntropy()
+        )
 
     def keyed() -> object:
         return answers.release(truths, ids, key=key, epsilon=1, name="benchmark", column="answer")

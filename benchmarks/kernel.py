@@ -16,7 +16,7 @@ from benchmarks.timing import Contender, Race, race
 from relaxdp.mechanisms.report_arrays import count_codes
 from relaxdp.sampling.kernel.c_library import SETTING
 from relaxdp.sampling.keyed_path import NumpyPathSampler
-from relaxdp.sampling.keyed_stream import CHUNK, AesBlockCipher, Ids, Messages, Words
+from relaxdp.sampling.keyed_stream import CHUNK, AesBlockCipher, Ids, MacInputs, Words
 from relaxdp.theory.epsilon import compute_threshold
 
 BLOCKS = "the same AES blocks, cryptography"
@@ -67,8 +67,8 @@ def block_contender(values: int, epsilon: str, objects: int) -> Contender:
     """Return as many AES blocks as the paths of so many objects need, encrypted by the library as fast as it can."""
     path = NumpyPathSampler(bytes(32), values, compute_threshold(epsilon, values))
     counting = path.cipher = Counting(bytes(32))
-    ids = Messages(Ids.from_integers(np.arange(CHUNK)))
-    path.draw_reports(ids, np.zeros(CHUNK, np.uint64), np.zeros((CHUNK, 1), np.uint8))
+    ids = MacInputs(Ids.from_integers(np.arange(CHUNK)))
+    path.replace_symbols_by_reports(ids, np.zeros(CHUNK, np.uint64), np.zeros((CHUNK, 1), np.uint8))
     return encryptions(counting.blocks * objects // CHUNK, objects)
 
 

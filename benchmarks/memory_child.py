@@ -59,7 +59,7 @@ def _step(values: int, objects: int) -> Call:
     generator = np.random.default_rng(1)
     truths, last = (generator.integers(0, values, objects, dtype=np.uint8) for _ in range(2))
     old, new = (compute_retention(compute_threshold(epsilon, values)) for epsilon in ("0.5", "1"))
-    return lambda count: relax_once(values, old, new, truth=truths[:count], last=last[:count])
+    return lambda count: relax_once(values, old, new, truths=truths[:count], last_reports=last[:count])
 
 
 def _forget_peak() -> None:

@@ -32,7 +32,7 @@ def step_race(values: int, settings: Settings, note: Callable[[str], None]) -> R
     generator = np.random.default_rng(1)
     truths = generator.integers(0, values, objects, dtype=np.uint8)
     old, new = (compute_retention(compute_threshold(epsilon, values)) for epsilon in (OLD, NEW))
-    last = relax_once(values, compute_retention(0), old, truth=truths, last=None)
+    last = relax_once(values, compute_retention(0), old, truths=truths, last_reports=None)
     # The limits write into memory that is mapped already, while the step and the line allocate what they return:
     # the comparison with the limit is strict.
     room, stream = np.ones(objects, dtype=np.uint8), Keystream(os.urandom(48))
@@ -41,7 +41,7 @@ def step_race(values: int, settings: Settings, note: Callable[[str], None]) -> R
         stream.fill(room)
         np.copyto(room, truths)
 
-    own = Contender(OWN, objects, lambda: relax_once(values, old, new, truth=truths, last=last))
+    own = Contender(OWN, objects, lambda: relax_once(values, old, new, truths=truths, last_reports=last))
     contenders = [
         own,
         by_numpy(own),

@@ -39,12 +39,12 @@ def release(**more):
     vault.release(source, {"answer": rx.Categorical(labels)}, id="id", epsilon=1, name="r", **more)
 def release_unsealed():
     # The same transaction, but what was drawn from is neither packed, encrypted nor written.
-    seal = transaction.PartWriter.seal_rows
-    transaction.PartWriter.seal_rows = lambda self, kind, number, rows: bytes([0] * 4 + [kind])
+    seal = transaction.PartSealer.seal_rows
+    transaction.PartSealer.seal_rows = lambda self, kind, number, rows: bytes([0] * 4 + [kind])
     try:
         release(output=target)
     finally:
-        transaction.PartWriter.seal_rows = seal
+        transaction.PartSealer.seal_rows = seal
 def work():
     shutil.rmtree(target) if Path(target).is_dir() else Path(target).unlink(missing_ok=True)
     if what in ("rewrite", "lean rewrite"):

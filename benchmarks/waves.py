@@ -15,7 +15,7 @@ from benchmarks.real_columns import RealColumn, real_columns
 from benchmarks.square_wave import SquareWave
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.report_arrays import read_report_column
-from relaxdp.mechanisms.square_wave import compute_best_window
+from relaxdp.mechanisms.square_wave import choose_window_width
 
 Floats = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ def waves(column: RealColumn, rows: NDArray[np.intp], level: str, planned: str, 
 
 def square_wave(column: RealColumn, rows: NDArray[np.intp], level: str, seed: int) -> float:
     """Return the distance of the paper's own mechanism with the window for the last level."""
-    peer = SquareWave(float(level), compute_best_window(LAST, BINS) / (2 * (BINS - 1)), BINS)
+    peer = SquareWave(float(level), choose_window_width(LAST, BINS) / (2 * (BINS - 1)), BINS)
     reports = peer.report(column.scaled[rows], np.random.default_rng(seed))
     return distance(column, rows, peer.estimate(reports), np.linspace(0, 1, BINS + 1))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.real_columns import RealColumn
 from benchmarks.waves import BINS, LAST, LEVELS, REPORTS, ROWS, RUNS, Errors
-from relaxdp.mechanisms.square_wave import compute_best_window
+from relaxdp.mechanisms.square_wave import choose_window_width
 
 _HEAD = """# Numbers, measured
 
@@ -47,7 +47,7 @@ ages, they are better declared as values: a wave does not tell neighbours apart.
 def page(columns: Sequence[RealColumn], found: Sequence[Errors]) -> str:
     """Return the page."""
     peer = "`benchmarks/square_wave.py`"
-    parts = [_HEAD.format(bins=BINS, last=LAST, window=compute_best_window(LAST, BINS), peer=peer)]
+    parts = [_HEAD.format(bins=BINS, last=LAST, window=choose_window_width(LAST, BINS), peer=peer)]
     parts += ["| column | rows | declared range | mean | quartiles |", "|---|---:|---|---:|---|"]
     for column in columns:
         low, middle, high = np.quantile(column.clipped, [0.25, 0.5, 0.75])

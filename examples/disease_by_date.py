@@ -52,7 +52,7 @@ def row(month: date, today: date) -> list[str]:
     reports = ANSWERS.release(diagnoses, people, key=KEY, epsilon=epsilon, name="incidence", column="diagnosis")
     estimate = ANSWERS.estimate(reports, epsilon=epsilon)
     value, low, high = (float(column[1]) for column in (estimate.value, *estimate.interval()))
-    planned = find_margin(n=PEOPLE, values=3, epsilon=epsilon, share=0.1)
+    planned = find_margin(n=PEOPLE, planned_values=3, epsilon=epsilon, share=0.1)
     truth = (diagnoses == "covid").mean()
     return [
         f"{month:%Y-%m}",

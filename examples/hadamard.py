@@ -47,9 +47,9 @@ class Hadamard(DeclaredMechanism):
         """Return the threshold of the bit: given the row, it is all that a report tells."""
         return compute_nonzero_threshold(epsilon, 2)
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, randomness: PermanentWords) -> Codes:
         """Return the matrix's entry: the parity of the bits that row and column have in common."""
-        rows = permanent.draw_words("seed") & np.uint64(self.rows - 1)
+        rows = randomness.draw_words("seed") & np.uint64(self.rows - 1)
         return parity(rows & truths.index).astype(np.uint8)[:, None]
 
     def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
@@ -58,7 +58,7 @@ class Hadamard(DeclaredMechanism):
         rows, columns = seeds & np.uint64(self.rows - 1), np.arange(len(self.values), dtype=np.uint64)
         return np.asarray(parity(rows[:, None] & columns) == codes[:, :1])
 
-    def compute_support(self, retention: Fraction) -> SupportProbabilities:
+    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
         """Return the chances over all rows: one half for another value."""
         return SupportProbabilities(noise=Fraction(1, 2), gain=retention / 2)
 

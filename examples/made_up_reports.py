@@ -102,7 +102,7 @@ def main() -> None:
                 "yes" if found.is_alarm else "no",
                 ", ".join(sorted({str(each.label) for each in found.suspicious_values})),
             ]
-            row += [f"{found.fabricated_count.estimate:,.0f}" if found.is_alarm else "", f"{100 * cleaned:.1f}"]
+            row += [f"{found.fabricator_count.estimate:,.0f}" if found.is_alarm else "", f"{100 * cleaned:.1f}"]
             if percent:
                 _, sly = attack(name, percent, careful=True)
                 assert sly.max_influence is not None

@@ -30,8 +30,8 @@ from rich.table import Table
 
 import relaxdp as rx
 from relaxdp.audit.attacks import (
-    IndependentDistribution,
-    RelaxedDistribution,
+    IndependentReportsDistribution,
+    RelaxedReportsDistribution,
     TranscriptDistribution,
     compute_error_rate,
     compute_minimum_error_rate,
@@ -118,7 +118,7 @@ class Example:
         distinct = {purchase.level.epsilon: purchase for purchase in purchases}
         epsilons = sorted(distinct)
         reports = np.stack([self._reports(distinct[epsilon]) for epsilon in epsilons], axis=1)
-        return self._guessed(reports, RelaxedDistribution.from_epsilons(epsilons, values=3))
+        return self._guessed(reports, RelaxedReportsDistribution.from_epsilons(epsilons, n_values=3))
 
     def right_if_independent(self, epsilons: Sequence[Decimal]) -> float:
         """Return the same for a market that gives every buyer an answer of their own: a release for each sale."""
@@ -130,7 +130,7 @@ class Example:
             for number, epsilon in enumerate(epsilons)
         ]
         reports = np.stack([_codes(sale) for sale in sales], axis=1)
-        return self._guessed(reports, IndependentDistribution.from_epsilons(epsilons, values=3))
+        return self._guessed(reports, IndependentReportsDistribution.from_epsilons(epsilons, n_values=3))
 
     def _reports(self, purchase: StoredPurchase) -> Codes:
         with self.market.reading() as connection:

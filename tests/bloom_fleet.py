@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, LevelError, RapporError
 from relaxdp.mechanisms.bloom import BloomShape, compute_bit_threshold
-from relaxdp.sampling.bridge import draw_fresh_bridges
+from relaxdp.sampling.bridge import draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.level import compute_retention
@@ -45,7 +45,7 @@ class Fleet:
         self._truth = self._filters(places[order], distinct)
         self._last: Bits | None = None
         self._entropy = entropy or SystemEntropy()
-        self._level, self.epsilon = NOISE, as_epsilon(0, zero=True)
+        self._level, self.epsilon = NOISE, as_epsilon(0, allow_zero=True)
 
     def relax(self, *, epsilon: Epsilon) -> None:
         """Take every device to a higher level, one step of Algorithm 1; the level of the whole report."""
@@ -59,7 +59,7 @@ class Fleet:
             )
         level = compute_retention(compute_bit_threshold(self.shape, exact))
         flat = None if self._last is None else self._last.reshape(-1)
-        drawn = draw_fresh_bridges(
+        drawn = draw_fresh_bridge_reports(
             2, self._level, level, TRUTH,
             lower_reports=flat, upper_reports=self._truth.reshape(-1), entropy=self._entropy,
         )  # fmt: skip

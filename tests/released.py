@@ -55,7 +55,7 @@ def write_release(
         planned = PlannedColumn(column, mechanism, "", level, place)
         arrays += planned.draw(key, rows.column(column), arrays[0], 0)[0]
         fields += planned.make_fields()
-        described[planned.output] = ColumnDescription.from_level(
+        described[planned.output_name] = ColumnDescription.from_level(
             mechanism, level, path=place, id_type=get_id_type(arrays[0].type), key_fingerprint=key.fingerprint
         )
     arrays += [remove_hidden_values(rows.column(each)) for each in passthrough]

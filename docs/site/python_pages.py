@@ -42,7 +42,7 @@ HEADS = {
 GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
     "Vaults and tables": {
         "relaxdp.tables.release_result": ("ReleasedColumn",),
-        "relaxdp.tables.vault_check": ("Check",),
+        "relaxdp.tables.vault_check": ("CheckResult",),
         "relaxdp.tables.metadata": ("FileDescription",),
         "relaxdp.tables.counting": ("ColumnCounts", "CrosstabCounts"),
     },
@@ -56,7 +56,7 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.estimation.crosstab": ("Crosstab",),
         "relaxdp.estimation.compare": ("Change",),
     },
-    "Fabricated reports": {"relaxdp.estimation.poisoning": ("FabricatedCount", "SuspiciousValue", "MaxInfluence")},
+    "Fabricated reports": {"relaxdp.estimation.poisoning": ("FabricatorCount", "SuspiciousValue", "MaxInfluence")},
     "Plans and schedules": {
         "relaxdp.estimation.planning": ("PlannedLevel",),
         "relaxdp.estimation.mechanism_choice": ("RankedMechanism",),

@@ -1,7 +1,7 @@
 """The errors of the library: a message made from fields, and never a true value or a key.
 
 An error has a message that states the problem and a hint that states what to do, for Python and the command line. Both
-have places for fields. A public function, a command or a route adds what did not happen (`on_error`).
+have places for fields. A public function, a command or a route adds what did not happen (`add_consequence`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _KEY = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{48,}", re.IGNORECASE)
 _ROW = re.compile(r"\{row\b")
 
 
-def remove_keys(text: str) -> str:
+def hide_secret_keys(text: str) -> str:
     """Remove text that looks like a key: people pass a key where the path of its file belongs.
 
-    >>> remove_keys("there is no file '" + "a1" * 32 + "'.")
+    >>> hide_secret_keys("there is no file '" + "a1" * 32 + "'.")
     "there is no file '(a key was removed)'."
     """
     return _KEY.sub("(a key was removed)", text)
@@ -39,7 +39,7 @@ class RelaxdpError(Exception):
     def __init__(self, sentence: str, /, *, hint: str = "", **fields: Any) -> None:
         super().__init__(sentence)
         self.template, self.hint_template, self.consequence = sentence, hint, ""
-        self.fields = {name: _convert_field(value) for name, value in fields.items()}
+        self.fields = {name: _convert_field_for_json(value) for name, value in fields.items()}
 
     @property
     def code(self) -> str:
@@ -49,7 +49,7 @@ class RelaxdpError(Exception):
     @property
     def sentence(self) -> str:
         """The problem, without the hint. The field `row` makes it "Row 7 of 'age': the number is missing."."""
-        text = remove_keys(self.template.format(**self.fields))
+        text = hide_secret_keys(self.template.format(**self.fields))
         if self.fields.get("row") is None or _ROW.search(self.template):
             return text
         counted = " in the order of the ids" if self.fields.get("counted") == "by id" else ""
@@ -66,7 +66,7 @@ class RelaxdpError(Exception):
     @property
     def hint(self) -> str:
         """An instruction to solve the problem; empty where there is no solution."""
-        return remove_keys(self.hint_template.format(**self.fields))
+        return hide_secret_keys(self.hint_template.format(**self.fields))
 
     def __str__(self) -> str:
         return self.message
@@ -79,28 +79,28 @@ class RelaxdpError(Exception):
 
 
 def _rebuild_error(
-    kind: type[RelaxdpError], template: str, hint: str, fields: Mapping[str, Any], consequence: str
+    error_type: type[RelaxdpError], template: str, hint: str, fields: Mapping[str, Any], consequence: str
 ) -> RelaxdpError:
-    made = kind(template, hint=hint, **fields)
+    made = error_type(template, hint=hint, **fields)
     made.consequence = consequence
     return made
 
 
-def _convert_field(value: Any) -> Any:
+def _convert_field_for_json(value: Any) -> Any:
     """Return a field as JSON knows it: numbers stay numbers, everything else is its text."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, list | tuple):
-        return [_convert_field(each) for each in value]
+        return [_convert_field_for_json(each) for each in value]
     if hasattr(value, "item") and not isinstance(value, str):  # NumPy's numbers
-        return _convert_field(value.item())
-    return remove_keys(str(value))
+        return _convert_field_for_json(value.item())
+    return hide_secret_keys(str(value))
 
 
-class on_error(ContextDecorator):  # noqa: N801 (used as a statement)
-    """Add to every error what did not happen because of it, unless an inner `on_error` has added that."""
+class add_consequence(ContextDecorator):  # noqa: N801 (used as a statement)
+    """Add to every error what did not happen because of it, unless an inner `add_consequence` has added that."""
 
     def __init__(self, consequence: str) -> None:
         self._consequence = consequence
@@ -114,14 +114,14 @@ class on_error(ContextDecorator):  # noqa: N801 (used as a statement)
 
 
 @contextmanager
-def replace_os_error(kind: type[RelaxdpError], sentence: str, *, hint: str, **fields: Any) -> Iterator[None]:
+def replace_os_error(error_type: type[RelaxdpError], sentence: str, *, hint: str, **fields: Any) -> Iterator[None]:
     """Raise this error in place of one of the operating system, whose reason is the field `why`."""
     try:
         yield
     except OSError as problem:
         if isinstance(problem, RelaxdpError):
             raise
-        raise kind(sentence, hint=hint, why=problem.strerror or "the disk may be full", **fields) from None
+        raise error_type(sentence, hint=hint, why=problem.strerror or "the disk may be full", **fields) from None
 
 
 class EpsilonError(RelaxdpError, ValueError):

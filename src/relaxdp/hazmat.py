@@ -12,7 +12,7 @@ from hashlib import sha512
 
 import numpy as np
 
-from relaxdp.sampling.bridge import Codes, draw_fresh_bridges
+from relaxdp.sampling.bridge import Codes, draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy, Keystream, SystemEntropy
 from relaxdp.theory.randomized_response import NOISE, TRUTH
 
@@ -29,47 +29,55 @@ class SeededEntropy:
 
 
 def relax_once(
-    values: int,
-    old: Fraction,
-    new: Fraction,
+    n_values: int,
+    old_retention: Fraction,
+    new_retention: Fraction,
     *,
-    truth: Codes,
-    last: Codes | None,
+    truths: Codes,
+    last_reports: Codes | None,
     entropy: Entropy | None = None,
 ) -> Codes:
-    """Return the next reports of Algorithm 1; `last` is None for the first report (then `old` is 0)."""
-    return bridge_once(values, old, new, TRUTH, lower=last, upper=truth, entropy=entropy)
+    """Return the next reports of Algorithm 1. For the first ones `last_reports` is None and `old_retention` is 0."""
+    retentions = old_retention, new_retention, TRUTH
+    return bridge_once(n_values, *retentions, lower_reports=last_reports, upper_reports=truths, entropy=entropy)
 
 
 def blur_once(
-    values: int, lower: Fraction, upper: Fraction, *, reports: Codes, entropy: Entropy | None = None
+    n_values: int,
+    lower_retention: Fraction,
+    upper_retention: Fraction,
+    *,
+    reports: Codes,
+    entropy: Entropy | None = None,
 ) -> Codes:
-    """Return reports at retention `upper` blurred to `lower`, without the truth."""
-    return bridge_once(values, NOISE, lower, upper, lower=None, upper=reports, entropy=entropy)
+    """Return reports blurred to a lower retention, without the truth."""
+    retentions = NOISE, lower_retention, upper_retention
+    return bridge_once(n_values, *retentions, lower_reports=None, upper_reports=reports, entropy=entropy)
 
 
 def bridge_once(
-    values: int,
-    lower_level: Fraction,
-    middle: Fraction,
-    upper_level: Fraction,
+    n_values: int,
+    lower_retention: Fraction,
+    middle_retention: Fraction,
+    upper_retention: Fraction,
     *,
-    lower: Codes | None,
-    upper: Codes,
+    lower_reports: Codes | None,
+    upper_reports: Codes,
     entropy: Entropy | None = None,
 ) -> Codes:
-    """Return reports at `middle` between two columns of reports, without the truth."""
-    for codes in (upper,) if lower is None else (lower, upper):
-        if codes.shape != upper.shape or codes.dtype != upper.dtype or codes.dtype.kind != "u" or codes.ndim != 1:
+    """Return reports between two columns of reports, without the truth."""
+    shape, dtype = upper_reports.shape, upper_reports.dtype
+    for codes in (upper_reports,) if lower_reports is None else (lower_reports, upper_reports):
+        if codes.shape != shape or codes.dtype != dtype or codes.dtype.kind != "u" or codes.ndim != 1:
             raise ValueError("codes must be arrays of one unsigned type and one length")
-        if np.iinfo(codes.dtype).max < values - 1:
+        if np.iinfo(codes.dtype).max < n_values - 1:
             raise ValueError("the alphabet does not fit into the type of the codes")
-    return draw_fresh_bridges(
-        values,
-        lower_level,
-        middle,
-        upper_level,
-        lower_reports=lower,
-        upper_reports=upper,
+    return draw_fresh_bridge_reports(
+        n_values,
+        lower_retention,
+        middle_retention,
+        upper_retention,
+        lower_reports=lower_reports,
+        upper_reports=upper_reports,
         entropy=entropy or SystemEntropy(),
     )

@@ -80,8 +80,8 @@ def test_a_campaign_is_created_with_the_keyboard_alone(operator: New, server: Ru
     advice = page.get_by_role("complementary")
     expect(advice).to_contain_text("Precise enough at ε 2")
     for epsilon, row in zip(("0.5", "1", "2"), advice.locator("tbody tr").all(), strict=True):
-        width = find_margin(n=100_000, values=4, epsilon=epsilon)
-        needed = find_n(0.01, epsilon=epsilon, values=4)
+        width = find_margin(n=100_000, planned_values=4, epsilon=epsilon)
+        needed = find_n(0.01, epsilon=epsilon, planned_values=4)
         expect(row).to_contain_text(re.compile(rf"± {100 * width:.2g} %.*{needed:,}"))
     press.press("Enter")
     someone.heading("Which fruit?")

@@ -75,7 +75,7 @@ def test_the_forecast_is_the_plan_of_the_command_line(operator: New, server: Run
     page.get_by_label("Possible answers").fill("a\nb\nc\nd")
     page.get_by_label("Levels").fill("0.5, 1")
     advice = page.get_by_role("complementary")
-    width = find_margin(n=10_000, values=4, epsilon="1")
+    width = find_margin(n=10_000, planned_values=4, epsilon="1")
     expect(advice.locator("tbody tr").last).to_contain_text(f"± {100 * width:.2g} %")
 
 

@@ -28,7 +28,7 @@ def test_everybody_may_look(trader: New, market: Market) -> None:
     someone = trader()
     page = someone.page
     card = page.get_by_role("article").filter(has=page.locator(f"a[href='#listing/{name}']"))
-    clearest = 100 * find_margin(n=ROWS, values=len(VALUES), epsilon=2)
+    clearest = 100 * find_margin(n=ROWS, planned_values=len(VALUES), epsilon=2)
     for words in ("data set", "on sale", f"{ROWS:,}", "10 to 200 credits", f"every share to ± {clearest:.2g} %"):
         expect(card).to_contain_text(words)
     card.get_by_role("link").press("Enter")
@@ -41,7 +41,7 @@ def test_everybody_may_look(trader: New, market: Market) -> None:
     for epsilon, price in (("0.5", 50), ("1.3", 130), ("0.1", 10)):
         someone.choose(epsilon)
         someone.fact(f"Price of ε {epsilon}", f"{price} credits")
-        width = find_margin(n=ROWS, values=len(VALUES), epsilon=epsilon)
+        width = find_margin(n=ROWS, planned_values=len(VALUES), epsilon=epsilon)
         someone.fact("What it tells", "almost nothing" if width == 0.5 else f"every share to ± {100 * width:.2g} %")
     below = page.get_by_role("link", name="Sign in to buy").bounding_box()
     slider = page.get_by_role("slider")
@@ -65,7 +65,7 @@ def test_what_a_level_would_tell_is_drawn_from_made_up_numbers(trader: New, mark
     someone.choose("1")
     preview = someone.page.locator(".preview")
     expect(preview.get_by_role("heading")).to_have_text("What ε 1 would look like")
-    width = find_margin(n=ROWS, values=len(VALUES), epsilon=1)
+    width = find_margin(n=ROWS, planned_values=len(VALUES), epsilon=1)
     ends = f"({100 * (0.5 - width):.1f} to {100 * (0.5 + width):.1f} %)"
     expect(preview.get_by_role("listitem").first).to_have_text(f"gas50.0 % {ends}")
     expect(preview).to_contain_text("made-up numbers")

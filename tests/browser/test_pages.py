@@ -120,10 +120,10 @@ def test_advice_is_the_planner_s(server: Running) -> None:
     found = server.ask("POST", "/v1/advice", asked, operator=True).json
     assert found["encoding"]["name"] == "categorical"
     for level, epsilon in zip(found["levels"], ("0.5", "2"), strict=True):
-        width = find_margin(n=20_000, values=4, epsilon=epsilon, confidence_level=0.99)
+        width = find_margin(n=20_000, planned_values=4, epsilon=epsilon, confidence_level=0.99)
         assert level["half_width"] == pytest.approx(width)
         assert level["met"] == (width <= 0.012)
-        assert level["devices_needed"] == find_n(0.012, epsilon=epsilon, values=4, confidence_level=0.99)
+        assert level["devices_needed"] == find_n(0.012, epsilon=epsilon, planned_values=4, confidence_level=0.99)
     assert server.ask("POST", "/v1/advice", asked).status == 401
     impossible = {**asked, "levels": [{"epsilon": "0.0000001"}], "target": {"half_width": 0.0001}}
     (level,) = server.ask("POST", "/v1/advice", impossible, operator=True).json["levels"]

@@ -13,11 +13,11 @@ import pytest
 from tests.conftest import require
 from tests.docs import machine_proofs
 from tests.docs.machine_proofs import FILES, FOLDER, VECTORS, ProofError, check, compiled, loopholes
-from tests.exact.enumeration import Law, compute_chain_distribution, path_law
+from tests.exact.enumeration import Law, compute_transcript_distribution, path_law
 
 from relaxdp.audit.exact_check import _compute_symbol_distribution
 from relaxdp.mechanisms.square_wave import SquareWave
-from relaxdp.sampling.keyed_path import reduce_words
+from relaxdp.sampling.keyed_path import reduce_word_pair
 from relaxdp.theory.randomized_response import compute_bridge_distribution
 
 Row = list[int]
@@ -61,7 +61,7 @@ def test_the_model_accepts_the_words_that_the_code_accepts() -> None:
     said = {tuple(row[:5]): tuple(row[5:]) for row in ACCEPTS}
     for one, values in {(row[0], row[1]) for row in ACCEPTS}:
         for bound, u, v in product(range(1, one + 1), range(one), range(one)):
-            assert said.pop((one, values, bound, u, v), None) == reduce_words(u, v, bound, values, one=one)
+            assert said.pop((one, values, bound, u, v), None) == reduce_word_pair(u, v, bound, values, base=one)
     assert not said
 
 
@@ -80,7 +80,7 @@ def test_the_models_algorithm_1_is_the_codes() -> None:
     assert len(found) == 5
     for (one, values, truth, thresholds), law in found.items():
         said = {reports: chance for reports, chance in law.items() if chance}
-        assert said == compute_chain_distribution(values, [Fraction(each, one) for each in thresholds], truth)
+        assert said == compute_transcript_distribution(values, [Fraction(each, one) for each in thresholds], truth)
 
 
 def test_the_models_bridge_is_the_codes() -> None:

@@ -9,8 +9,8 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 
-from relaxdp.audit.exact_check import compute_chain_distribution
-from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, reduce_words
+from relaxdp.audit.exact_check import compute_transcript_distribution
+from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, reduce_word_pair
 from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
 from relaxdp.theory.randomized_response import compute_blur_retention, compute_report_distribution
 
@@ -20,8 +20,8 @@ __all__ = [
     "Step",
     "Transcript",
     "compute_blur_distribution",
-    "compute_chain_distribution",
     "compute_realised_epsilon",
+    "compute_transcript_distribution",
     "level_lists",
     "path_law",
 ]
@@ -42,14 +42,14 @@ def compute_realised_epsilon(threshold: int, values: int) -> Decimal:
     return compute_log_rounded_up(compute_odds(compute_retention(threshold), values))
 
 
-def path_law(values: int, thresholds: Sequence[int], truth: int, *, one: int, rule: Accept = reduce_words) -> Law:
+def path_law(values: int, thresholds: Sequence[int], truth: int, *, one: int, rule: Accept = reduce_word_pair) -> Law:
     """The law of all reports read from a path whose words run over [0, one): every word is fed to `rule`."""
 
     @cache
     def draws_below(bound: int) -> dict[tuple[int, int], Fraction]:
         outcomes: defaultdict[tuple[int, int], int] = defaultdict(int)
         for position_word, value_word in itertools.product(range(one), repeat=2):
-            drawn = rule(position_word, value_word, bound, values, one=one)
+            drawn = rule(position_word, value_word, bound, values, base=one)
             if drawn is not None:  # a rejected pair is drawn again, so it only rescales the others
                 outcomes[drawn] += 1
         total = sum(outcomes.values())

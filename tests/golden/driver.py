@@ -402,7 +402,7 @@ class Estimate:
     @property
     def _labels(self) -> list[Any]:
         """Return the value of each row, or both values of a pair."""
-        sides = list(self._result.keys.values())
+        sides = list(self._result.key_columns.values())
         return list(sides[0]) if len(sides) == 1 else [list(pair) for pair in zip(*sides, strict=True)]
 
     def frame(self) -> dict[str, list[Any]]:
@@ -624,8 +624,8 @@ def relax_many(
     )
     old = Fraction(0) if last_epsilon is None else encoding.level(last_epsilon).retention
     found = relax_once(
-        len(values), old, encoding.level(epsilon).retention, truth=answer_codes,
-        last=None if last is None else last_codes, entropy=None if read is None else Source(read),
+        len(values), old, encoding.level(epsilon).retention, truths=answer_codes,
+        last_reports=None if last is None else last_codes, entropy=None if read is None else Source(read),
     )  # fmt: skip
     return [values[code] for code in found.tolist()]
 
@@ -648,7 +648,7 @@ def bridge_many(
         found = blur_once(values, middle, retention, reports=codes, entropy=Source(read))
     else:
         below, last = lower
-        ends: Any = {"lower": np.array(last, np.uint8), "upper": codes}
+        ends: Any = {"lower_reports": np.array(last, np.uint8), "upper_reports": codes}
         found = bridge_once(values, below, middle, retention, **ends, entropy=Source(read))
     return list(found.tolist())
 
@@ -672,7 +672,7 @@ def find_fabrication(
         "p_value": found.p_value,
         "p_value_of_all_looks": found.anytime_p_value,
         "values": [[each.label, each.kind] for each in found.suspicious_values],
-        "fabricated": [found.fabricated_count.estimate, found.fabricated_count.low, found.fabricated_count.high],
+        "fabricated": [found.fabricator_count.estimate, found.fabricator_count.low, found.fabricator_count.high],
         "shares": found.shares.value,
         "shares_without": None if found.cleaned_shares is None else found.cleaned_shares.value,
         "influence_of_one": None if found.max_influence is None else found.max_influence.individuals,

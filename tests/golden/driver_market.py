@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 from tests.commands import printed
-from tests.exact.enumeration import compute_chain_distribution, path_law
+from tests.exact.enumeration import compute_transcript_distribution, path_law
 from tests.exact.market.orders import Market as MarketRule
 from tests.exact.market.orders import State, deliver, pooled, sell
 from tests.golden.driver import DataHolder, k_ary
 from tests.golden.driver_server import Service, estimate_files, rejecting
 
 import relaxdp as rx
-from relaxdp.audit.attacks import RelaxedDistribution, guess_by_maximum_likelihood
+from relaxdp.audit.attacks import RelaxedReportsDistribution, guess_by_maximum_likelihood
 from relaxdp.device.address import Server
 from relaxdp.errors import RelaxdpError
 from relaxdp.market.client import MarketClient
@@ -209,7 +209,7 @@ def guess_true_values(reports: Mapping[str, Sequence[str]], values: Sequence[str
     """Return for each row the likeliest true values, given its reports at some levels in ascending order."""
     codes = np.array([[list(values).index(report) for report in each] for each in reports.values()])
     likeliest = guess_by_maximum_likelihood(
-        codes.T, RelaxedDistribution.from_epsilons(list(reports), values=len(values))
+        codes.T, RelaxedReportsDistribution.from_epsilons(list(reports), n_values=len(values))
     )
     return [[value for value, is_best in zip(values, row, strict=True) if is_best] for row in likeliest.tolist()]
 
@@ -241,7 +241,7 @@ def sold_distribution(values: int, delivered: str, sales: Sequence[str], true_va
 def relaxed_distribution(values: int, levels: Sequence[str], true_value: int) -> Distribution:
     """Return the joint distribution of reports at ascending levels that are relaxed one after the other."""
     retentions = [Fraction(threshold, WORDS) for threshold in _thresholds(values, levels)]
-    return compute_chain_distribution(values, retentions, true_value)
+    return compute_transcript_distribution(values, retentions, true_value)
 
 
 def keyed_distribution(values: int, thresholds: Sequence[int], true_value: int, *, words: int) -> Distribution:
@@ -253,4 +253,4 @@ def relaxed_distribution_on_grid(
     values: int, thresholds: Sequence[int], true_value: int, *, words: int
 ) -> Distribution:
     """Return the joint distribution of relaxed reports at the same thresholds."""
-    return compute_chain_distribution(values, [Fraction(threshold, words) for threshold in thresholds], true_value)
+    return compute_transcript_distribution(values, [Fraction(threshold, words) for threshold in thresholds], true_value)

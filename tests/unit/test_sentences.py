@@ -19,7 +19,7 @@ from typer.main import get_command
 import relaxdp
 from relaxdp import errors, server_errors
 from relaxdp.cli.main import app
-from relaxdp.errors import EpsilonError, KeyFileError, LevelError, RelaxdpError, on_error
+from relaxdp.errors import EpsilonError, KeyFileError, LevelError, RelaxdpError, add_consequence
 
 SOURCE = Path(relaxdp.__file__).parent
 KINDS = {
@@ -151,7 +151,11 @@ def test_the_inner_consequence_counts() -> None:
     def inner() -> None:
         raise LevelError("Epsilon may only grow: {old} is out.", hint="Pass more than {old}.", old="0.5", row=17)
 
-    with pytest.raises(LevelError) as caught, on_error("Nothing was sent."), on_error("Nothing was released."):
+    with (
+        pytest.raises(LevelError) as caught,
+        add_consequence("Nothing was sent."),
+        add_consequence("Nothing was released."),
+    ):
         inner()
     problem = caught.value
     assert problem.sentence == "Row 17: epsilon may only grow: 0.5 is out."

@@ -5,7 +5,7 @@ there is one. The paper does not say how ties are broken, so here they are broke
 k candidates, the true value among them, as 1/k right (the expectation, so nothing random is added).
 
 >>> reports = np.array([[1, 1, 0], [0, 0, 0]])
->>> distribution = RelaxedDistribution.from_epsilons([0.5, 1, 2], values=2)
+>>> distribution = RelaxedReportsDistribution.from_epsilons([0.5, 1, 2], n_values=2)
 >>> for name, attack in ATTACKS.items():
 ...     print(name, attack(reports, distribution, [0.5, 1, 2]).argmax(axis=1).tolist())
 last output [0, 0]
@@ -38,30 +38,32 @@ class TranscriptDistribution(Protocol):
     """The distribution of all reports of an individual (its transcript) under each true value."""
 
     @property
-    def values(self) -> int:
+    def n_values(self) -> int:
         """The number of true values, and of codes."""
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
         """Return the log probability of each transcript under each true value, of shape (individuals, values)."""
 
 
-def compute_retentions(epsilons: Sequence[Epsilon], values: int) -> tuple[Fraction, ...]:
+def compute_retentions(epsilons: Sequence[Epsilon], n_values: int) -> tuple[Fraction, ...]:
     """Return the exact retentions at these levels, after rounding to thresholds."""
-    return tuple(compute_retention(compute_nonzero_threshold(epsilon, values)) for epsilon in epsilons)
+    return tuple(compute_retention(compute_nonzero_threshold(epsilon, n_values)) for epsilon in epsilons)
 
 
 @dataclass(frozen=True, slots=True)
-class _LevelsDistribution:
-    values: int
+class _DistributionAtRetentions:
+    """The distribution of an individual's reports, one at each retention."""
+
+    n_values: int
     retentions: tuple[Fraction, ...]
 
     @classmethod
-    def from_epsilons(cls, epsilons: Sequence[Epsilon], *, values: int) -> Self:
+    def from_epsilons(cls, epsilons: Sequence[Epsilon], *, n_values: int) -> Self:
         """Return the distribution of reports at these levels."""
-        return cls(values, compute_retentions(epsilons, values))
+        return cls(n_values, compute_retentions(epsilons, n_values))
 
 
-class RelaxedDistribution(_LevelsDistribution):
+class RelaxedReportsDistribution(_DistributionAtRetentions):
     """The distribution of reports of one path, or of Algorithm 1, at retentions that do not fall."""
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
@@ -69,17 +71,17 @@ class RelaxedDistribution(_LevelsDistribution):
 
         Claim: equals `compute_transcript_probability`; tests/exact/audit/test_attacks.py.
         """
-        codes = require_transcripts(transcripts, self.values, len(self.retentions))
-        truth = np.arange(self.values)
-        last, likelihoods = np.zeros(len(codes), codes.dtype), np.zeros((len(codes), self.values))
+        m, codes = self.n_values, require_transcripts(transcripts, self.n_values, len(self.retentions))
+        truth = np.arange(m)
+        last, likelihoods = np.zeros(len(codes), codes.dtype), np.zeros((len(codes), self.n_values))
         for (old, new), report in zip(pairwise((NOISE, *self.retentions)), codes.T, strict=True):
             # Row: whether the last report is the truth, 0. Column: the next report is another value (2), the last one,
             # the truth, or (where these are one) both. Two cells of the second row, and one of the first, do not occur.
-            differ = compute_bridge_mixture(self.values, old, new, TRUTH, agree=False)
-            agree = compute_bridge_mixture(self.values, old, new, TRUTH, agree=True)
+            differ = compute_bridge_mixture(self.n_values, old, new, TRUTH, ends_agree=False)
+            agree = compute_bridge_mixture(self.n_values, old, new, TRUTH, ends_agree=True)
             chances = [
-                [differ.probability(self.values, value, lower=1, upper=0) for value in (2, 1, 0, 0)],
-                [agree.probability(self.values, value, lower=0, upper=0) for value in (2, 0, 0, 0)],
+                [differ.compute_probability(m, value, lower_report=1, upper_report=0) for value in (2, 1, 0, 0)],
+                [agree.compute_probability(m, value, lower_report=0, upper_report=0) for value in (2, 0, 0, 0)],
             ]
             was_truth = last[:, None] == truth
             kind = (report == last)[:, None] + 2 * (report[:, None] == truth)
@@ -88,15 +90,15 @@ class RelaxedDistribution(_LevelsDistribution):
         return likelihoods
 
 
-class IndependentDistribution(_LevelsDistribution):
+class IndependentReportsDistribution(_DistributionAtRetentions):
     """The distribution of reports that are drawn independently of each other, which relaxation avoids."""
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
-        codes = require_transcripts(transcripts, self.values, len(self.retentions))
-        likelihoods = np.zeros((len(codes), self.values))
+        codes = require_transcripts(transcripts, self.n_values, len(self.retentions))
+        likelihoods = np.zeros((len(codes), self.n_values))
         for keep, report in zip(self.retentions, codes.T, strict=True):
-            noise = (1 - keep) / self.values
-            right = (report[:, None] == np.arange(self.values)).astype(np.intp)
+            noise = (1 - keep) / self.n_values
+            right = (report[:, None] == np.arange(self.n_values)).astype(np.intp)
             likelihoods += _compute_logarithms([[noise, noise + keep]])[0][right]
         return likelihoods
 
@@ -105,54 +107,54 @@ class IndependentDistribution(_LevelsDistribution):
 class NoisySamplesDistribution:
     """The distribution of samples of one permanent response, as RAPPOR sends them: the paper's baseline."""
 
-    values: int
+    n_values: int
     permanent: Fraction
     sample: Fraction
     samples: int
 
     @classmethod
     def from_epsilons(
-        cls, *, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, samples: int, values: int = 2
+        cls, *, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, n_samples: int, n_values: int = 2
     ) -> NoisySamplesDistribution:
         """Return the distribution of samples at epsilon_beta of a permanent response at epsilon_alpha."""
-        permanent, sample = compute_retentions([epsilon_alpha, epsilon_beta], values)
-        return cls(values, permanent, sample, samples)
+        permanent, sample = compute_retentions([epsilon_alpha, epsilon_beta], n_values)
+        return cls(n_values, permanent, sample, n_samples)
 
     def compute_log_likelihoods(self, transcripts: Transcripts) -> Floats:
-        samples = IndependentDistribution(self.values, (self.sample,) * self.samples)
+        samples = IndependentReportsDistribution(self.n_values, (self.sample,) * self.samples)
         by_permanent = samples.compute_log_likelihoods(transcripts)
-        noise = float((1 - self.permanent) / self.values)
+        noise = float((1 - self.permanent) / self.n_values)
         largest = by_permanent.max(axis=1, keepdims=True)
         scaled = np.exp(by_permanent - largest)
         mixed = noise * scaled.sum(axis=1, keepdims=True) + float(self.permanent) * scaled
         return np.asarray(np.log(mixed) + largest)
 
 
-def require_transcripts(transcripts: Transcripts, values: int, reports: int | None = None) -> NDArray[np.intp]:
+def require_transcripts(transcripts: Transcripts, n_values: int, n_reports: int | None = None) -> NDArray[np.intp]:
     """Return transcripts as codes of shape (individuals, reports), or reject them."""
     codes = np.asarray(transcripts)
     is_table = codes.ndim == 2 and codes.shape[1] > 0 and codes.dtype.kind in "iub"
-    if not is_table or (len(codes) and not (int(codes.min()) >= 0 and int(codes.max()) < values)):
+    if not is_table or (len(codes) and not (int(codes.min()) >= 0 and int(codes.max()) < n_values)):
         raise ArgumentError(
             "The transcripts must be a table of whole numbers from 0 to {last}, with one row per individual and one "
             "column per report.",
             hint="Pass the position of each reported value in the list of values, such as np.array([[0, 1], [1, 1]]).",
-            last=values - 1,
+            last=n_values - 1,
         )
-    if reports is not None and codes.shape[1] != reports:
+    if n_reports is not None and codes.shape[1] != n_reports:
         raise ArgumentError(
             "The transcripts have {reports} reports per individual, and there are {levels} levels. The numbers must be "
             "equal.",
             hint="Pass one epsilon per column of the transcripts.",
             reports=codes.shape[1],
-            levels=reports,
+            levels=n_reports,
         )
     return codes.astype(np.intp, copy=False)
 
 
-def _compute_logarithms(chances: Sequence[Sequence[Fraction]]) -> Floats:
+def _compute_logarithms(probabilities: Sequence[Sequence[Fraction]]) -> Floats:
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.array([[float(chance) for chance in row] for row in chances])))
+        return np.asarray(np.log(np.array([[float(chance) for chance in row] for row in probabilities])))
 
 
 Candidates = NDArray[np.bool_]
@@ -162,34 +164,34 @@ Attack = Callable[[Transcripts, TranscriptDistribution, Sequence[Epsilon]], Cand
 _TIE = 1e-9
 
 
-def guess_last_output(transcripts: Transcripts, *, values: int) -> Candidates:
+def guess_last_report(transcripts: Transcripts, *, n_values: int) -> Candidates:
     """Guess the last report."""
-    codes = require_transcripts(transcripts, values)
-    return np.asarray(codes[:, -1:] == np.arange(values))
+    codes = require_transcripts(transcripts, n_values)
+    return np.asarray(codes[:, -1:] == np.arange(n_values))
 
 
 def guess_by_maximum_likelihood(transcripts: Transcripts, distribution: TranscriptDistribution) -> Candidates:
     """Guess the true value with the largest likelihood of the transcript; the best attack on equal shares."""
-    return _mark_best(distribution.compute_log_likelihoods(transcripts))
+    return _mark_best_values(distribution.compute_log_likelihoods(transcripts))
 
 
 def guess_by_frequency(
-    transcripts: Transcripts, *, values: int, weights: Sequence[Epsilon] | None = None
+    transcripts: Transcripts, *, n_values: int, weights: Sequence[Epsilon] | None = None
 ) -> Candidates:
     """Guess the value that was reported most often, or the one with the largest sum of weights of its reports."""
-    codes = require_transcripts(transcripts, values, None if weights is None else len(weights))
+    codes = require_transcripts(transcripts, n_values, None if weights is None else len(weights))
     each = np.array([1.0 if weights is None else float(as_epsilon(weights[place])) for place in range(codes.shape[1])])
-    cells = codes + np.arange(len(codes))[:, None] * values
-    summed = np.bincount(cells.ravel(), np.broadcast_to(each, codes.shape).ravel(), len(codes) * values)
-    return _mark_best(np.asarray(summed, dtype=np.float64).reshape(len(codes), values))
+    cells = codes + np.arange(len(codes))[:, None] * n_values
+    summed = np.bincount(cells.ravel(), np.broadcast_to(each, codes.shape).ravel(), len(codes) * n_values)
+    return _mark_best_values(np.asarray(summed, dtype=np.float64).reshape(len(codes), n_values))
 
 
 ATTACKS: dict[str, Attack] = {
-    "last output": lambda reports, distribution, _: guess_last_output(reports, values=distribution.values),
+    "last output": lambda reports, distribution, _: guess_last_report(reports, n_values=distribution.n_values),
     "maximum likelihood": lambda reports, distribution, _: guess_by_maximum_likelihood(reports, distribution),
-    "highest frequency": lambda reports, distribution, _: guess_by_frequency(reports, values=distribution.values),
+    "highest frequency": lambda reports, distribution, _: guess_by_frequency(reports, n_values=distribution.n_values),
     "weighted highest frequency": lambda reports, distribution, epsilons: guess_by_frequency(
-        reports, values=distribution.values, weights=epsilons
+        reports, n_values=distribution.n_values, weights=epsilons
     ),
 }
 """The four attacks by name, each called with transcripts, their distribution, and the epsilon of each report."""
@@ -223,7 +225,7 @@ def compute_error_rates(
     }
 
 
-def compute_minimum_error_rate(values: int, epsilon: Epsilon) -> float:
+def compute_minimum_error_rate(n_values: int, epsilon: Epsilon) -> float:
     """Return the minimum error rate of any attack on true values with equal shares: (m - 1) / (e^epsilon + m - 1).
 
     Claim: the paper's theorem on error rates, reached by the last output; tests/exact/audit/test_attacks.py.
@@ -231,12 +233,12 @@ def compute_minimum_error_rate(values: int, epsilon: Epsilon) -> float:
     >>> round(compute_minimum_error_rate(2, "0.98433"), 4)
     0.272
     """
-    check_value_count(values)
-    noise = (values - 1) * np.exp(-float(as_epsilon(epsilon, zero=True)))
+    check_value_count(n_values)
+    noise = (n_values - 1) * np.exp(-float(as_epsilon(epsilon, allow_zero=True)))
     return float(noise / (1 + noise))
 
 
-def _mark_best(scores: Floats) -> Candidates:
+def _mark_best_values(scores: Floats) -> Candidates:
     largest = scores.max(axis=1, keepdims=True)
     if not np.isfinite(largest).all():
         raise ArgumentError(

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.attacks import NoisySamplesDistribution, RelaxedDistribution, TranscriptDistribution
+from relaxdp.audit.attacks import NoisySamplesDistribution, RelaxedReportsDistribution, TranscriptDistribution
 from relaxdp.audit.auditor import AuditResult, audit
 from relaxdp.audit.case_sources import (
     FIVE_BUYERS,
@@ -36,7 +36,7 @@ from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical
-from relaxdp.mechanisms.local_hash import LocalHash, compute_best_buckets
+from relaxdp.mechanisms.local_hash import LocalHash, choose_bucket_count
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.mechanisms.unary import Unary
@@ -154,7 +154,7 @@ def list_relaxation_cases() -> Iterator[AuditCase]:
     """Yield two values that are relaxed in ten equal steps. The distribution is known, so the best rule is too."""
     for epsilon in RELAXED_TO:
         levels = [Decimal(epsilon) * step / STEPS for step in range(1, STEPS + 1)]
-        distribution = RelaxedDistribution.from_epsilons(levels, values=2)
+        distribution = RelaxedReportsDistribution.from_epsilons(levels, n_values=2)
         for sampler, kind in SAMPLERS:
             name = f"two values, ten levels up to {epsilon}, {sampler}"
             yield AuditCase("relaxation", name, epsilon, kind(BIT, levels), distribution=distribution)
@@ -171,13 +171,13 @@ def list_mechanism_cases() -> Iterator[AuditCase]:
 
 def list_mechanisms() -> Iterator[tuple[Mechanism, Sequence[Any], TranscriptDistribution | None]]:
     """Return one of each mechanism, with true values that must be hard to tell apart."""
-    yield Categorical(range(5)), range(5), RelaxedDistribution.from_epsilons(LEVELS, values=5)
-    yield Numeric(0, 1), (0.0, 1.0), RelaxedDistribution.from_epsilons(LEVELS, values=2)
-    yield Numeric(0, 1, missing=True), (None, 0.0, 1.0), RelaxedDistribution.from_epsilons(LEVELS, values=3)
+    yield Categorical(range(5)), range(5), RelaxedReportsDistribution.from_epsilons(LEVELS, n_values=5)
+    yield Numeric(0, 1), (0.0, 1.0), RelaxedReportsDistribution.from_epsilons(LEVELS, n_values=2)
+    yield Numeric(0, 1, missing=True), (None, 0.0, 1.0), RelaxedReportsDistribution.from_epsilons(LEVELS, n_values=3)
     yield WAVE, (0.0, 1.0), None
     yield Unary(range(4), optimised=False), range(4), None
     yield Unary(range(4)), range(4), None
-    yield LocalHash(range(4), buckets=compute_best_buckets(2)), range(4), None
+    yield LocalHash(range(4), buckets=choose_bucket_count(2)), range(4), None
     shape = BloomShape(bits=8, hashes=2, cohorts=1)
     yield Bloom(shape, 0), find_words_without_common_bits(shape), None
 
@@ -193,21 +193,21 @@ def find_words_without_common_bits(shape: BloomShape) -> tuple[str, str]:
 def list_other_cases() -> Iterator[AuditCase]:
     """Yield the other ways in which reports are released: markets, single individuals, noisy samples."""
     three = Categorical(range(3))
-    distribution = RelaxedDistribution.from_epsilons(LEVELS, values=3)
+    distribution = RelaxedReportsDistribution.from_epsilons(LEVELS, n_values=3)
     for how, keyed in (("keyed", True), ("fresh", False)):
         name = f"a sale at 1 between deliveries at 0.5 and 2, {how}"
         yield AuditCase("other", name, "2", SaleSource(three, LEVELS, keyed=keyed), range(3), distribution)
-    pooled = RelaxedDistribution.from_epsilons(list_pooled_levels(FIVE_BUYERS), values=3)
+    pooled = RelaxedReportsDistribution.from_epsilons(list_pooled_levels(FIVE_BUYERS), n_values=3)
     name = "market, five buyers pool what they bought"
     yield AuditCase("other", name, "0.7", PooledPurchasesSource(three), range(3), pooled)
-    distribution = RelaxedDistribution.from_epsilons(LEVELS, values=2)
+    distribution = RelaxedReportsDistribution.from_epsilons(LEVELS, n_values=2)
     for sampler, keyed, maximum_trials in (("Path", True, 20_000), ("Relaxation", False, 10_000)):
         name = f"{sampler}, one object at a time, levels 0.5, 1, 2"
         function = make_individual_function(LEVELS, keyed=keyed)
         yield AuditCase("other", name, "2", function, (0, 1), distribution, maximum_trials)
     renamed = ChangedValueSource(("0.5", "1"), new_name=True)
     yield AuditCase("other", "a new name after the truth changed, 0.5 + 1", "1.5", renamed, range(4))
-    samples = NoisySamplesDistribution.from_epsilons(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
+    samples = NoisySamplesDistribution.from_epsilons(epsilon_alpha=1, epsilon_beta="0.5", n_samples=STEPS)
     claimed = compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=STEPS)
     noisy = NoisySampleSource(samples.permanent, samples.sample, STEPS)
     yield AuditCase("other", "noisy sampling, ten samples (the paper's baseline)", claimed, noisy, distribution=samples)
@@ -233,14 +233,14 @@ def list_faulty_cases() -> Iterator[AuditCase]:
     raised = RaisedThresholdCategorical(range(2), Fraction(1, 100))
     for epsilon in RELAXED_TO[1:]:
         name, source = f"threshold 1 % too high at {epsilon}", RelaxationSource(raised, [epsilon])
-        distribution = RelaxedDistribution.from_epsilons([epsilon], values=2)
+        distribution = RelaxedReportsDistribution.from_epsilons([epsilon], n_values=2)
         # At 0.5 one percent is 8 standard errors of 10 million trials, and more at larger levels.
         yield case(name, epsilon, source, distribution=distribution, minimum_trials=20_000_000)
 
 
 def list_peer_cases() -> Iterator[AuditCase]:
     """Yield randomized response of two values by other libraries, released once: none of them relaxes."""
-    distribution = RelaxedDistribution.from_epsilons([1], values=2)
+    distribution = RelaxedReportsDistribution.from_epsilons([1], n_values=2)
     for name, (maximum_trials, make_response) in PEERS.items():
         try:
             function = partial(_respond_one_by_one, make_response(1.0))

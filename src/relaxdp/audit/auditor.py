@@ -19,9 +19,9 @@ from relaxdp.audit.guessing_rules import (
     ScoreBinning,
     TranscriptBinning,
     Transcripts,
+    can_learn_linear_score,
     compute_epsilon_lower_bound,
     derive_optimal_rule,
-    has_linear_score,
     learn_linear_score,
     learn_rule,
     list_candidate_binnings,
@@ -198,10 +198,10 @@ class _AuditRun:
         return np.concatenate([index for index, _ in parts]), transcripts
 
     def _learn_best_rule(
-        self, index: NDArray[np.uint8], transcripts: Transcripts, score: Callable[..., Any] | None
+        self, value_indices: NDArray[np.uint8], transcripts: Transcripts, score: Callable[..., Any] | None
     ) -> GuessingRule:
         """Return the most promising rule for any pair of true values and any binning of transcripts."""
-        half = len(index) // 2
+        half = len(value_indices) // 2
         columns = [ColumnBinning.from_data(place, transcripts[:half, place]) for place in range(transcripts.shape[1])]
         binnings: list[TranscriptBinning] = list(list_candidate_binnings(columns))
         pairs = list(combinations(range(len(self.true_values)), 2))
@@ -209,15 +209,15 @@ class _AuditRun:
             binnings.append(ScoreBinning("the given score", score, transcripts[:half]))
         rules = []
         for binning in binnings:
-            learned, checked = _count_cells(binning, transcripts, index, len(self.true_values), half)
+            learned, checked = _count_cells(binning, transcripts, value_indices, len(self.true_values), half)
             for pair in pairs:
                 rules.append(learn_rule(binning, pair, learned[list(pair)], checked[list(pair)], self.error_rate))
         has_all_columns = len(columns) == 1 or any(binning.name == "all columns" for binning in binnings)
         n_cells = max((binning.cells for binning in binnings), default=0)
-        if has_linear_score(columns) and (n_cells * 50 > half or not has_all_columns):
+        if can_learn_linear_score(columns) and (n_cells * 50 > half or not has_all_columns):
             for pair in pairs[:_MAX_SCORED_PAIRS]:
-                rows = np.flatnonzero((index == pair[0]) | (index == pair[1]))
-                chosen, is_second, middle = transcripts[rows], index[rows] == pair[1], len(rows) // 2
+                rows = np.flatnonzero((value_indices == pair[0]) | (value_indices == pair[1]))
+                chosen, is_second, middle = transcripts[rows], value_indices[rows] == pair[1], len(rows) // 2
                 score_binning = learn_linear_score(columns, chosen[:middle], is_second[:middle])
                 learned, checked = _count_cells(score_binning, chosen, is_second, 2, middle)
                 rules.append(learn_rule(score_binning, pair, learned, checked, self.error_rate))
@@ -243,12 +243,12 @@ class _AuditRun:
 
 
 def _count_cells(
-    binning: TranscriptBinning, transcripts: Transcripts, index: NDArray[Any], n_values: int, half: int
+    binning: TranscriptBinning, transcripts: Transcripts, value_indices: NDArray[Any], n_values: int, n_first_half: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return how often each true value has each cell, in the first half of the trials and in the second."""
-    cells = binning(transcripts).astype(np.intp) + binning.cells * index.astype(np.intp)
+    cells = binning(transcripts).astype(np.intp) + binning.cells * value_indices.astype(np.intp)
     first, second = (
         np.bincount(part, minlength=binning.cells * n_values).reshape(-1, binning.cells)
-        for part in (cells[:half], cells[half:])
+        for part in (cells[:n_first_half], cells[n_first_half:])
     )
     return first, second

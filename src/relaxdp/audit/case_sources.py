@@ -31,14 +31,14 @@ from relaxdp.audit.transcript_sources import (
 from relaxdp.hazmat import relax_once
 from relaxdp.market.goods import Goods, draw_level
 from relaxdp.market.levels import Neighbours, check_delivery, neighbours
-from relaxdp.mechanisms.base import Mechanism, make_path_name
+from relaxdp.mechanisms.base import Mechanism, make_path_key_info
 from relaxdp.mechanisms.bridged_columns import draw_bridged_column, draw_keyed_bridged_column
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.relaxation import Relaxation
 from relaxdp.mechanisms.report_arrays import Codes, make_report_column, read_report_column
-from relaxdp.sampling.keyed_path import draw_path_reports
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, PathId, derive_path_key
+from relaxdp.sampling.keyed_path import replace_symbols_by_reports
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, PathId, derive_path_key
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon
@@ -58,13 +58,13 @@ class SaleSource(MechanismSource):
         lowest, highest = (draw_release_codes(self.mechanism, true_values, key, epsilon) for epsilon in (low, high))
         levels = self.compute_retentions()
         columns: Any = {
-            "lower": make_report_column(self.mechanism, *lowest),
-            "upper": make_report_column(self.mechanism, *highest),
+            "lower_reports": make_report_column(self.mechanism, *lowest),
+            "upper_reports": make_report_column(self.mechanism, *highest),
         }
         if self._keyed:
-            name, ids = make_path_name(self.mechanism, PATH), np.arange(len(true_values))
+            name, ids = make_path_key_info(self.mechanism, PATH), np.arange(len(true_values))
             sold = draw_keyed_bridged_column(
-                self.mechanism, *levels, **columns, ids=ids, key=derive_batch_key(seed, batch, 1), name=name
+                self.mechanism, *levels, **columns, ids=ids, key=derive_batch_key(seed, batch, 1), inputs=name
             )
         else:
             sold = draw_bridged_column(self.mechanism, *levels, **columns, entropy=make_batch_entropy(seed, batch))
@@ -97,9 +97,12 @@ class NoisySampleSource(TranscriptSource):
 
     def draw(self, true_values: TrueValues, seed: int, batch: int) -> Transcripts:
         entropy = make_batch_entropy(seed, batch)
-        kept = relax_once(2, NOISE, self._permanent, truth=true_values.astype(np.uint8), last=None, entropy=entropy)
+        kept = relax_once(
+            2, NOISE, self._permanent, truths=true_values.astype(np.uint8), last_reports=None, entropy=entropy
+        )
         samples = [
-            relax_once(2, NOISE, self._sample, truth=kept, last=None, entropy=entropy) for _ in range(self._samples)
+            relax_once(2, NOISE, self._sample, truths=kept, last_reports=None, entropy=entropy)
+            for _ in range(self._samples)
         ]
         return np.stack(samples).T
 
@@ -193,7 +196,7 @@ class IndependentReportsSource(RelaxationSource):
         entropy = make_batch_entropy(seed, batch)
         truth, seeds = self.encode_true_values(true_values, entropy)
         for new in self.compute_retentions():
-            codes = relax_once(self.mechanism.alphabet, NOISE, new, truth=truth, last=None, entropy=entropy)
+            codes = relax_once(self.mechanism.alphabet, NOISE, new, truths=truth, last_reports=None, entropy=entropy)
             yield codes.reshape(-1, self.mechanism.symbols), seeds
 
 
@@ -204,7 +207,7 @@ class RedrawnPermanentSource(RelaxationSource):
         entropy, last = make_batch_entropy(seed, batch), None
         for old, new in pairwise([NOISE, *self.compute_retentions()]):
             truth, seeds = self.encode_true_values(true_values, entropy)
-            last = relax_once(self.mechanism.alphabet, old, new, truth=truth, last=last, entropy=entropy)
+            last = relax_once(self.mechanism.alphabet, old, new, truths=truth, last_reports=last, entropy=entropy)
             yield last.reshape(-1, self.mechanism.symbols), seeds
 
 
@@ -244,7 +247,9 @@ class ChangedValueSource(TranscriptSource):
         history = np.array(HISTORIES, dtype=np.uint64).take(true_values, axis=0)
         transcripts = np.empty((2, len(true_values)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):
-            name = make_path_name(self._mechanism, PathId(f"audit {place + 1}" if self._new_name else "audit", "truth"))
+            name = make_path_key_info(
+                self._mechanism, PathId(f"audit {place + 1}" if self._new_name else "audit", "truth")
+            )
             derived, threshold = (
                 derive_path_key(derive_batch_key(seed, batch), name),
                 self._mechanism.level(epsilon).threshold,
@@ -253,7 +258,7 @@ class ChangedValueSource(TranscriptSource):
                 part = slice(start, min(start + CHUNK, len(true_values)))
                 truth, reports = history[part, place], history[part, place, None].astype(np.uint8)
                 index = np.zeros_like(truth) if self._ignores_true_value else truth
-                ids = Messages(Ids.from_integers(np.arange(part.start, part.stop)))
-                draw_path_reports(derived, 2, threshold, ids, index, reports)
+                ids = MacInputs(Ids.from_integers(np.arange(part.start, part.stop)))
+                replace_symbols_by_reports(derived, 2, threshold, ids, index, reports)
                 transcripts[place, part] = reports[:, 0]
         return transcripts.T

@@ -117,8 +117,8 @@ def check_exactly(
     return ExactCheckResult(exact[-1], privacy_loss, size)
 
 
-def compute_chain_distribution(
-    values: int, retentions: Sequence[Fraction], truth: int, step: Any = compute_next_report_distribution
+def compute_transcript_distribution(
+    n_values: int, retentions: Sequence[Fraction], truth: int, compute_next: Any = compute_next_report_distribution
 ) -> Distribution:
     """Return the distribution of all reports of one symbol, by Algorithm 1, at these retentions."""
     distributions: Distribution = {(): Fraction(1)}
@@ -127,7 +127,7 @@ def compute_chain_distribution(
         following: defaultdict[Transcript, Fraction] = defaultdict(Fraction)
         for reports, probability in distributions.items():
             last = reports[-1] if reports else 0
-            for report, chance in enumerate(step(values, old, new, truth=truth, last=last)):
+            for report, chance in enumerate(compute_next(n_values, old, new, truth=truth, last_report=last)):
                 following[*reports, report] += probability * chance
         distributions, old = {key: chance for key, chance in following.items() if chance}, new
     return distributions
@@ -136,8 +136,8 @@ def compute_chain_distribution(
 class _FixedPermanentWords:
     """Permanent words with fixed values: one array for each purpose and symbol that a mechanism requests."""
 
-    def __init__(self, n: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
-        self._n, self._words = n, words or {}
+    def __init__(self, n_individuals: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
+        self._n, self._words = n_individuals, words or {}
         self.requested: list[tuple[Purpose, bytes]] = []
 
     def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
@@ -178,7 +178,7 @@ def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distr
             hint="Check a smaller instance, with fewer values or symbols.",
             words=len(slots),
         )
-    found = [_list_symbols(mechanism, true_value, slots, middle_bit) for middle_bit in (0, 1)]
+    found = [_enumerate_noiseless_symbols(mechanism, true_value, slots, middle_bit) for middle_bit in (0, 1)]
     if found[0] != found[1]:
         raise MechanismError(
             "The exact check cannot enumerate this mechanism: its reports depend on more than the first and last "
@@ -192,7 +192,7 @@ def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distr
     return dict(distribution)
 
 
-def _list_symbols(
+def _enumerate_noiseless_symbols(
     mechanism: Mechanism, true_value: Any, slots: list[tuple[Purpose, bytes]], middle_bit: int
 ) -> list[Any]:
     # Public words are the same in both runs. A mechanism may read any of their bits: epsilon holds for each word.
@@ -218,7 +218,8 @@ def _list_symbols(
 
 def _compute_chains(mechanism: Mechanism, retentions: Sequence[Fraction]) -> list[Distribution]:
     """Return the distribution of all reports of one symbol, for each symbol before noise."""
-    return [compute_chain_distribution(mechanism.alphabet, retentions, symbol) for symbol in range(mechanism.alphabet)]
+    alphabet = mechanism.alphabet
+    return [compute_transcript_distribution(alphabet, retentions, symbol) for symbol in range(alphabet)]
 
 
 def _add_noise(symbols: Distribution, chains: Sequence[Distribution]) -> Distribution:
@@ -247,7 +248,7 @@ def _require_unbiased(mechanism: Mechanism, true_value: Any, distribution: Distr
     codes = np.array(
         [[code for (code,) in reports] for _, reports in distribution], dtype=get_code_dtype(mechanism.alphabet)
     )
-    support, chances = mechanism.compute_support(retention), list(distribution.values())
+    support, chances = mechanism.compute_support_probabilities(retention), list(distribution.values())
     shares = [
         support.debias(sum(itertools.compress(chances, is_supported), Fraction(0)))
         for is_supported in mechanism.find_supported_labels(codes).T.tolist()
@@ -266,5 +267,5 @@ def _require_unbiased(mechanism: Mechanism, true_value: Any, distribution: Distr
     if not is_unbiased:
         raise MechanismError(
             "Estimates of this mechanism would be biased for one of the true values.",
-            hint="Correct `compute_support` or `mean_weights` of the mechanism.",
+            hint="Correct `compute_support_probabilities` or `mean_weights` of the mechanism.",
         )

@@ -21,7 +21,7 @@ from relaxdp.lazy_imports import scipy
 Floats = NDArray[np.float64]
 
 
-def compute_epsilon_lower_bound(right: Any, guesses: Any, error_rate: float) -> Floats:
+def compute_epsilon_lower_bound(n_right: Any, n_guesses: Any, error_rate: float) -> Floats:
     """Return the lower bound of epsilon: the log odds of a right guess, and 0 if guesses are not better than a coin.
 
     The chance of a right guess has the lower bound of Clopper and Pearson.
@@ -32,20 +32,20 @@ def compute_epsilon_lower_bound(right: Any, guesses: Any, error_rate: float) -> 
     >>> round(float(compute_epsilon_lower_bound(73_106, 100_000, 0.001)), 3)
     0.978
     """
-    right, guesses = np.asarray(right, dtype=np.float64), np.asarray(guesses, dtype=np.float64)
+    n_right, n_guesses = np.asarray(n_right, dtype=np.float64), np.asarray(n_guesses, dtype=np.float64)
     # Both parameters are kept positive: without a right guess the bound is 0 by definition.
-    chance = scipy.special.betaincinv(np.maximum(right, 0.5), guesses - right + 1, error_rate)
-    chance = np.where(right > 0, np.maximum(chance, 0.5), 0.5)
+    chance = scipy.special.betaincinv(np.maximum(n_right, 0.5), n_guesses - n_right + 1, error_rate)
+    chance = np.where(n_right > 0, np.maximum(chance, 0.5), 0.5)
     return np.asarray(np.log(chance) - np.log1p(-chance))
 
 
-def approximate_epsilon_lower_bound(right: Any, guesses: Any, error_rate: float) -> Floats:
+def approximate_epsilon_lower_bound(n_right: Any, n_guesses: Any, error_rate: float) -> Floats:
     """Return nearly the same bound (Wilson's), a hundred times faster: to choose among rules, never to judge one."""
-    right, guesses = np.asarray(right, dtype=np.float64), np.maximum(np.asarray(guesses, dtype=np.float64), 1)
-    share, square = right / guesses, float(scipy.special.ndtri(error_rate)) ** 2
-    center = share + square / (2 * guesses)
-    margin = np.sqrt(square * (share * (1 - share) + square / (4 * guesses)) / guesses)
-    chance = np.clip((center - margin) / (1 + square / guesses), 0.5, 1 - 1e-15)
+    n_right, n_guesses = np.asarray(n_right, dtype=np.float64), np.maximum(np.asarray(n_guesses, dtype=np.float64), 1)
+    share, square = n_right / n_guesses, float(scipy.special.ndtri(error_rate)) ** 2
+    center = share + square / (2 * n_guesses)
+    margin = np.sqrt(square * (share * (1 - share) + square / (4 * n_guesses)) / n_guesses)
+    chance = np.clip((center - margin) / (1 + square / n_guesses), 0.5, 1 - 1e-15)
     return np.asarray(np.log(chance) - np.log1p(-chance))
 
 
@@ -108,10 +108,10 @@ def derive_optimal_rule(
 
     By Neyman and Pearson no rule is better than one that guesses where the likelihood ratio is largest.
     """
-    if distribution.values**n_columns > MAX_CELLS:
+    if distribution.n_values**n_columns > MAX_CELLS:
         return None
     binning = ProductBinning(
-        [ColumnBinning(index, 0, distribution.values) for index in range(n_columns)], "likelihood ratio"
+        [ColumnBinning(index, 0, distribution.n_values) for index in range(n_columns)], "likelihood ratio"
     )
     with np.errstate(invalid="ignore"):
         logarithms = distribution.compute_log_likelihoods(binning.list_cell_digits().astype(np.intp)).T[list(pair)]
@@ -127,20 +127,20 @@ def _make_best_rule(
     pair: tuple[int, int],
     counts: Counts,
     is_second: NDArray[np.bool_],
-    order: NDArray[np.intp],
-    last: NDArray[np.intp],
+    cell_order: NDArray[np.intp],
+    prefix_ends: NDArray[np.intp],
     error_rate: float,
 ) -> GuessingRule:
-    """Return the rule with the largest expected bound that guesses in the first cells of `order`, up to one of `last`.
+    """Return the rule with the largest expected bound that guesses in the cells of `cell_order` up to a prefix end.
 
     In each cell it guesses the true value that `is_second` names. `counts` has a row for each of the two.
     """
-    second, cells = is_second.astype(np.intp), np.arange(len(order))
-    right, wrong = (counts[value, cells][order].cumsum()[last] for value in (second, 1 - second))
+    second, cells = is_second.astype(np.intp), np.arange(len(cell_order))
+    right, wrong = (counts[value, cells][cell_order].cumsum()[prefix_ends] for value in (second, 1 - second))
     expected_bound = approximate_epsilon_lower_bound(right, right + wrong, error_rate)
     best = int(expected_bound.argmax())
-    table = np.zeros(len(order), dtype=np.uint8)
-    chosen = order[: last[best] + 1]
+    table = np.zeros(len(cell_order), dtype=np.uint8)
+    chosen = cell_order[: prefix_ends[best] + 1]
     table[chosen] = np.where(is_second[chosen], SECOND, FIRST)
     return GuessingRule(binning, pair, table, float(expected_bound[best]))
 
@@ -167,7 +167,7 @@ class ScoreBinning:
         return np.searchsorted(self._edges, scores, side="right").astype(np.uint16)
 
 
-def has_linear_score(columns: Sequence[ColumnBinning]) -> bool:
+def can_learn_linear_score(columns: Sequence[ColumnBinning]) -> bool:
     """Return whether a linear score can be learned: there are several columns, and few enough features."""
     return len(columns) > 1 and sum(column.size - 1 for column in columns) <= _MAX_FEATURES
 

@@ -87,7 +87,7 @@ class RelaxationSource(MechanismSource):
         truth, seeds = self.encode_true_values(true_values, entropy)
         last = None
         for old, new in pairwise([NOISE, *self.compute_retentions()]):
-            last = relax_once(self.mechanism.alphabet, old, new, truth=truth, last=last, entropy=entropy)
+            last = relax_once(self.mechanism.alphabet, old, new, truths=truth, last_reports=last, entropy=entropy)
             yield last.reshape(-1, self.mechanism.symbols), seeds
 
     def encode_true_values(self, true_values: TrueValues, entropy: SeededEntropy) -> tuple[Codes, Any]:
@@ -107,9 +107,9 @@ def draw_release_codes(mechanism: Mechanism, true_values: TrueValues, key: Key, 
     return release_codes(mechanism, true_values, ids, **options), None
 
 
-def derive_batch_key(seed: int, batch: int, number: int = 0) -> Key:
+def derive_batch_key(seed: int, batch: int, key_number: int = 0) -> Key:
     """Return the key of a batch; another number gives another key."""
-    return Key.from_bytes(sha256(f"relaxdp audit key {number} {seed} {batch}".encode()).digest())
+    return Key.from_bytes(sha256(f"relaxdp audit key {key_number} {seed} {batch}".encode()).digest())
 
 
 def make_batch_entropy(seed: int, batch: int) -> SeededEntropy:

@@ -12,7 +12,7 @@ import typer
 from relaxdp.audit.audit_cases import AuditCase, AuditFinding, list_all_cases, run_audits
 from relaxdp.audit.auditor import MIN_TRIALS
 from relaxdp.cli.options import CsvOption, JsonOption
-from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_result
+from relaxdp.cli.result_printing import OutputOptions, ResultView, TableRow, print_result
 from relaxdp.cli.terminal import show_progress
 from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import as_epsilon
@@ -81,7 +81,7 @@ def _make_audit_view(findings: Sequence[AuditFinding], confidence: float, seed: 
     for group, members in groupby(findings, lambda finding: finding.case.group):
         rows.append(TableRow((f"{_TITLES[group]}:", ""), [""] * 4))
         for finding in members:
-            name, *numbers, verdict = format_finding(finding)
+            name, *numbers, verdict = format_finding_cells(finding)
             rows.append(TableRow((name, verdict), numbers))
     return ResultView(
         "Lower bounds of the privacy loss of every mechanism.",
@@ -94,7 +94,7 @@ def _make_audit_view(findings: Sequence[AuditFinding], confidence: float, seed: 
     )
 
 
-def format_finding(finding: AuditFinding) -> list[str]:
+def format_finding_cells(finding: AuditFinding) -> list[str]:
     """Return a finding as the cells of a table."""
     claimed, found = f"{as_epsilon(finding.case.claimed_epsilon):.5g}", finding.result
     if found is None:

@@ -34,7 +34,7 @@ from relaxdp.cli.command_group import CommandGroup
 from relaxdp.cli.options import MAX_ROWS, CaFile, JsonOption
 from relaxdp.cli.terminal import print_done
 from relaxdp.device.address import Server
-from relaxdp.errors import ArgumentError, on_error
+from relaxdp.errors import ArgumentError, add_consequence
 
 app = CommandGroup(help="Ask many devices a question: create and steer campaigns of a collector.")
 
@@ -216,7 +216,7 @@ def export(
     print_done(f"wrote {len(files)} files to {folder}; relaxdp estimate {folder}/*.parquet reads them")
 
 
-@on_error("Nothing was written.")
+@add_consequence("Nothing was written.")
 def _make_room(folder: Path, files: list[Path]) -> None:
     if folder.is_dir() and any(file.exists() for file in files):
         raise ArgumentError("the folder {path!r} holds an export already.", path=str(folder))

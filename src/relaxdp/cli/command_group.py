@@ -139,7 +139,7 @@ def add_verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
             raise ArgumentError("--quiet and --verbose cannot be combined.", hint="Leave one of them out.")
         before = IS_QUIET.set(quiet)
         try:
-            with _print_details() if verbose else nullcontext():
+            with _print_version_and_duration() if verbose else nullcontext():
                 return command(**arguments)
         finally:
             IS_QUIET.reset(before)
@@ -156,7 +156,7 @@ def add_verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def _print_details() -> Iterator[None]:
+def _print_version_and_duration() -> Iterator[None]:
     from relaxdp.sampling.kernel.c_library import get_sampler_name  # noqa: PLC0415 (importing it takes time)
 
     print_note(f"relaxdp {__version__}, drawn by {get_sampler_name()}")

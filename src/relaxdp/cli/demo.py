@@ -76,7 +76,7 @@ def _run_steps(folder: Path, true_answers: Any) -> None:
         f"[bold]Real census answers: {len(true_answers):,} American men. Did they serve in a war?[/bold]\n"
         f"The true share, which only the data holder knows: {share:.2%} yes.\n"
     )
-    releases = _release_all(console, folder, vault)
+    releases = _release_at_all_levels(console, folder, vault)
     relaxed, split, fresh = _estimate_at_equal_budget(true_answers, releases)
     _print_estimates(console, share, relaxed, split, fresh)
     is_drawn = _draw_figure(folder / "demo.png", share, relaxed, split)
@@ -97,7 +97,7 @@ def _draw_true_answers() -> Any:
     return np.random.default_rng(1950).permutation(np.repeat(np.arange(len(VALUES)), COUNTS))
 
 
-def _release_all(console: Console, folder: Path, vault: Vault) -> list[Path]:
+def _release_at_all_levels(console: Console, folder: Path, vault: Vault) -> list[Path]:
     """Release the column at the first level, and relax it to the others: the table is not needed for that."""
     files = [folder / f"veteran-{level}.parquet" for level in LEVELS]
     for level, file in zip(LEVELS, files, strict=True):

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli import options, results
+from relaxdp.cli import options
+from relaxdp.cli import result_printing as printing
 from relaxdp.cli.result_plots import plot_estimate, plot_result
 from relaxdp.cli.terminal import get_stderr_console
 from relaxdp.errors import ArgumentError, EstimationError, MetadataError
@@ -49,7 +50,7 @@ class EstimateSettings:
     crosstab: str | None = None
 
     @property
-    def intervals(self) -> dict[str, Any]:
+    def interval_options(self) -> dict[str, Any]:
         """The keywords of `Result.interval`."""
         return {"confidence_level": self.confidence_level, "simultaneous": self.simultaneous, "about": self.about}
 
@@ -103,7 +104,7 @@ def estimate(
 
     Example: relaxdp estimate better.parquet --column diagnosis --by region
     """
-    output, asked = results.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
+    output, asked = printing.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
     settings = EstimateSettings(confidence_level, simultaneous, about, method, asked, consistent, by, crosstab)
     with get_stderr_console().status("Counting ..."):
         counted = count(files, column, by=by, crosstab=crosstab, description=description)
@@ -112,7 +113,7 @@ def estimate(
             plot_estimate(plot, groups, _describe_column(counted, settings), settings)
         if output.is_for_programs:
             groups = [_estimate_group(name, counts, settings, None) for name, counts in counted.groups]
-    results.print_result(_make_estimate_view(counted, groups, settings), output)
+    printing.print_result(_make_estimate_view(counted, groups, settings), output)
 
 
 def compare(
@@ -136,16 +137,16 @@ def compare(
 
     Example: relaxdp compare patients-2026.parquet patients-2027.parquet
     """
-    output, asked = results.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
+    output, asked = printing.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
     settings = EstimateSettings(confidence_level, simultaneous, about, method, asked)
     with get_stderr_console().status("Counting ..."):
         counted = [count(each, column) for each in (old, new)]
         _require_independent_noise(*(each.axis.description for each in counted))
         change = compare_results(*(each.groups[0][1].estimate(method) for each in counted))
     if plot is not None:
-        plot_result(plot, change.largest(top), **settings.intervals)
+        plot_result(plot, change.largest(top), **settings.interval_options)
     shown = change if output.is_for_programs else change.largest(top)
-    results.print_result(_make_change_view(counted, change, shown, settings), output)
+    printing.print_result(_make_change_view(counted, change, shown, settings), output)
 
 
 def parse_quantiles(text: str | None) -> list[float] | None:
@@ -174,7 +175,7 @@ def _estimate_group(
 ) -> GroupEstimate:
     result = counts.estimate(settings.method)
     shown = result if max_rows is None else result.largest(max_rows)
-    rows = shown.to_rows(**settings.intervals)
+    rows = shown.to_rows(**settings.interval_options)
     if settings.consistent:
         estimates = result.consistent()
         places = shown.indexes if isinstance(shown, SelectedRows) else range(len(rows))
@@ -185,7 +186,7 @@ def _estimate_group(
         missing = [share._replace(keys=("share of missing numbers",))]
     probabilities = _choose_quantiles(result, settings)
     if isinstance(result, Distribution):
-        found = result.quantile(probabilities).to_rows(**settings.intervals)
+        found = result.quantile(probabilities).to_rows(**settings.interval_options)
         quantiles = dict(zip(probabilities, found, strict=True))
     together = settings.simultaneous or shown.is_chosen
     return GroupEstimate(name, counts, result, rows, together, missing, quantiles)
@@ -204,25 +205,27 @@ def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[fl
 
 
 def _describe_column(counted: ColumnCounts | CrosstabCounts, settings: EstimateSettings) -> str:
-    name = repr(results.clean_text(counted.axis.name))
+    name = repr(printing.make_printable(counted.axis.name))
     if settings.crosstab is not None:
-        return f"{name} and {results.clean_text(settings.crosstab)!r}"
+        return f"{name} and {printing.make_printable(settings.crosstab)!r}"
     return name if counted.axis.mechanism.mean_weights is None else f"mean of {name}"
 
 
 def _make_estimate_view(
     counted: ColumnCounts | CrosstabCounts, groups: list[GroupEstimate], settings: EstimateSettings
-) -> results.ResultView:
+) -> printing.ResultView:
     described = counted.axis.description
     labels = ["value"] if settings.crosstab is None else [counted.axis.name, settings.crosstab]
     labels = labels if settings.by is None else [settings.by, *labels]
     longest, rows = max(map(_get_full_bar_value, groups)), []
     for group in groups:
-        name, found = f"{results.format_label(group.name)} ({group.counts.n:,})", group.all_rows
+        name, found = f"{printing.format_label(group.name)} ({group.counts.n:,})", group.all_rows
         for place, row in enumerate(found):
             before = () if settings.by is None else ("" if place else name,)
             length = min(max(row.estimate - group.result.minimum, 0.0), longest)
-            rows.append(results.make_interval_row(row, length, before=before, ends_group=place == len(found) - 1))
+            rows.append(
+                printing.make_interval_row(row, length, first_labels=before, ends_group=place == len(found) - 1)
+            )
     document = {
         "column": counted.axis.name,
         "crosstab": settings.crosstab,
@@ -231,21 +234,21 @@ def _make_estimate_view(
         "attribute": described.path.attribute,
         "encoding": described.encoding,
         "n": counted.n,
-        **settings.intervals,
+        **settings.interval_options,
         "method": settings.method,
         "consistent": settings.consistent,
-        "groups": list(map(_group_to_json, groups)),
+        "groups": list(map(_group_to_dict, groups)),
     }
-    return results.ResultView(
+    return printing.ResultView(
         _make_heading(counted, groups, settings),
-        list(map(results.clean_text, labels)),
+        list(map(printing.make_printable, labels)),
         ("estimate", "low", "high"),
         rows,
         document,
-        [{"group": group.name, "n": group.counts.n, **_row_to_json(row)} for group in groups for row in group.all_rows],
+        [{"group": group.name, "n": group.counts.n, **_row_to_dict(row)} for group in groups for row in group.all_rows],
         list(_make_notes(groups, settings)),
         longest,
-        is_implausible=any(group.result.is_implausible() for group in groups),
+        has_impossible_estimates=any(group.result.has_impossible_estimates() for group in groups),
     )
 
 
@@ -264,15 +267,15 @@ def _make_heading(
         numbers.update(group.counts.levels)
     levels = ", ".join(f"{level} ({n:,})" if len(numbers) > 1 else level for level, n in numbers.items())
     is_mean = counted.axis.mechanism.mean_weights is not None
-    rows = "the mean" if is_mean else _describe_rows(any(group.is_simultaneous for group in groups))
-    release = results.clean_text(counted.axis.description.path.release)
+    rows = "the mean" if is_mean else _describe_interval_scope(any(group.is_simultaneous for group in groups))
+    release = printing.make_printable(counted.axis.description.path.release)
     return (
         f"{counted.n:,} individuals at epsilon {levels}: {_describe_column(counted, settings)} of release {release!r}; "
         f"{_describe_intervals(rows, settings)}"
     )
 
 
-def _describe_rows(is_simultaneous: bool) -> str:
+def _describe_interval_scope(is_simultaneous: bool) -> str:
     return "all values at once" if is_simultaneous else "each value"
 
 
@@ -288,35 +291,36 @@ def _make_notes(groups: list[GroupEstimate], settings: EstimateSettings) -> Iter
             f"These are the largest {shown:,} of {whole:,} rows; --json has all of them. They were chosen by "
             "their estimates, so their intervals hold for all values at once."
         )
-    plausible = [group for group in groups if not group.result.is_implausible()]
+    plausible = [group for group in groups if not group.result.has_impossible_estimates()]
     if any(
         row.high - row.low > 0.9 * (group.result.maximum - group.result.minimum)
         for group in plausible
         for row in group.rows
     ):
         yield "Some intervals cover nearly everything that is possible: the noise is larger than the answer."
-    yield from results.describe_stars([row for group in plausible for row in group.rows])
+    yield from printing.explain_stars([row for group in plausible for row in group.rows])
     if settings.by is not None:
-        yield f"Groups are made of the pass-through column {results.clean_text(settings.by)!r}, released without noise."
+        name = printing.make_printable(settings.by)
+        yield f"Groups are made of the pass-through column {name!r}, released without noise."
 
 
-def _group_to_json(group: GroupEstimate) -> dict[str, Any]:
+def _group_to_dict(group: GroupEstimate) -> dict[str, Any]:
     found: dict[str, Any] = {
         "group": group.name,
         "n": group.counts.n,
         "levels": group.counts.levels,
-        "implausible": group.result.is_implausible(),
-        "estimates": list(map(_row_to_json, group.rows)),
+        "implausible": group.result.has_impossible_estimates(),
+        "estimates": list(map(_row_to_dict, group.rows)),
     }
     if group.missing:
-        found["missing"] = _row_to_json(group.missing[0])
+        found["missing"] = _row_to_dict(group.missing[0])
     if group.quantiles:
-        found["quantiles"] = [{"probability": each, **_row_to_json(row)} for each, row in group.quantiles.items()]
+        found["quantiles"] = [{"probability": each, **_row_to_dict(row)} for each, row in group.quantiles.items()]
     return found
 
 
-def _row_to_json(row: EstimateRow) -> dict[str, Any]:
-    value, other = map(results.label_to_json, row.keys if len(row.keys) > 1 else (*row.keys, None))
+def _row_to_dict(row: EstimateRow) -> dict[str, Any]:
+    value, other = map(printing.make_json_label, row.keys if len(row.keys) > 1 else (*row.keys, None))
     return {"value": value, "crosstab_value": other, **dict(list(row._asdict().items())[1:])}
 
 
@@ -332,22 +336,24 @@ def _require_independent_noise(one: ColumnDescription, other: ColumnDescription)
 
 def _make_change_view(
     counted: Sequence[ColumnCounts], change: Change, shown: Change, settings: EstimateSettings
-) -> results.ResultView:
+) -> printing.ResultView:
     probabilities = _choose_quantiles(change.old, settings)
     changes = [shown, *([change.quantile(probabilities)] if probabilities else [])]
     rows = [
-        results.TableRow((results.clean_text(text.label),), (text.old, text.new, text.change, text.low, text.high))
+        printing.TableRow(
+            (printing.make_printable(text.label),), (text.old, text.new, text.change, text.low, text.high)
+        )
         for each in changes
-        for text in format_change_rows(each, **settings.intervals)
+        for text in format_change_rows(each, **settings.interval_options)
     ]
-    records = [record for each in changes for record in _change_to_json(each, settings)]
+    records = [record for each in changes for record in _change_to_dicts(each, settings)]
     releases = [each.axis.description.path.release for each in counted]
     rest = f"These are the {len(shown.labels):,} of {len(change.labels):,} rows that changed most."
     name = counted[0].axis.name
-    return results.ResultView(
-        f"{results.clean_text(name)!r} from release {results.clean_text(releases[0])!r} to "
-        f"{results.clean_text(releases[1])!r}, {counted[0].n:,} and {counted[1].n:,} individuals; "
-        f"{_describe_intervals(_describe_rows(settings.simultaneous or shown.is_chosen), settings)}",
+    return printing.ResultView(
+        f"{printing.make_printable(name)!r} from release {printing.make_printable(releases[0])!r} to "
+        f"{printing.make_printable(releases[1])!r}, {counted[0].n:,} and {counted[1].n:,} individuals; "
+        f"{_describe_intervals(_describe_interval_scope(settings.simultaneous or shown.is_chosen), settings)}",
         ("value",),
         ("old", "new", "change", "low", "high"),
         rows,
@@ -355,19 +361,19 @@ def _make_change_view(
             "column": name,
             "old": {"release": releases[0], "n": counted[0].n},
             "new": {"release": releases[1], "n": counted[1].n},
-            **settings.intervals,
+            **settings.interval_options,
             "method": settings.method,
-            "implausible": change.is_implausible(),
+            "implausible": change.has_impossible_estimates(),
             "changes": records,
         },
         records,
         [rest] if len(shown.labels) < len(change.labels) else [],
-        is_implausible=change.is_implausible(),
+        has_impossible_estimates=change.has_impossible_estimates(),
     )
 
 
-def _change_to_json(change: Change, settings: EstimateSettings) -> Iterator[dict[str, Any]]:
+def _change_to_dicts(change: Change, settings: EstimateSettings) -> Iterator[dict[str, Any]]:
     sides = (each.value.reshape(-1).tolist() for each in (change.old, change.new))
-    for old, new, row in zip(*sides, change.to_rows(**settings.intervals), strict=True):
+    for old, new, row in zip(*sides, change.to_rows(**settings.interval_options), strict=True):
         numbers = {"change": row.estimate, "std_error": row.std_error, "low": row.low, "high": row.high}
-        yield {"value": results.label_to_json(row.keys[0]), "old": old, "new": new, **numbers}
+        yield {"value": printing.make_json_label(row.keys[0]), "old": old, "new": new, **numbers}

@@ -15,7 +15,7 @@ from relaxdp.cli.market_options import Listing, Number, afterwards, level, open_
 from relaxdp.cli.market_receipt import receipt_beside, save_receipt
 from relaxdp.cli.market_tables import credits_text, is_enough, purchases_table, tells
 from relaxdp.cli.options import CaFile, JsonOption
-from relaxdp.errors import TableFileError, on_error
+from relaxdp.errors import TableFileError, add_consequence
 from relaxdp.market.client import MarketClient, understood
 from relaxdp.tables.atomic_files import reject_existing
 
@@ -74,7 +74,7 @@ def download(
 ) -> None:
     """Download what was bought, check it against its receipt, and write the receipt beside it."""
     market = open_market(server, token_file, ca_file)
-    with on_error("Nothing was asked for."):
+    with add_consequence("Nothing was asked for."):
         _check_free(out)
     files = _fetch(market, number, out)
     say({"number": number, **files}, as_json, lambda: [_fetched(out)])
@@ -84,7 +84,7 @@ def _trade(
     market: MarketClient, verb: str, listing: str, epsilon: str, most: int | None, out: Path | None, as_json: bool
 ) -> None:
     if out is not None:
-        with on_error("Nothing was bought."):
+        with add_consequence("Nothing was bought."):
             _check_free(out)
     with waiting("the market draws and sells"):
         ask = market.buy if verb == "bought" else market.upgrade

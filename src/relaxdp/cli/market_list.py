@@ -28,7 +28,7 @@ from relaxdp.cli.market_options import (
 from relaxdp.cli.market_sell import Terms, put_up
 from relaxdp.cli.market_tables import heading, levels_table, listings_table, quote_text, seller_text
 from relaxdp.cli.options import CaFile, JsonOption
-from relaxdp.errors import ArgumentError, on_error
+from relaxdp.errors import ArgumentError, add_consequence
 
 
 def list_(
@@ -66,13 +66,13 @@ def list_(
         told = {f"--{name}": content for name, content in (said or {}).items()}
         for option, content in {**given, **more, **told}.items():
             if content is not None:
-                with on_error("Nothing was sent."):
+                with add_consequence("Nothing was sent."):
                     raise ArgumentError("{option} goes with a FILE that is put up for sale.", option=option)
         found = open_market(server, token_file, ca_file, token=False).listings()
         say({"listings": found}, as_json, lambda: [listings_table(found)])
         return
     if title is None:
-        with on_error("Nothing was sent."):
+        with add_consequence("Nothing was sent."):
             raise ArgumentError("what is put up for sale needs a --title.")
     limit = None if budget is None else level(budget)
     terms = Terms(needed_prices(prices, formula), levels_of(levels), limit, said)

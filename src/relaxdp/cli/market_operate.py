@@ -31,7 +31,7 @@ from relaxdp.cli.market_options import (
 )
 from relaxdp.cli.market_tables import accounts_table, credits_text, heading, levels_text, statement_table
 from relaxdp.cli.options import CaFile, JsonOption, parse_mechanism, read_values_file
-from relaxdp.errors import ArgumentError, on_error
+from relaxdp.errors import ArgumentError, add_consequence
 from relaxdp.sampling.private_file import PrivateFileError, write_private_file
 from relaxdp.server_errors import ServerAnswerError, TokenError
 
@@ -62,11 +62,11 @@ def account(
 ) -> None:
     """Make an account and its token, which is shown this once (operator)."""
     if (role is None) != renew:
-        with on_error("Nothing was done."):
+        with add_consequence("Nothing was done."):
             raise ArgumentError("a new account needs a --role, and a token is renewed without one.")
     market = open_market(server, token_file, ca_file)
     if token_out is not None:  # the place is taken before the token exists, which could not be asked for again
-        with on_error("Nothing was done."):
+        with add_consequence("Nothing was done."):
             _write_token(token_out, "", replace=False)
     try:
         made = market.renew_token(name) if role is None else market.create_account(name, role.value)
@@ -195,7 +195,7 @@ def _taken(made: dict[str, Any]) -> str:
     return token
 
 
-@on_error("Nothing was sent.")
+@add_consequence("Nothing was sent.")
 def _encoding(
     values: str | None, file: Path | None, ends: tuple[float, float] | None, written: str | None
 ) -> dict[str, Any]:

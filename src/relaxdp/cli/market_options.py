@@ -18,7 +18,7 @@ from relaxdp.cli.campaign_options import say as print_answer
 from relaxdp.cli.terminal import get_stderr_console
 from relaxdp.device.address import Server
 from relaxdp.device.operator import VARIABLE, operator_token
-from relaxdp.errors import ArgumentError, EpsilonError, RelaxdpError, on_error
+from relaxdp.errors import ArgumentError, EpsilonError, RelaxdpError, add_consequence
 from relaxdp.market.client import MarketClient, understood
 from relaxdp.server_errors import RefusedByServerError, TokenError
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
@@ -62,7 +62,7 @@ def as_nobody(server: str, ca_file: Path | None) -> MarketClient:
     return MarketClient(Server.parse(server), None, client_of(ca_file))
 
 
-@on_error("Nothing was sent.")
+@add_consequence("Nothing was sent.")
 def prices_of(points: str | None, formula: str | None) -> dict[str, Any] | None:
     """Return prices as the market takes them; None where none were given."""
     if points is not None and formula is not None:
@@ -72,7 +72,7 @@ def prices_of(points: str | None, formula: str | None) -> dict[str, Any] | None:
     return {"points": [_point(part) for part in points.split(",")]}
 
 
-@on_error("Nothing was sent.")
+@add_consequence("Nothing was sent.")
 def needed_prices(points: str | None, formula: str | None) -> dict[str, Any]:
     """Return prices, or say how they are given."""
     prices = prices_of(points, formula)

@@ -14,7 +14,7 @@ from relaxdp.cli.campaign_options import TokenFile
 from relaxdp.cli.market_options import as_nobody, open_market, say
 from relaxdp.cli.market_tables import receipt_table
 from relaxdp.cli.options import CaFile, JsonOption
-from relaxdp.errors import ArgumentError, TableFileError, on_error
+from relaxdp.errors import ArgumentError, TableFileError, add_consequence
 from relaxdp.market.receipts import MOST_LETTERS, Receipt, VerifiableReceipt, check_data, read_signed, verify
 from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 
@@ -44,7 +44,7 @@ def receipt(
 
     With a --public-key that you got from the market before, a file is checked without asking anybody.
     """
-    with on_error("Nothing was checked."):
+    with add_consequence("Nothing was checked."):
         if (number is None) == (check is None):
             raise ArgumentError("say which receipt: the NUMBER of a purchase, or --check FILE.")
         if number is not None and (data is not None or public_key is not None):
@@ -69,7 +69,7 @@ def receipt_beside(file: Path) -> Path:
     return file.with_name(f"{file.name}.receipt.json")
 
 
-@on_error("Nothing was written.")
+@add_consequence("Nothing was written.")
 def save_receipt(signed: VerifiableReceipt, target: Path) -> None:
     """Write a receipt to a file, which appears when it is whole and is never overwritten."""
     try:
@@ -82,7 +82,7 @@ def save_receipt(signed: VerifiableReceipt, target: Path) -> None:
         raise TableFileError("{path!r} cannot be written: {why}.", path=str(target), why=problem.strerror) from None
 
 
-@on_error("Nothing was checked.")
+@add_consequence("Nothing was checked.")
 def _read(file: Path) -> VerifiableReceipt:
     try:
         with file.open("rb") as content:
@@ -95,11 +95,11 @@ def _key(public_key: str | None, server: str | None, ca_file: Path | None) -> by
     """Return the key to check with: one that the person brought along, or the market's own; never the receipt's."""
     if public_key is None:
         if server is None:
-            with on_error("Nothing was checked."):
+            with add_consequence("Nothing was checked."):
                 raise ArgumentError("to check a receipt, give the market's --public-key or its --server.")
         return as_nobody(server, ca_file).public_key()
     if not _HEX.fullmatch(public_key):
-        with on_error("Nothing was checked."):
+        with add_consequence("Nothing was checked."):
             raise ArgumentError("the public key of a market is 64 hexadecimal digits.")
     return bytes.fromhex(public_key)
 
@@ -110,7 +110,7 @@ def _verdict(receipt: Receipt, data: Path | None, out: Path | None) -> str:
     return f"the signature is that of the market {receipt.market}{file}{written}"
 
 
-@on_error("Nothing was asked.")
+@add_consequence("Nothing was asked.")
 def _needed(server: str | None) -> str:
     if server is None:
         raise ArgumentError("say which market: --server or RELAXDP_SERVER.")

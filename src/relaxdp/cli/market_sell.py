@@ -31,7 +31,7 @@ from relaxdp.cli.market_options import (
 from relaxdp.cli.market_tables import credits_text, sales_tables, seller_text
 from relaxdp.cli.options import CaFile, JsonOption, KeyCommand, KeyOption, load_key
 from relaxdp.device.client import tidy
-from relaxdp.errors import ArgumentError, on_error
+from relaxdp.errors import ArgumentError, add_consequence
 from relaxdp.market.client import Content, MarketClient, understood
 from relaxdp.market.client_files import sendable
 from relaxdp.market.client_pool import Pool, remember
@@ -74,7 +74,7 @@ def put_up(
             return _delivered(market, listing, place, released)
 
 
-@on_error("Nothing was sent.")
+@add_consequence("Nothing was sent.")
 def _check_terms(terms: Terms, epsilon: Decimal) -> None:
     """Refuse what the market would refuse after the listing was made, and leave a draft behind."""
     shown, budget = format_epsilon(epsilon), terms.budget
@@ -112,7 +112,7 @@ def deliver(
     """
     asked, more = prices_of(prices, formula), levels_of(levels)
     if more is not None and asked is None:
-        with on_error("Nothing was sent."):
+        with add_consequence("Nothing was sent."):
             raise ArgumentError("--levels goes with the prices that reach them: --prices or --formula.")
     market = open_market(server, token_file, ca_file)
     with sendable(file, column) as (place, released, _):
@@ -190,7 +190,7 @@ def join(
     with understood():
         role = market.me()["role"]
     if role != "seller":
-        with on_error("Nothing was sent."):
+        with add_consequence("Nothing was sent."):
             raise ArgumentError(
                 "a pool is joined with a seller's token, and this one is of a {role}.", role=tidy(str(role))
             )
@@ -208,7 +208,7 @@ def join(
     say(found, as_json, lambda: [words])
 
 
-@on_error("Nothing was sent.")
+@add_consequence("Nothing was sent.")
 def _read(file: Path) -> str:
     try:
         content = read_private_file(file, _LONGEST_ANSWER)

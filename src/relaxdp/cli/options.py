@@ -59,23 +59,23 @@ def locate_vault(folder: str | None) -> Path:
     return resolve_vault_path(folder)
 
 
-def load_key(key: str | None, command: str | None) -> Key:
+def load_key(key_file: str | None, key_command: str | None) -> Key:
     """Return the key from the file or the command that the options name; the command line overrides a variable."""
     from relaxdp.sampling.keys import Key  # noqa: PLC0415 (most commands need no key)
 
-    if key is not None and command is not None:
-        is_variable = os.environ.get(KEY_VARIABLE) == key
-        if is_variable == (os.environ.get(KEY_COMMAND_VARIABLE) == command):
+    if key_file is not None and key_command is not None:
+        is_variable = os.environ.get(KEY_VARIABLE) == key_file
+        if is_variable == (os.environ.get(KEY_COMMAND_VARIABLE) == key_command):
             raise ArgumentError("--key and --key-command cannot be combined.", hint="Leave one of them out.")
-        key, command = (None, command) if is_variable else (key, None)
-    if command is not None:
-        return Key.from_command(command)
-    if key is None:
+        key_file, key_command = (None, key_command) if is_variable else (key_file, None)
+    if key_command is not None:
+        return Key.from_command(key_command)
+    if key_file is None:
         raise ArgumentError(
             "This command needs a key, and none is named.",
             hint="Add --key FILE, or --key-command with a command that prints the key.",
         )
-    return Key.load(key)
+    return Key.load(key_file)
 
 
 def parse_mechanism(text: str) -> tuple[str, dict[str, int]]:

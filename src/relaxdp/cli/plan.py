@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli import options, results
+from relaxdp.cli import options
+from relaxdp.cli import result_printing as printing
 from relaxdp.cli.result_plots import plot_plan
 from relaxdp.errors import PlanError
 from relaxdp.estimation.mechanism_choice import NUMBER_MECHANISMS
@@ -49,7 +50,7 @@ def plan(
 
     Example: relaxdp plan --values 5 --n 100000 --margin 0.01
     """
-    output = results.OutputOptions(as_json, as_csv, plot)
+    output = printing.OutputOptions(as_json, as_csv, plot)
     plan_options: PlanOptions = {
         "share": share,
         "confidence_level": confidence_level,
@@ -70,9 +71,9 @@ def plan(
     document |= {"values": values} if number_range is None else {"range": number_range}
     if mechanism or made.mechanism:
         document["mechanism"] = mechanism or made.mechanism
-    heading = _describe_question(made.n, values, number_range, mechanism or made.mechanism, plan_options)
+    heading = _format_plan_heading(made.n, values, number_range, mechanism or made.mechanism, plan_options)
     advice = _describe_stop_level(made, margin, of, plan_options) if schedule is not None and margin is not None else []
-    results.print_result(_make_plan_view(made, heading, margin, document, advice), output)
+    printing.print_result(_make_plan_view(made, heading, margin, document, advice), output)
 
 
 def _parse_planned_answers(
@@ -97,62 +98,64 @@ def _parse_planned_answers(
 
 
 def _make_plan_view(
-    made: Plan, heading: str, margin: float | None, document: dict[str, Any], advice: Sequence[str]
-) -> results.ResultView:
-    steps = made.levels
-    names = {each: f"{each} (found)" if each == made.found else each for each in ("n", "epsilon", "margin")}
+    plan: Plan, heading: str, margin: float | None, document: dict[str, Any], advice: Sequence[str]
+) -> printing.ResultView:
+    steps = plan.levels
+    names = {each: f"{each} (found)" if each == plan.found else each for each in ("n", "epsilon", "margin")}
     has_target, has_mechanism = (
         any(step.is_precise is not None for step in steps),
         any(step.mechanism for step in steps),
     )
     records = [
-        {"n": made.n, "epsilon": format_epsilon(step.epsilon), "margin": step.margin, "met": step.is_precise}
+        {"n": plan.n, "epsilon": format_epsilon(step.epsilon), "margin": step.margin, "met": step.is_precise}
         | ({"mechanism": step.mechanism} if has_mechanism else {})
         for step in steps
     ]
     rows = [
-        results.TableRow(
+        printing.TableRow(
             (format_epsilon(step.epsilon), *([get_mechanism_title(step.mechanism or "")] if has_mechanism else [])),
-            (f"{made.n:,}", f"{step.margin:.4g}", *(["yes" if step.is_precise else "no"] if has_target else [])),
+            (f"{plan.n:,}", f"{step.margin:.4g}", *(["yes" if step.is_precise else "no"] if has_target else [])),
         )
         for step in steps
     ]
-    if made.epsilon is not None:
-        found: dict[str, Any] = {"found": made.found, "epsilon": format_epsilon(made.epsilon), "margin": made.margin}
+    if plan.epsilon is not None:
+        found: dict[str, Any] = {"found": plan.found, "epsilon": format_epsilon(plan.epsilon), "margin": plan.margin}
     else:
-        stop = None if made.first_precise_level is None else format_epsilon(made.first_precise_level.epsilon)
+        stop = None if plan.first_precise_level is None else format_epsilon(plan.first_precise_level.epsilon)
         found = {"steps": [{k: v for k, v in each.items() if k != "n"} for each in records], "stop_at": stop}
-    return results.ResultView(
+    return printing.ResultView(
         heading,
         (names["epsilon"], *(["mechanism"] if has_mechanism else [])),
         (names["n"], names["margin"], *([f"at most {margin:g}"] if has_target else [])),
         rows,
-        {**found, "wanted_margin": margin, "n": made.n, **document},
+        {**found, "wanted_margin": margin, "n": plan.n, **document},
         records,
         advice,
     )
 
 
-def _describe_stop_level(made: Plan, margin: float, values: PlannedValues, settings: PlanOptions) -> list[str]:
-    stop = made.first_precise_level
+def _describe_stop_level(plan: Plan, margin: float, values: PlannedValues, settings: PlanOptions) -> list[str]:
+    stop = plan.first_precise_level
     if stop is not None:
         return [f"Stop at epsilon {format_epsilon(stop.epsilon)}: the margin of error is {stop.margin:.4g}."]
     try:
-        needed = f"it takes epsilon {format_epsilon(find_epsilon(margin, n=made.n, values=values, **settings))}."
+        needed = (
+            f"it takes epsilon {format_epsilon(find_epsilon(margin, n=plan.n, planned_values=values, **settings))}."
+        )
     except PlanError as problem:
         needed = problem.message
     return [f"No level of this schedule is precise enough: {needed}"]
 
 
-def _describe_question(
+def _format_plan_heading(
     n: int,
-    values: int | None,
+    n_values: int | None,
     value_range: tuple[float, float] | None,
     mechanism: str | None,
     plan_options: PlanOptions,
 ) -> str:
     share = "whatever the shares are" if plan_options["share"] is None else f"a share of {plan_options['share']:g}"
-    answers = f"{values} values"
+    answers = f"{n_values} values"
     subject = "these individuals" if plan_options["about"] == "sample" else "the population"
     together = "all values at once" if plan_options["simultaneous"] else "each value"
     if value_range is not None:

@@ -11,13 +11,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from relaxdp.cli import options, results
+from relaxdp.cli import options
+from relaxdp.cli import result_printing as printing
 from relaxdp.cli.command_group import CommandGroup
 from relaxdp.cli.options import locate_vault, read_values_file
 from relaxdp.cli.release import print_release
 from relaxdp.cli.result_plots import plot_result
 from relaxdp.cli.terminal import show_progress
-from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, on_error
+from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, add_consequence
 from relaxdp.estimation.schedules import NoisySampling, Schedule
 from relaxdp.ledger.ledger_rules import require_release
 from relaxdp.mechanisms.bloom import Bloom, compute_bit_epsilon, compute_epsilon, compute_report_epsilon
@@ -51,7 +52,7 @@ Output = Annotated[Path, typer.Argument(metavar="OUT", help="File of reports; it
 
 
 @app.command("params")
-@on_error("Nothing was written.")
+@add_consequence("Nothing was written.")
 def choose_parameters(
     devices: Annotated[int, typer.Option(help="How many devices report.", show_default=False)],
     candidates: Annotated[int, typer.Option(help="How many words are looked for.", show_default=False)],
@@ -82,12 +83,12 @@ def choose_parameters(
         plans = plan_parameters_for_share(share, **given)
     if write is not None:
         _write_parameters(write, plans[0])
-    records = [_plan_to_json(plan) for plan in plans]
-    view = results.ResultView(
+    records = [_plan_to_dict(plan) for plan in plans]
+    view = printing.ResultView(
         f"{devices:,} devices, {candidates:,} candidates, the best first.",
         (),
         ("k", "h", "cohorts", "epsilon", "of a bit", "f", "smallest share found"),
-        [results.TableRow((), _format_plan_row(plan)) for plan in plans],
+        [printing.TableRow((), _format_plan_row(plan)) for plan in plans],
         {"devices": devices, "candidates": candidates, "power": POWER, "rate": RATE, "plans": records},
         records,
         [
@@ -95,11 +96,11 @@ def choose_parameters(
             f"that no device has is at most {RATE:.0%}."
         ],
     )
-    results.print_result(view, results.OutputOptions(as_json, False))
+    printing.print_result(view, printing.OutputOptions(as_json, False))
 
 
 @app.command("map")
-@on_error("Nothing was written.")
+@add_consequence("Nothing was written.")
 def write_candidate_map(
     candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")],
     params: ParamsOption,
@@ -114,7 +115,7 @@ def write_candidate_map(
 
 
 @app.command()
-@on_error("Nothing was released.")
+@add_consequence("Nothing was released.")
 def encode(
     source: Annotated[str, typer.Argument(metavar="IN", help="Table of clients and words: Parquet or CSV.")],
     output: Output,
@@ -151,7 +152,7 @@ def encode(
 
 
 @app.command()
-@on_error("Nothing was released.")
+@add_consequence("Nothing was released.")
 def relax(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the release.")],
     output: Output,
@@ -186,7 +187,7 @@ def relax(
 
 
 @app.command()
-@on_error("Nothing was decoded.")
+@add_consequence("Nothing was decoded.")
 def decode(
     files: Annotated[
         list[Path], typer.Argument(help="Reports; a client in several files counts once, at its highest level.")
@@ -212,7 +213,7 @@ def decode(
 
     Example: relaxdp rappor decode second.csv --params params.csv --candidates words.txt
     """
-    output = results.OutputOptions(as_json, as_csv, plot)
+    output = printing.OutputOptions(as_json, as_csv, plot)
     if map_file is not None and candidates is not None:
         raise ArgumentError("--map and --candidates cannot be combined.", hint="Leave one of them out.")
     shape = RapporParameters.read(params).shape
@@ -238,15 +239,15 @@ def decode(
         row._replace(estimate=float(decoded.share[place]))
         for row, place in zip(table.to_rows(**intervals), shown, strict=True)
     ]
-    notes = [_describe_detected_words(decoded, int(found.sum()), rate, correction), *results.describe_stars(rows)]
+    notes = [_describe_detected_words(decoded, int(found.sum()), rate, correction), *printing.explain_stars(rows)]
     if simultaneous or not everything:
         notes.append(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
-    view = results.ResultView(
+    view = printing.ResultView(
         f"{decoded.n_devices:,} devices: {_describe_levels(counted_files)}; {100 * confidence_level:g} % intervals.",
         ("word", "found"),
         ("share", "low", "high"),
         [
-            results.make_interval_row(row, row.estimate, after=("yes" if found[place] else "no",))
+            printing.make_interval_row(row, row.estimate, last_labels=("yes" if found[place] else "no",))
             for row, place in zip(rows, shown, strict=True)
         ],
         {
@@ -263,7 +264,7 @@ def decode(
         notes,
         max([row.estimate for row in rows], default=1.0),
     )
-    results.print_result(view, output)
+    printing.print_result(view, output)
 
 
 def _describe_levels(counted_files: list[CountedFile]) -> str:
@@ -302,7 +303,7 @@ def _make_word_records(decoded: DecodedWords, found: Any, intervals: dict[str, A
 def _find_next_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
     """Return the first level of a schedule above the largest one of a release."""
     columns = require_release(VaultFolder(vault).read_account(), name).columns.values()
-    encodings: list[Any] = [ColumnDescription.from_json(each.description).mechanism() for each in columns]
+    encodings: list[Any] = [ColumnDescription.from_dict(each.description).mechanism() for each in columns]
     if not all(isinstance(each, Bloom) for each in encodings):
         raise RapporError(
             "The release {name!r} does not contain RAPPOR reports.",
@@ -344,7 +345,7 @@ def _format_plan_row(plan: RapporPlan) -> list[str]:
     return [str(shape.bits), str(shape.hashes), str(shape.cohorts), *levels]
 
 
-def _plan_to_json(plan: RapporPlan) -> dict[str, Any]:
+def _plan_to_dict(plan: RapporPlan) -> dict[str, Any]:
     return {
         "k": plan.shape.bits,
         "h": plan.shape.hashes,

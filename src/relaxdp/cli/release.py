@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from relaxdp.cli.options import DryRun, JsonOption, VaultOption, locate_vault, parse_mechanism, read_values_file
-from relaxdp.cli.results import print_json
+from relaxdp.cli.result_printing import print_json
 from relaxdp.cli.terminal import IS_QUIET, print_note, show_progress
 from relaxdp.errors import ArgumentError, ValuesError
 from relaxdp.estimation.mechanism_choice import NumberRange
@@ -149,13 +149,13 @@ def relax(
     print_release(done, as_json)
 
 
-def print_release(done: Release, as_json: bool) -> None:
+def print_release(release: Release, as_json: bool) -> None:
     """Print what was released and what it cost. How many rows joined and left is for a terminal only."""
     if as_json:
-        print_json(done.to_json())
-    elif not IS_QUIET.get() or done.is_dry_run:
-        typer.echo(str(done))
-    changes = done.describe_joined_and_left()
+        print_json(release.to_dict())
+    elif not IS_QUIET.get() or release.is_dry_run:
+        typer.echo(str(release))
+    changes = release.describe_joined_and_left()
     if changes and is_interactive():
         print_note(f"{changes} Keep these numbers to yourself: they are about individuals.")
 

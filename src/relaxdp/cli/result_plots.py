@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relaxdp.cli.results import clean_text, format_label
+from relaxdp.cli.result_printing import format_label, make_printable
 from relaxdp.errors import EstimationError, MissingDependencyError, TableFileError
 from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.plot import (
@@ -38,8 +38,8 @@ def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settin
         )
     intervals: Any = {"confidence_level": settings.confidence_level, "about": settings.about}
     whole = groups[0].result
-    if len(whole.keys) > 1 and len(whole.labels) == len(groups[0].rows):
-        rows, columns = (len(set(map(str, side))) for side in whole.keys.values())
+    if len(whole.key_columns) > 1 and len(whole.labels) == len(groups[0].rows):
+        rows, columns = (len(set(map(str, side))) for side in whole.key_columns.values())
         figure = create_figure(*compute_heat_map_size(rows, columns))
         plot_heat_map(whole, figure.subplots(), simultaneous=settings.simultaneous, **intervals)
         save_figure(figure, path)
@@ -58,7 +58,7 @@ def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settin
             hollow |= plot_interval_rows(each, labels, *map(np.array, ends))
         if settings.by is not None:
             each.set_title(
-                escape_formulas(f"{clean_text(settings.by)}: {format_label(group.name)}"), loc="left", fontsize=10
+                escape_formulas(f"{make_printable(settings.by)}: {format_label(group.name)}"), loc="left", fontsize=10
             )
     together = any(group.is_simultaneous for group in groups)
     is_truncated = any(len(group.rows) < len(group.result.labels) for group in groups)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from relaxdp.cli.admin import DEFAULT, DatabaseOption, say_token
-from relaxdp.errors import ArgumentError, MissingDependencyError, on_error
+from relaxdp.errors import ArgumentError, MissingDependencyError, add_consequence
 from relaxdp.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from relaxdp.service.observe import MetricsServer
 
 
-@on_error("Nothing was started.")
+@add_consequence("Nothing was started.")
 def serve(
     db: DatabaseOption = DEFAULT,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

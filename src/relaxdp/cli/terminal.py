@@ -29,13 +29,13 @@ IS_QUIET: ContextVar[bool] = ContextVar("relaxdp.is_quiet", default=False)
 
 def print_note(sentence: str) -> None:
     """Print a note to standard error, unless --quiet is given."""
-    print_done(sentence, err=True)
+    print_done(sentence, to_stderr=True)
 
 
-def print_done(sentence: str, *, err: bool = False) -> None:
+def print_done(sentence: str, *, to_stderr: bool = False) -> None:
     """Print what was done, unless --quiet is given."""
     if not IS_QUIET.get():
-        typer.echo(sentence, err=err)
+        typer.echo(sentence, err=to_stderr)
 
 
 def get_stderr_console() -> Console:

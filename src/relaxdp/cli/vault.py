@@ -10,7 +10,7 @@ import typer
 
 from relaxdp.cli.command_group import CommandGroup, add_verbosity_options
 from relaxdp.cli.options import CsvOption, JsonOption, VaultOption, locate_vault
-from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_json, print_result
+from relaxdp.cli.result_printing import OutputOptions, ResultView, TableRow, print_json, print_result
 from relaxdp.cli.terminal import print_done
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms.registry import get_mechanism_title
@@ -128,13 +128,13 @@ def show_history(vault: VaultOption = None, as_json: JsonOption = False) -> None
     opened = Vault(locate_vault(vault))
     events = opened.events()
     if as_json:
-        shown = [json.loads(event.to_json(), object_hook=_remove_row_changes) for event in events]
+        shown = [json.loads(event.to_json(), object_hook=_remove_row_counts) for event in events]
         print_json({"vault": str(opened.path), "events": shown})
         return
     typer.echo("\n".join([f"Vault {opened.path.name}:", *map(str, events)]))
 
 
-def _remove_row_changes(event: dict[str, Any]) -> dict[str, Any]:
+def _remove_row_counts(event: dict[str, Any]) -> dict[str, Any]:
     """Remove the numbers of rows that joined and left, which no log may contain."""
     return {name: each for name, each in event.items() if name not in ("known", "joined", "left", "exchanged")}
 

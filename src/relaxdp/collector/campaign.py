@@ -50,7 +50,7 @@ class Campaign:
         self.id = str(definition.id)
         self.encoding: Mechanism = encoding_of(definition.encoding)
         self.codec = Codec(self.encoding)
-        self.levels = [WireLevel(**self.encoding.level(each.epsilon).to_json()) for each in definition.levels]
+        self.levels = [WireLevel(**self.encoding.level(each.epsilon).to_dict()) for each in definition.levels]
         self.places = {(level.epsilon, level.threshold): place for place, level in enumerate(self.levels)}
         self.opens, self.closes = seconds(definition.opens), seconds(definition.closes)
         self.level_opens = [seconds(level.opens) for level in definition.levels]

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from relaxdp.collector import reports
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
-from relaxdp.mechanisms.report_arrays import get_report_type
+from relaxdp.mechanisms.report_arrays import get_report_arrow_type
 from relaxdp.rappor.bit_counts import CLIENT, COHORT, REPORT
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.service.transfer import nameless
@@ -49,11 +49,11 @@ def _schema(campaign: Campaign, place: int) -> tuple[Any, FileDescription]:
     )  # without a key: every device has one of its own
     if campaign.words is not None:
         described = FileDescription(CLIENT, {REPORT: column})
-        fields = [(CLIENT, pa.string()), (COHORT, pa.uint32()), (REPORT, get_report_type(campaign.encoding))]
+        fields = [(CLIENT, pa.string()), (COHORT, pa.uint32()), (REPORT, get_report_arrow_type(campaign.encoding))]
     else:
         described = FileDescription(DEVICE, {ATTRIBUTE: column})
-        fields = [(DEVICE, pa.string()), (ATTRIBUTE, get_report_type(campaign.encoding))]
-    return pa.schema(fields, metadata={METADATA_KEY: described.dumps().encode()}), described
+        fields = [(DEVICE, pa.string()), (ATTRIBUTE, get_report_arrow_type(campaign.encoding))]
+    return pa.schema(fields, metadata={METADATA_KEY: described.to_json().encode()}), described
 
 
 def _table(campaign: Campaign, rows: list[tuple[bytes, bytes]], schema: Any) -> Any:

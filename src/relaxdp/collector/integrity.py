@@ -50,7 +50,7 @@ def integrity_of(
         false_alarms=found.false_alarm_rate,
         p_value=found.p_value,
         p_value_ever=found.anytime_p_value,
-        made_up=_made_up(found.fabricated_count),
+        made_up=_made_up(found.fabricator_count),
         pushed=[
             PushedValue(each.label, _KINDS[each.kind], _made_up(each.individuals)) for each in found.suspicious_values
         ],

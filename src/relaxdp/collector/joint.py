@@ -17,7 +17,7 @@ from relaxdp.collector.counts import pack, unpack
 from relaxdp.collector.schema import CAMPAIGNS, SURVEYS, WITHDRAWN
 from relaxdp.collector.survey_wire import SurveyDefinition
 from relaxdp.collector.wire import CampaignRequest
-from relaxdp.estimation.crosstab import PairCounts
+from relaxdp.estimation.crosstab import PairSupportCounts
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.server_errors import UnknownCampaignError
 from relaxdp.service.codecs import Codec, Integers
@@ -118,8 +118,8 @@ def counted(campaign: Campaign, partner: Partner, pairs: Iterable[tuple[Newest, 
             (partner.encoding, partner.codec.codes(others)),
         ]
         (rows, row_codes), (columns, column_codes) = reversed(sides) if partner.is_rows else sides
-        joint = PairCounts(rows, columns)
-        joint.add(row_codes, column_codes)
+        joint = PairSupportCounts(rows, columns)
+        joint.add_reports(row_codes, column_codes)
         found[levels] = joint.numbers
     return found
 

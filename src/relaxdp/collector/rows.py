@@ -17,7 +17,7 @@ def rows_of(found: Result, options: EstimateOptions, chosen: RowIndexes | None) 
     shown = found if chosen is None else found.select_rows_by_estimate(chosen)
     about = options.about
     low, high = shown.interval(options.confidence_level, simultaneous=options.simultaneous, about=about)
-    sides = shown.find_impossible_rows(
+    sides = shown.mark_impossible_rows(
         options.confidence_level, simultaneous=options.simultaneous, about=about
     ).tolist()
     columns: list[Any] = [

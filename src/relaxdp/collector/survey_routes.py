@@ -41,7 +41,7 @@ from relaxdp.collector.survey_wire import (
 )
 from relaxdp.collector.views import ENCODER, operator_view, public_view, tagged
 from relaxdp.collector.wire import InvitationRequest, Invitations
-from relaxdp.estimation.crosstab import PairCounts, combine_tables
+from relaxdp.estimation.crosstab import PairSupportCounts, combine_crosstabs
 from relaxdp.estimation.result import SelectedRows
 from relaxdp.server_errors import CampaignError, CampaignExistsError, CampaignStateError, UnknownCampaignError
 from relaxdp.service.codecs import Integers
@@ -249,19 +249,19 @@ def two_way(
     parts = []
     for levels, numbers in sorted(counted.items()):
         if numbers[0]:
-            joint_counts = PairCounts(rows.encoding, columns.encoding)
-            joint_counts.add_numbers(numbers)
+            joint_counts = PairSupportCounts(rows.encoding, columns.encoding)
+            joint_counts.add_counts(numbers)
             parts.append(joint_counts.make_crosstab(_support(rows, levels[0]), _support(columns, levels[1])))
     if not parts:
         return TwoWay(rows.id, columns.id, 0, None)
-    found = combine_tables(parts, options.method)
+    found = combine_crosstabs(parts, options.method)
     cells = [
         Cell(row, column, each.estimate, each.std_error, each.low, each.high, each.beyond)
-        for row, column, each in zip(*found.keys.values(), rows_of(found, options, None), strict=True)
+        for row, column, each in zip(*found.key_columns.values(), rows_of(found, options, None), strict=True)
     ]
     return TwoWay(rows.id, columns.id, sum(part.n for part in parts), cells)
 
 
 def _support(campaign: Campaign, level: int) -> SupportProbabilities:
     encoding = campaign.encoding
-    return encoding.compute_support(encoding.level(campaign.levels[level].epsilon).retention)
+    return encoding.compute_support_probabilities(encoding.level(campaign.levels[level].epsilon).retention)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
 
-from relaxdp.errors import on_error
+from relaxdp.errors import add_consequence
 from relaxdp.server_errors import AddressError
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
@@ -31,7 +31,7 @@ class Server:
     prefix: str = ""
 
     @classmethod
-    @on_error("Nothing was sent.")
+    @add_consequence("Nothing was sent.")
     def parse(cls, text: str, *, allow_http: bool = False) -> Server:
         """Read an address. Unencrypted HTTP is for this machine alone, unless somebody insists."""
         parts = _split(text)
@@ -68,7 +68,7 @@ class _Address:
     route: ClassVar[str]
 
     @classmethod
-    @on_error("Nothing was sent.")
+    @add_consequence("Nothing was sent.")
     def parse(cls, text: str, *, allow_http: bool = False) -> Self:
         """Read an address, which ends in the route and the name."""
         base, route, name = text.rpartition(cls.route) if isinstance(text, str) else ("", "", "")
@@ -112,7 +112,7 @@ class SurveyAddress(_Address):
         return CampaignAddress(self.server, check_campaign_id(name))
 
 
-@on_error("Nothing was sent.")
+@add_consequence("Nothing was sent.")
 def check_campaign_id(name: str) -> str:
     """Return the name of a campaign, or refuse what would not fit into an address."""
     if not _ID.fullmatch(name):

@@ -22,7 +22,7 @@ from threading import Event, Timer
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from relaxdp.device.address import Server
-from relaxdp.errors import RelaxdpError, TableFileError, on_error
+from relaxdp.errors import RelaxdpError, TableFileError, add_consequence
 from relaxdp.server_errors import RefusedByServerError, ServerAnswerError, UnreachableError
 
 MOST_BYTES = 4 << 20
@@ -34,7 +34,7 @@ _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 _SHOWN = 200
 _PART = 1 << 18
 _CHANCE = random.SystemRandom()
-_unless_sent = on_error("Nothing was sent.")
+_unless_sent = add_consequence("Nothing was sent.")
 
 
 class Answer(NamedTuple):
@@ -184,7 +184,7 @@ class Client:
         return http.client.HTTPSConnection(server.host, server.port, timeout=self.timeout, context=context)
 
 
-@on_error("Nothing was sent after it.")
+@add_consequence("Nothing was sent after it.")
 def parsed(body: bytes) -> Any:
     """Return JSON, or refuse what is none; numbers that JSON does not have are none either."""
     try:

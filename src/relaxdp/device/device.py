@@ -16,13 +16,13 @@ from relaxdp.device.rules import check_same, consent_to
 from relaxdp.device.state import DeviceState, Joined, Record, Sent
 from relaxdp.device.store import DeviceFile, DeviceStore
 from relaxdp.device.survey import Division, Survey, SurveyOffer, ask_survey, check_some, divided
-from relaxdp.errors import BudgetError, RelaxdpError, on_error
+from relaxdp.errors import BudgetError, RelaxdpError, add_consequence
 from relaxdp.ledger.events import parse_budget
 from relaxdp.server_errors import ConsentError, ParticipationError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 _INVITATION = 200
-_unless_changed = on_error("Nothing was changed.")
+_unless_changed = add_consequence("Nothing was changed.")
 
 
 class ParticipationOutcome(NamedTuple):
@@ -211,7 +211,7 @@ class Device:
 
 def _checked(upto: Epsilon | None, invitation: str | None) -> Decimal | None:
     """Return what is agreed to, or refuse what is no epsilon or no invitation."""
-    with on_error("Nothing was sent."):
+    with add_consequence("Nothing was sent."):
         if invitation is not None and not (isinstance(invitation, str) and 0 < len(invitation) <= _INVITATION):
             raise ParticipationError("an invitation is text of at most {most} letters.", most=_INVITATION)
         return None if upto is None else as_epsilon(upto)

@@ -10,7 +10,7 @@ from typing import Any
 from unicodedata import is_normalized
 
 from relaxdp.device.address import CampaignAddress
-from relaxdp.errors import EpsilonError, LevelError, RelaxdpError, on_error
+from relaxdp.errors import EpsilonError, LevelError, RelaxdpError, add_consequence
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_kind
@@ -45,7 +45,7 @@ class Offer:
     needs_invitation: bool
 
     @classmethod
-    @on_error("Nothing was sent.")
+    @add_consequence("Nothing was sent.")
     def from_json(cls, address: CampaignAddress, content: Any) -> Offer:
         """Read a description, or refuse it in one sentence."""
         if not isinstance(content, dict) or content.get("id") != address.id:

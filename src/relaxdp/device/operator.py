@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from relaxdp.device.address import Server, check_campaign_id
 from relaxdp.device.client import Client
-from relaxdp.errors import TableFileError, on_error
+from relaxdp.errors import TableFileError, add_consequence
 from relaxdp.sampling.private_file import PrivateFileError, read_private_file
 from relaxdp.server_errors import ServerAnswerError, TokenError
 from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
@@ -22,7 +22,7 @@ _CAMPAIGNS, _SURVEYS = "/v1/campaigns", "/v1/surveys"
 _LONGEST_EXPORT = 3600.0
 _LONGEST_TOKEN = 500
 _PARQUET_ENDS = b"PAR1"
-_unless_written = on_error("Nothing was written.")
+_unless_written = add_consequence("Nothing was written.")
 
 
 class Operator:
@@ -119,7 +119,7 @@ class Operator:
 
     def _check(self, answer: Any) -> Any:
         if answer.status == 401:
-            with on_error("Nothing was done."):
+            with add_consequence("Nothing was done."):
                 raise TokenError("{server} does not accept the operator token.", server=self.server.host_and_port)
         return self._client.checked(answer, self.server) if answer.body or answer.status != 200 else {}
 

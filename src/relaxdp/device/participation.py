@@ -14,12 +14,12 @@ from relaxdp.device.report import draw, kept_answer
 from relaxdp.device.rules import check_active, check_same, next_level, written
 from relaxdp.device.state import DeviceState, Record, Sent
 from relaxdp.device.store import DeviceFile
-from relaxdp.errors import on_error
+from relaxdp.errors import add_consequence
 from relaxdp.server_errors import AnswerChangedError, ParticipationError, RefusedByServerError, ServerAnswerError
 from relaxdp.theory.epsilon import as_epsilon
 from relaxdp.theory.level import Level
 
-_unless_sent = on_error("Nothing was sent.")
+_unless_sent = add_consequence("Nothing was sent.")
 
 
 class Participation:
@@ -68,7 +68,7 @@ class Participation:
     def answer(self, value: Any) -> None:
         """Keep the answer on the device. The first one counts: that it changed would show, so another stays out."""
         offer = self.offer
-        with on_error("Nothing was kept, and nothing was sent."):
+        with add_consequence("Nothing was kept, and nothing was sent."):
             kept = kept_answer(offer.encoding, value)
 
         def answer(state: DeviceState) -> DeviceState:
@@ -78,7 +78,7 @@ class Participation:
             if record.answered is None:
                 return state.with_record(replace(record, answer=kept, answered=now()))
             if record.answer != kept:
-                with on_error("The first answer was kept; a new answer needs a new campaign."):
+                with add_consequence("The first answer was kept; a new answer needs a new campaign."):
                     raise AnswerChangedError(
                         "this campaign has an answer already, and another one stays out: that it changed would show."
                     )
@@ -107,7 +107,7 @@ class Participation:
             if wanted is None or written(record, wanted) is not None:
                 return state
             drawn = draw(offer.encoding, record, self.address.id, wanted)
-            level = wanted.to_json()
+            level = wanted.to_dict()
             sent = Sent(level["epsilon"], level["threshold"], drawn.report, now(), cohort=drawn.cohort)
             return state.with_record(replace(record, sent=(*record.sent, sent)))
 
@@ -136,7 +136,7 @@ class Participation:
             raise
         self._end("withdrawn")
 
-    @on_error("Nothing was forgotten.")
+    @add_consequence("Nothing was forgotten.")
     def forget(self) -> None:
         """Erase answer and key after the last report that the person wants to give. What was sent stays known."""
         self._end("forgotten", unless=("finished", "withdrawing", "withdrawn", "forgotten"))

@@ -10,7 +10,7 @@ from relaxdp.device.offer import ATTRIBUTE
 from relaxdp.device.state import Record
 from relaxdp.errors import RelaxdpError, UndeclaredValueError
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.bloom import Bloom, read_word_column
+from relaxdp.mechanisms.bloom import Bloom, convert_words_to_text
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.numeric import RangeMechanism
@@ -58,7 +58,7 @@ def read_typed_answer(mechanism: Mechanism, text: str) -> Any:
 def _read_answer(mechanism: Mechanism, given: Any) -> Any:
     if isinstance(mechanism, Bloom):
         text = normalize("NFC", given) if isinstance(given, str) else given
-        return str(read_word_column(mechanism.shape, [text])[0].as_py())
+        return str(convert_words_to_text(mechanism.shape, [text])[0].as_py())
     truths = mechanism.read_true_values([given])
     if isinstance(mechanism, DeclaredMechanism):
         return mechanism.values[int(truths.index[0])]

@@ -68,7 +68,7 @@ def _too_much(state: DeviceState, record: Record, lowest: Level) -> RelaxdpError
 
 def written(record: Record, level: Level) -> Sent | None:
     """Return the report that was written down for a level, if there is one: it is sent as it is, never drawn anew."""
-    wanted = level.to_json()
+    wanted = level.to_dict()
     return next((sent for sent in record.sent if sent.level == wanted), None)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from relaxdp.device.address import Server
 from relaxdp.device.client import Client
 from relaxdp.device.operator import operator_token
-from relaxdp.errors import on_error
+from relaxdp.errors import add_consequence
 from relaxdp.server_errors import SimulationError
 
 _LISTENING = re.compile(r"listening on (http://[0-9.]+:[0-9]+)\s*")
@@ -35,7 +35,7 @@ def own_server(folder: Path) -> Iterator[Running]:
     token_file = folder / "operator-token"
     database = (folder / "collector.db").resolve()
     if database.exists() or token_file.exists():
-        with on_error("Nothing was started."):
+        with add_consequence("Nothing was started."):
             raise SimulationError("the folder {path!r} holds a collector already.", path=str(folder))
     words = ["serve", "--db", f"sqlite:///{database}", "--port", "0", "--rate", "0"]
     process = subprocess.Popen(  # noqa: S603 (our own program)

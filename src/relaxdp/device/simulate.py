@@ -27,7 +27,7 @@ from relaxdp.device.offer import ATTRIBUTE, Offer
 from relaxdp.device.operator import Operator
 from relaxdp.device.participation import ask_offer
 from relaxdp.device.report import written_report
-from relaxdp.errors import PlanError, on_error
+from relaxdp.errors import PlanError, add_consequence
 from relaxdp.estimation.schedules import Explicit, UntilPrecise
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.sampling.keyed_stream import PathId
@@ -140,7 +140,7 @@ class Fleet:
         """Return what the campaign is to find out: the share of each value among these devices."""
         return np.bincount(self.truths, minlength=values) / len(self.truths)
 
-    @on_error("Nothing was sent.")
+    @add_consequence("Nothing was sent.")
     def reports(self, offer: Offer, level: Level) -> list[dict[str, Any]]:
         """Return the report of every device at a level, as it travels."""
         encoding, values = offer.encoding, offer.values
@@ -155,7 +155,7 @@ class Fleet:
             level=level,
             path=PathId(offer.address.id, ATTRIBUTE),
         )
-        travelling, same = level.to_json(), zip(self.pseudonyms, column.to_pylist(), strict=True)
+        travelling, same = level.to_dict(), zip(self.pseudonyms, column.to_pylist(), strict=True)
         return [{"device": name, "level": travelling, "report": written_report(report)} for name, report in same]
 
     def __reduce__(self) -> NoReturn:

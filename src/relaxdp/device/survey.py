@@ -13,7 +13,7 @@ from relaxdp.device.offer import Offer
 from relaxdp.device.participation import Participation
 from relaxdp.device.state import DeviceState
 from relaxdp.device.store import DeviceFile
-from relaxdp.errors import BudgetExceededError, on_error
+from relaxdp.errors import BudgetExceededError, add_consequence
 from relaxdp.ledger.events import ZERO, add_amounts, parse_amount, subtract_amounts
 from relaxdp.server_errors import ConsentError, OfferError
 from relaxdp.theory.epsilon import format_epsilon
@@ -31,7 +31,7 @@ class SurveyOffer:
     """The questions that are counted together, by their ids: the server learns which reports are one device's."""
 
     @classmethod
-    @on_error("Nothing was sent.")
+    @add_consequence("Nothing was sent.")
     def from_json(cls, address: SurveyAddress, content: Any) -> SurveyOffer:
         """Read a description, or refuse it in one sentence."""
         if not isinstance(content, dict) or content.get("id") != address.id:

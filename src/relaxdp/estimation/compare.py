@@ -73,18 +73,18 @@ class Change(LinearCombination):
         """Return the rows that changed most, up or down, with intervals that hold although they were chosen."""
         return cast(Change, super().largest(number))
 
-    def select_rows(self, indexes: Any, *, is_chosen: bool = False) -> Change:
-        old, new = (each.select_rows(indexes, is_chosen=is_chosen) for each in self.sources)
-        return replace(self, old=old, new=new, is_chosen=self.is_chosen or is_chosen)
+    def select_rows(self, indexes: Any, *, chosen_by_estimate: bool = False) -> Change:
+        old, new = (each.select_rows(indexes, chosen_by_estimate=chosen_by_estimate) for each in self.source_results)
+        return replace(self, old=old, new=new, is_chosen=self.is_chosen or chosen_by_estimate)
 
-    def is_implausible(self) -> bool:
-        return self.old.is_implausible() or self.new.is_implausible()
+    def has_impossible_estimates(self) -> bool:
+        return self.old.has_impossible_estimates() or self.new.has_impossible_estimates()
 
     def to_arrow(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:
         """Return a pyarrow table: value, both estimates, their difference, its standard error and interval."""
         table = super().to_arrow(confidence_level, simultaneous=simultaneous, about=about)
         names = ["change" if name == "estimate" else name for name in table.column_names]
-        table, place = table.rename_columns(names), len(self.keys)
+        table, place = table.rename_columns(names), len(self.key_columns)
         for name, result in (("new", self.new), ("old", self.old)):
             table = table.add_column(place, name, pa.array(np.atleast_1d(result.value)))
         return table
@@ -98,9 +98,9 @@ class Change(LinearCombination):
         return "\n".join([*lines, *self._describe_notes(shown)])
 
     def _describe_notes(self, shown: Result) -> list[str]:
-        levels = f"{self.old.describe_source()} -> {self.new.describe_source()}"
+        levels = f"{self.old.describe_n_and_epsilon()} -> {self.new.describe_n_and_epsilon()}"
         notes = [f"95 % confidence intervals about these individuals{TOGETHER if shown.is_chosen else ''}; {levels}."]
-        return [*notes, IMPLAUSIBLE] if self.is_implausible() else notes
+        return [*notes, IMPLAUSIBLE] if self.has_impossible_estimates() else notes
 
     def _repr_html_(self) -> str:
         shown = self.largest(self.max_shown_rows)

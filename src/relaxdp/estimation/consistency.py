@@ -18,7 +18,7 @@ _TINY = 1e-12
 """The least weight of a scale, so that a mean of 1/m can be reached; also the least standard error and share."""
 
 
-def compute_nearest_shares(shares: Floats) -> Floats:
+def project_onto_simplex(shares: Floats) -> Floats:
     """Return the point of the simplex that is nearest to `shares`: subtract one number from all, cut at 0."""
     falling = np.sort(shares)[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, len(shares) + 1)
@@ -26,7 +26,7 @@ def compute_nearest_shares(shares: Floats) -> Floats:
     return np.maximum(shares - cut, 0)
 
 
-def compute_expected_shares(value: Floats, variance: Floats) -> Floats:
+def compute_empirical_bayes_shares(estimates: Floats, variances: Floats) -> Floats:
     """Return consistent shares from unbiased estimates and their variances: an empirical Bayes estimate.
 
     The shares are thought of as draws from one law with a falling density, of which only the mean is known: 1/m, as
@@ -39,42 +39,40 @@ def compute_expected_shares(value: Floats, variance: Floats) -> Floats:
 
     Claim: mostly ahead of its rivals, and where not; docs/consistent.md.
     """
-    if len(value) == 1:
+    if len(estimates) == 1:
         return np.ones(1)
     # The noise of the sum is known, because the sum is, and no share is above 1.
-    level = np.minimum(value + (1 - value.sum()) / len(value), 1)
+    level = np.minimum(estimates + (1 - estimates.sum()) / len(estimates), 1)
     # Values with equal estimates have equal shares, and among many values few estimates are distinct.
-    distinct, where, repeats = np.unique(np.stack([level, variance]), axis=1, return_inverse=True, return_counts=True)
-    scales = 0.5 ** np.arange(np.ceil(np.log2(4 * len(value))) + 1)
-    logs, means = _compute_posterior_means(distinct[0][:, None], distinct[1][:, None], scales)
+    distinct, where, repeats = np.unique(np.stack([level, variances]), axis=1, return_inverse=True, return_counts=True)
+    scales = 0.5 ** np.arange(np.ceil(np.log2(4 * len(estimates))) + 1)
+    logs, means = _compute_posteriors(distinct[0][:, None], distinct[1][:, None], scales)
     likely = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights = np.full(len(scales), 1 / len(scales))
     for _ in range(_STEPS):
         weights = _constrain_mean(
-            repeats @ _compute_scale_probabilities(likely, weights) / len(value), scales, 1 / len(value)
+            repeats @ _compute_scale_posteriors(likely, weights) / len(estimates), scales, 1 / len(estimates)
         )
-    return compute_nearest_shares(
-        (_compute_scale_probabilities(likely, weights) * means).sum(axis=1)[where.reshape(-1)]
-    )
+    return project_onto_simplex((_compute_scale_posteriors(likely, weights) * means).sum(axis=1)[where.reshape(-1)])
 
 
-def _compute_posterior_means(value: Floats, variance: Floats, scales: Floats) -> tuple[Floats, Floats]:
+def _compute_posteriors(estimates: Floats, variances: Floats, scales: Floats) -> tuple[Floats, Floats]:
     """Return, for shares from an exponential law, the logarithm of an estimate's density and the mean given it.
 
     A count has a longer tail above than below. A normal law has that tail, nearly, if its variance is that of a share
     one third of the way from the one that is thought of to the one that is estimated. Variances grow in a straight
     line with the share, and the least of them belongs to a share of 0.
     """
-    reached = np.minimum(scales / np.maximum(value, _TINY), 1)
-    least = variance.min()
-    deviation = np.maximum(np.sqrt(least + (variance - least) * (1 + 2 * reached) / 3), _TINY)
+    reached = np.minimum(scales / np.maximum(estimates, _TINY), 1)
+    least = variances.min()
+    deviation = np.maximum(np.sqrt(least + (variances - least) * (1 + 2 * reached) / 3), _TINY)
     # Given the estimate, the share is normal with this mean, in standard deviations, and cut at 0.
-    middle = value / deviation - deviation / scales
+    middle = estimates / deviation - deviation / scales
     tail = scipy.special.erfcx(-np.minimum(middle, 0) / np.sqrt(2))
     logs = np.where(
         middle < 0,
-        np.log(tail / 2) - (value / deviation) ** 2 / 2,
-        scipy.special.log_ndtr(middle) - value / scales + (deviation / scales) ** 2 / 2,
+        np.log(tail / 2) - (estimates / deviation) ** 2 / 2,
+        scipy.special.log_ndtr(middle) - estimates / scales + (deviation / scales) ** 2 / 2,
     )
     above = np.sqrt(2 / np.pi) * np.where(
         middle < 0,
@@ -86,9 +84,9 @@ def _compute_posterior_means(value: Floats, variance: Floats, scales: Floats) ->
     return logs - np.log(scales), means
 
 
-def _compute_scale_probabilities(likely: Floats, weights: Floats) -> Floats:
+def _compute_scale_posteriors(likelihoods: Floats, weights: Floats) -> Floats:
     """Return how likely each estimate is to come from each scale."""
-    parts = likely * weights
+    parts = likelihoods * weights
     return np.asarray(parts / parts.sum(axis=1, keepdims=True))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import EstimationError, on_error
+from relaxdp.errors import EstimationError, add_consequence
 from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_precision
 from relaxdp.estimation.mean import Mean, NonMissingMean
@@ -92,7 +92,7 @@ class Counts:
         """
         counts, n = count_report_column(self._mechanism, reports)
         self._library = get_frame_library(reports)
-        self._add(np.append(n, counts), self._mechanism.level(epsilon))
+        self._add_tally(np.append(n, counts), self._mechanism.level(epsilon))
 
     def add_counts(self, counts: Any, *, epsilon: Epsilon, n: int | None = None) -> None:
         """Add counts that were made elsewhere.
@@ -111,7 +111,7 @@ class Counts:
                 "The number of individuals is missing. A report of this mechanism may support several values.",
                 hint="Pass n=, the number of reports.",
             )
-        checked = _read_counts(counts, self._mechanism.labels)
+        checked = _order_counts(counts, self._mechanism.labels)
         total = int(checked.sum())
         if n is not None and (not isinstance(n, Integral) or n < 1 or np.any(checked > n)):
             raise EstimationError(
@@ -125,7 +125,7 @@ class Counts:
                 n=n,
                 total=total,
             )
-        self._add(np.append(total if n is None else n, checked), self._mechanism.level(epsilon))
+        self._add_tally(np.append(total if n is None else n, checked), self._mechanism.level(epsilon))
 
     def merge(self, other: Counts) -> None:
         """Add the counts of other individuals.
@@ -142,9 +142,9 @@ class Counts:
                 hint="Create both with the same mechanism: rx.Counts(mechanism).",
             )
         for level, tally in other._tallies.items():
-            self._add(tally, level)
+            self._add_tally(tally, level)
 
-    def _add(self, tally: Integers, level: Level) -> None:
+    def _add_tally(self, tally: Integers, level: Level) -> None:
         self._tallies[level] = self._tallies.get(level, np.int64(0)) + tally
 
     def estimate(self, method: Method = "average") -> Result:
@@ -176,12 +176,12 @@ class Counts:
         # Precision from the noise alone: weights that looked at the estimates would bias them.
         weights = [float(part.n * (compute_precision(part.support) if method == "precision" else 1)) for part in parts]
         found = combine_levels(self._mechanism.mean_weights, parts, [weight / sum(weights) for weight in weights])
-        found.set_library(self._library)
+        found.set_frame_library(self._library)
         return found
 
     def _estimate_level(self, level: Level) -> Frequency:
         n, *counts = self._tallies[level]
-        support = self._mechanism.compute_support(level.retention)
+        support = self._mechanism.compute_support_probabilities(level.retention)
         return Frequency(
             self._mechanism.labels, np.array(counts), int(n), support, level.epsilon, self._mechanism.joint
         )
@@ -189,7 +189,7 @@ class Counts:
     def _describe_mechanism(self) -> dict[str, str]:
         return {"encoding": self._mechanism.name, "params": self._mechanism.params.hex()}
 
-    @on_error("Nothing was written.")
+    @add_consequence("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts as JSON. They are as public as the reports."""
         tallies = ((level, self._tallies[level].tolist()) for level in sorted(self._tallies))
@@ -238,7 +238,7 @@ def combine_levels(mean_weights: MeanWeights | None, parts: Sequence[Frequency],
     return shares if mean_weights is None else Mean(shares, mean_weights)
 
 
-def _read_counts(counts: Any, labels: Sequence[Any]) -> Integers:
+def _order_counts(counts: Any, labels: Sequence[Any]) -> Integers:
     """Return counts in the order of the labels; a mapping, or a pandas series with an index, may have any order."""
     index = getattr(counts, "index", None) if type(counts).__module__.startswith("pandas") else None
     if index is not None and (type(index).__name__ != "RangeIndex" or set(index) <= set(labels)):

@@ -23,7 +23,7 @@ from relaxdp.estimation.frequency import WeightedSum, compute_precision
 from relaxdp.estimation.result import UNKNOWN, About, Floats, Result, check_about, format_label, get_frame_library
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.report_arrays import BATCH, Codes, count_codes, read_report_column, slice_reports
+from relaxdp.mechanisms.report_arrays import BATCH, Codes, count_codes, make_sliceable_reports, read_report_column
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -34,7 +34,7 @@ _STEPS = 100  # many more than it takes
 
 
 @dataclass(frozen=True, eq=False)
-class PairDistribution:
+class PairSamplingDistribution:
     """The distribution of the estimated share of a pair of values, for every possible true share.
 
     `rows` and `columns` are the estimated shares of the two values, each within 0 .. 1.
@@ -54,43 +54,44 @@ class PairDistribution:
         distribution at 0 and at 1.
         """
         half = 0.5 / (self.n * float(self.row_support.gain * self.column_support.gain))
-        return self._find_bound(value - half, tail, upper=True), self._find_bound(value + half, tail, upper=False)
+        return self._find_bound(value - half, tail, is_upper=True), self._find_bound(value + half, tail, is_upper=False)
 
-    def _find_bound(self, observed: Floats, tail: float, *, upper: bool) -> Floats:
+    def _find_bound(self, observed: Floats, tail: float, *, is_upper: bool) -> Floats:
         """Return the share below (above) which an estimate as large (small) as the observed one is too rare."""
         below, above = (
-            observed - self._compute_quantile(np.full(observed.shape, share), tail, upper=upper) for share in (0.0, 1.0)
+            observed - self._compute_quantile(np.full(observed.shape, share), tail, is_upper=is_upper)
+            for share in (0.0, 1.0)
         )
         ends = np.where(below < 0, below, above)
         inside = (below >= 0) & (above <= 1)
         some = replace(self, rows=self.rows[inside], columns=self.columns[inside])
-        sign = 1.0 if upper else -1.0  # a larger share makes a large estimate likelier, and a small one rarer
+        sign = 1.0 if is_upper else -1.0  # a larger share makes a large estimate likelier, and a small one rarer
         wanted = scipy.special.ndtri(tail)
 
         def compute_excess(share: Floats) -> Floats:
-            return np.asarray(sign * (some._compute_tail_steps(observed[inside], share, upper=upper) - wanted))
+            return np.asarray(sign * (some._compute_tail_z_score(observed[inside], share, is_upper=is_upper) - wanted))
 
-        ends[inside] = _find_root(compute_excess, inside.sum())
+        ends[inside] = _find_roots(compute_excess, inside.sum())
         return ends
 
-    def _compute_tail_steps(self, observed: Floats, share: Floats, *, upper: bool) -> Floats:
+    def _compute_tail_z_score(self, observed: Floats, share: Floats, *, is_upper: bool) -> Floats:
         """Return the probability of an estimate at least (at most) as large as the observed one, in normal steps."""
         deviation, skewness = self.compute_moments(share)
         steps = (observed - share) / deviation
         steps, shape = np.where(skewness < 0, -steps, steps), 4 / np.maximum(np.abs(skewness), _MIN_SKEWNESS) ** 2
         point = np.maximum(shape + np.sqrt(shape) * steps, 0)
-        of_upper = (skewness >= 0) == upper
+        of_upper = (skewness >= 0) == is_upper
         chance = np.empty(observed.shape)
         chance[of_upper] = scipy.special.gammaincc(shape[of_upper], point[of_upper])
         chance[~of_upper] = scipy.special.gammainc(shape[~of_upper], point[~of_upper])
         found = scipy.special.ndtri(np.clip(chance, 1e-300, 1 - 1e-16))
         return np.where(np.abs(skewness) < _MIN_SKEWNESS, np.where(of_upper, -steps, steps), found)
 
-    def _compute_quantile(self, share: Floats, tail: float, *, upper: bool) -> Floats:
+    def _compute_quantile(self, share: Floats, tail: float, *, is_upper: bool) -> Floats:
         """Return how far above (below) the share the estimate is with the chance `tail`."""
         deviation, skewness = self.compute_moments(share)
         shape = 4 / np.maximum(np.abs(skewness), _MIN_SKEWNESS) ** 2
-        of_upper = (skewness >= 0) == upper
+        of_upper = (skewness >= 0) == is_upper
         point = np.where(of_upper, scipy.special.gammainccinv(shape, tail), scipy.special.gammaincinv(shape, tail))
         normal = np.where(of_upper, -1, 1) * scipy.special.ndtri(tail)
         steps = np.where(np.abs(skewness) < _MIN_SKEWNESS, normal, (point - shape) / np.sqrt(shape))
@@ -105,7 +106,7 @@ class PairDistribution:
         overlap_shares = self._compute_overlap_shares(share)
         supports = self.row_support, self.column_support
         second, third = (
-            [row * column for row, column in product(*(_compute_raw_moments(each, order) for each in supports))]
+            [row * column for row, column in product(*(_compute_debiased_moments(each, order) for each in supports))]
             for order in (2, 3)
         )
         if self.about == "sample":  # every kind of object around its own mean
@@ -126,14 +127,14 @@ class PairDistribution:
         return np.stack([share, row, column, np.maximum(1 - share - row - column, 0)])
 
 
-def _find_root(function: Callable[[Floats], Floats], size: int) -> Floats:
+def _find_roots(growing_function: Callable[[Floats], Floats], n_roots: int) -> Floats:
     """Return where a function that grows is 0, between 0 and 1: false position, faster by the rule of Illinois."""
-    low, high = np.zeros(size), np.ones(size)
-    at_low, at_high = function(low), function(high)
-    found, last = low, np.full(size, 0)
+    low, high = np.zeros(n_roots), np.ones(n_roots)
+    at_low, at_high = growing_function(low), growing_function(high)
+    found, last = low, np.full(n_roots, 0)
     for _ in range(_STEPS):
         found = np.clip(low - at_low * (high - low) / np.maximum(at_high - at_low, 1e-300), low, high)
-        at = function(found)
+        at = growing_function(found)
         if np.all((np.abs(at) < 1e-7) | (high - low < 1e-12)):
             break
         side = np.where(at < 0, -1, 1)
@@ -143,7 +144,7 @@ def _find_root(function: Callable[[Floats], Floats], size: int) -> Floats:
     return found
 
 
-def _compute_raw_moments(support: SupportProbabilities, order: int) -> tuple[float, float]:
+def _compute_debiased_moments(support: SupportProbabilities, order: int) -> tuple[float, float]:
     """Return the mean of a power of a debiased indicator, for individuals that have the value and for others."""
     noise, gain = float(support.noise), float(support.gain)
     supported, other = ((1 - noise) / gain) ** order, (-noise / gain) ** order
@@ -180,7 +181,7 @@ class Crosstab(Result):
     sums_to_one = True
 
     @property
-    def keys(self) -> dict[str, list[Any]]:
+    def key_columns(self) -> dict[str, list[Any]]:
         rows = [row for row in self.rows for _ in self.columns]
         return {self.names[0]: rows, self.names[1]: list(self.columns) * len(self.rows)}
 
@@ -217,21 +218,21 @@ class Crosstab(Result):
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         check_about(about)
-        return self.compute_pair_distribution(about).compute_moments(np.clip(self.value, 0, 1))[0]
+        return self.compute_sampling_distribution(about).compute_moments(np.clip(self.value, 0, 1))[0]
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        return self.compute_pair_distribution(about).compute_unclipped_interval(self.value, tail)
+        return self.compute_sampling_distribution(about).compute_unclipped_interval(self.value, tail)
 
     def compute_precision(self) -> Fraction:
         """Return the inverse variance of the noise in the product of two debiased reports."""
         return compute_precision(self.row_support) * compute_precision(self.column_support)
 
-    def compute_pair_distribution(self, about: About) -> PairDistribution:
+    def compute_sampling_distribution(self, about: About) -> PairSamplingDistribution:
         rows, columns = self._margin_supports
         row_shares = np.clip(self.row_support.debias(rows / self.n), 0, 1)
         column_shares = np.clip(self.column_support.debias(columns / self.n), 0, 1)
         pairs = np.repeat(row_shares, len(columns)), np.tile(column_shares, len(rows))
-        return PairDistribution(*pairs, self.row_support, self.column_support, self.n, about)
+        return PairSamplingDistribution(*pairs, self.row_support, self.column_support, self.n, about)
 
 
 def crosstab(
@@ -282,8 +283,8 @@ def crosstab(
         raise EstimationError(
             "There are no reports, because both columns are empty.", hint="Pass columns with at least one report."
         )
-    row_support = rows.compute_support(rows.level(row_epsilon).retention)
-    column_support = columns.compute_support(columns.level(column_epsilon).retention)
+    row_support = rows.compute_support_probabilities(rows.level(row_epsilon).retention)
+    column_support = columns.compute_support_probabilities(columns.level(column_epsilon).retention)
     epsilons = (as_epsilon(row_epsilon), as_epsilon(column_epsilon))
     if rows.joint == columns.joint == "exclusive":
         shape = len(rows.labels), len(columns.labels)
@@ -292,17 +293,17 @@ def crosstab(
         counts = count_codes(pairs, shape[0] * shape[1]).reshape(shape)
         found = Crosstab(rows.labels, columns.labels, counts, row_support, column_support, epsilons=epsilons)
     else:
-        counted = PairCounts(rows, columns)
-        sides = slice_reports(rows, row_reports), slice_reports(columns, column_reports)
+        counted = PairSupportCounts(rows, columns)
+        sides = make_sliceable_reports(rows, row_reports), make_sliceable_reports(columns, column_reports)
         for start in range(0, len(sides[0]), counted.step):
             parts = [side[start : start + counted.step] for side in sides]
-            counted.add(read_report_column(rows, parts[0]), read_report_column(columns, parts[1]))
+            counted.add_reports(read_report_column(rows, parts[0]), read_report_column(columns, parts[1]))
         found = counted.make_crosstab(row_support, column_support, epsilons=epsilons)
-    found.set_library(get_frame_library(row_reports))
+    found.set_frame_library(get_frame_library(row_reports))
     return found
 
 
-class PairCounts:
+class PairSupportCounts:
     """How many individuals support each pair of values, and each value, where a report may support several."""
 
     def __init__(self, rows: Mechanism, columns: Mechanism) -> None:
@@ -313,15 +314,15 @@ class PairCounts:
         self.numbers = np.zeros(1 + sum(sizes) + sizes[0] * sizes[1], dtype=np.int64)
         """The number of individuals, those that support each row and each column, and the cells row by row."""
 
-    def add(self, *reports: tuple[Codes, Words | None]) -> None:
+    def add_reports(self, *reports: tuple[Codes, Words | None]) -> None:
         """Count the reports of some individuals: codes and seeds of the one column, and of the other."""
         rows, columns = (side.find_supported_labels(*each) for side, each in zip(self._sides, reports, strict=True))
         # Whole numbers far below 2^24, so a product of 32-bit floats is exact.
         cells = rows.T.astype(np.float32) @ columns.astype(np.float32)
         margins = [np.count_nonzero(each, axis=0) for each in (rows, columns)]
-        self.add_numbers(np.concatenate([[len(rows)], *margins, cells.astype(np.int64).reshape(-1)]))
+        self.add_counts(np.concatenate([[len(rows)], *margins, cells.astype(np.int64).reshape(-1)]))
 
-    def add_numbers(self, numbers: NDArray[np.int64]) -> None:
+    def add_counts(self, numbers: NDArray[np.int64]) -> None:
         self.numbers = self.numbers + numbers
 
     def make_crosstab(
@@ -337,9 +338,9 @@ class PairCounts:
         return Crosstab(rows, columns, *counted, names, epsilons)
 
 
-def combine_tables(tables: Sequence[Crosstab], method: Literal["average", "precision"] = "average") -> Result:
+def combine_crosstabs(crosstabs: Sequence[Crosstab], method: Literal["average", "precision"] = "average") -> Result:
     """Return one estimate from the tables of all pairs of levels; the methods are those of `Counts.estimate`."""
-    if len(tables) == 1:
-        return tables[0]
-    weights = [float(table.n * (table.compute_precision() if method == "precision" else 1)) for table in tables]
-    return WeightedSum(tables, [weight / sum(weights) for weight in weights])
+    if len(crosstabs) == 1:
+        return crosstabs[0]
+    weights = [float(table.n * (table.compute_precision() if method == "precision" else 1)) for table in crosstabs]
+    return WeightedSum(crosstabs, [weight / sum(weights) for weight in weights])

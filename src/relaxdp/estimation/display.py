@@ -13,32 +13,32 @@ _WIDTH, _HEIGHT = 160, 14
 _NEARLY_ALWAYS = 99.95
 
 
-def describe_risk(epsilon: Decimal, values: int = 2, subject: str = "") -> str:
+def describe_risk(epsilon: Decimal, n_values: int = 2, subject: str = "") -> str:
     """Return in one sentence how sure a person can become who could only guess an answer before.
 
     The number is rounded up, because it is a promise.
 
     >>> describe_risk(Decimal(1))
     'Risk at epsilon 1: a guess between two answers is right at most 73.2 % of the time, instead of 50 %.'
-    >>> describe_risk(Decimal("0.5"), values=4)
+    >>> describe_risk(Decimal("0.5"), n_values=4)
     'Risk at epsilon 0.5: a guess among 4 answers is right at most 35.5 % of the time, instead of 25 %.'
     """
-    answers = "between two answers" if values == 2 else f"among {values:,} answers"
-    rate = f"{_describe_rate(epsilon, values)} of the time, instead of {100 / values:.3g} %"
+    answers = "between two answers" if n_values == 2 else f"among {n_values:,} answers"
+    rate = f"{_describe_rate(epsilon, n_values)} of the time, instead of {100 / n_values:.3g} %"
     return f"Risk at epsilon {format_epsilon(epsilon)}{subject}: a guess {answers} is right {rate}."
 
 
-def format_risk(epsilon: Decimal, values: int = 2) -> str:
+def format_risk(epsilon: Decimal, n_values: int = 2) -> str:
     """Return the risk for a cell of a table.
 
     >>> format_risk(Decimal(2)), format_risk(Decimal(20))
     ('at most 88.1 %', 'nearly always')
     """
-    return _describe_rate(epsilon, values).replace("nearly 100 %", "nearly always")
+    return _describe_rate(epsilon, n_values).replace("nearly 100 %", "nearly always")
 
 
-def _describe_rate(epsilon: Decimal, values: int) -> str:
-    rate = 100 / (1 + (values - 1) * exp(-float(epsilon)))
+def _describe_rate(epsilon: Decimal, n_values: int) -> str:
+    rate = 100 / (1 + (n_values - 1) * exp(-float(epsilon)))
     return "nearly 100 %" if rate > _NEARLY_ALWAYS else f"at most {ceil(10 * rate - 1e-9) / 10:g} %"
 
 

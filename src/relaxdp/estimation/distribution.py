@@ -38,7 +38,7 @@ class SquareWaveMean(BoundedMean):
     window: int
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         return (self.shares,)
 
     @property
@@ -47,17 +47,17 @@ class SquareWaveMean(BoundedMean):
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         check_about(about)
-        return np.asarray(self._compute_error(self._centered_mean, about) * self._bin_width)
+        return np.asarray(self._compute_bin_error(self._centered_mean, about) * self._bin_width)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         n, noise = self.shares.n, self.shares.n * (1 - self._retention)
         quantile, jump = _compute_student_quantile(tail, n, noise), 0.5 / (n * self._retention)
         ends = np.linspace(-self._max_bin_distance, self._max_bin_distance, 65)
-        near, far = np.zeros(2), np.full(2, 2 * (quantile * self._compute_error(ends, about).max() + jump))
+        near, far = np.zeros(2), np.full(2, 2 * (quantile * self._compute_bin_error(ends, about).max() + jump))
         sides = np.array([-1.0, 1.0])
         for _ in range(_HALVINGS):
             middle = (near + far) / 2
-            is_within = middle <= quantile * self._compute_error(self._centered_mean + sides * middle, about) + jump
+            is_within = middle <= quantile * self._compute_bin_error(self._centered_mean + sides * middle, about) + jump
             near, far = np.where(is_within, middle, near), np.where(is_within, far, middle)
         low, high = self._centered_mean + sides * far
         return self._scale_to_range(low), self._scale_to_range(high)
@@ -90,7 +90,7 @@ class SquareWaveMean(BoundedMean):
         distances = np.arange(self._place_count) - (self._place_count - 1) / 2
         return np.asarray(np.array([distances, distances**2]) @ self.shares.counts / self.shares.n)
 
-    def _compute_error(self, mean: Any, about: About) -> Any:
+    def _compute_bin_error(self, mean: Any, about: About) -> Any:
         """Return the standard error in bins if this were the mean."""
         keep = self._retention
         mean = np.clip(mean, -self._max_bin_distance, self._max_bin_distance)
@@ -120,7 +120,7 @@ class Distribution(BoundedMean):
     mean_weights: MeanWeights
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         return self.parts
 
     @cached_property
@@ -228,7 +228,7 @@ class _DistributionStatistic(Result):
     whole: Distribution
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         return (self.whole,)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
@@ -265,7 +265,7 @@ class DistributionVariance(_DistributionStatistic):
         """Return the standard error: that in the reports, or what is to be expected where few of them show none."""
         check_about(about)
         places = self.whole.wave_counts
-        expected = places.estimate_moments(places.compute_probabilities(self.whole.share_bounds.guessed_shares))
+        expected = places.estimate_moments(places.compute_place_probabilities(self.whole.share_bounds.guessed_shares))
         return np.array([max(self._moments[2], expected[2]) * self._squared_bin_width])
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
@@ -369,13 +369,13 @@ class RangeShare(_DistributionStatistic):
         return np.array([min(value, low)]), np.array([max(value, high)])
 
 
-def _compute_student_quantile(tail: float, n: float, noise: float) -> float:
-    """Return the quantile of a mean of `n` places, `noise` of which are noise, in standard errors.
+def _compute_student_quantile(tail: float, n_places: float, n_noise: float) -> float:
+    """Return the quantile of a mean of `n_places` places, `n_noise` of which are noise, in standard errors.
 
     Few reports of noise, far from all others, have heavier tails than a normal law: those of a Student's law with the
     same fourth moment as so many uniform places.
     """
-    return -float(scipy.special.stdtrit(max(1, min(n - 1, 4 + 3.3 * noise)), tail))
+    return -float(scipy.special.stdtrit(max(1, min(n_places - 1, 4 + 3.3 * n_noise)), tail))
 
 
 def _count_while(stop: int, is_true: Callable[[int], bool]) -> int:

@@ -52,18 +52,18 @@ class SquareWaveCounts:
     def bin_count(self) -> int:
         return int(self.counts.shape[1]) - self.window + 1
 
-    def compute_probabilities(self, shares: Floats) -> Floats:
+    def compute_place_probabilities(self, shares: Floats) -> Floats:
         """Return the chance of each place at each level."""
         spread = np.convolve(shares, np.ones(self.window)) / self.window
         noise = (1 - self.retentions) * shares.sum() / self.counts.shape[1]
         return np.asarray(self.retentions[:, None] * spread + noise[:, None])
 
     def compute_log_likelihood(self, shares: Floats) -> float:
-        return float((self.counts * np.log(self.compute_probabilities(shares))).sum())
+        return float((self.counts * np.log(self.compute_place_probabilities(shares))).sum())
 
     def compute_gradient(self, shares: Floats) -> Floats:
         """Return how much likelier the counts become with each share."""
-        return self.compute_mean_weight_per_bin(self.counts / self.compute_probabilities(shares))
+        return self.compute_mean_weight_per_bin(self.counts / self.compute_place_probabilities(shares))
 
     def compute_mean_weight_per_bin(self, weights: Floats) -> Floats:
         """Return what the weights of all places at all levels come to on average, for a number in each bin."""
@@ -71,12 +71,12 @@ class SquareWaveCounts:
         spread = np.convolve(self.retentions @ weights, np.ones(self.window), "valid") / self.window
         return np.asarray(spread + ((1 - self.retentions) / self.counts.shape[1]) @ weights.sum(axis=1))
 
-    def estimate_moments(self, expected: Floats | None = None) -> tuple[float, float, float]:
+    def estimate_moments(self, expected_probabilities: Floats | None = None) -> tuple[float, float, float]:
         """Return the estimated mean of the bins, from the middle of all, their variance, and its standard error.
 
         Both estimates are linear in what each report says of its bin and of the square of that, so they are unbiased
         whatever the distribution is; the variance may come out negative. Its error is that of the reports' own spread,
-        or of the chances of all places that are `expected`.
+        or of the chances of all places that are `expected_probabilities`.
         """
         places = self.counts.shape[1]
         distances = np.arange(places) - (places - 1) / 2
@@ -91,19 +91,19 @@ class SquareWaveCounts:
 
         def error(each: Floats) -> float:
             """Return the squared standard error of the mean of what each place counts for."""
-            likely = chances if expected is None else expected[used]
+            likely = chances if expected_probabilities is None else expected_probabilities[used]
             spread = (likely * each**2).sum(axis=1) - (likely * each).sum(axis=1) ** 2
             return float((parts[:, 0] ** 2 * spread / totals[:, 0]).sum())
 
         return mean, second - mean**2 + error(bins), float(np.sqrt(error(squares - 2 * mean * bins)))
 
-    def compute_bin_probabilities(self, chosen: NDArray[np.intp]) -> Floats:
+    def compute_place_probabilities_by_bin(self, selected_bins: NDArray[np.intp]) -> Floats:
         """Return the chances of all places at all levels, given each of some bins: (levels * places, bins)."""
         places = np.arange(self.counts.shape[1])[:, None]
-        inside = (places >= chosen) & (places < chosen + self.window)
+        inside = (places >= selected_bins) & (places < selected_bins + self.window)
         noise = (1 - self.retentions) / self.counts.shape[1]
         whole = inside * (self.retentions / self.window)[:, None, None] + noise[:, None, None]
-        return np.asarray(whole.reshape(-1, len(chosen)))
+        return np.asarray(whole.reshape(-1, len(selected_bins)))
 
 
 def fit_likeliest_shares(wave_counts: SquareWaveCounts) -> tuple[Floats, float]:
@@ -136,9 +136,9 @@ def _solve_newton_step(wave_counts: SquareWaveCounts, shares: Floats, slope: Flo
     padded = np.pad(slope, 1, constant_values=-np.inf)
     where = np.flatnonzero((shares > _SMALL) | ((slope >= padded[:-2]) & (slope >= padded[2:])))
     seen = wave_counts.counts.reshape(-1) > 0
-    chances = wave_counts.compute_probabilities(shares).reshape(-1)[seen]
+    chances = wave_counts.compute_place_probabilities(shares).reshape(-1)[seen]
     roots = np.sqrt(wave_counts.counts.reshape(-1)[seen])
-    matrix = roots[:, None] * wave_counts.compute_bin_probabilities(where)[seen] / chances[:, None]
+    matrix = roots[:, None] * wave_counts.compute_place_probabilities_by_bin(where)[seen] / chances[:, None]
     heavy = 1e3 * np.sqrt(wave_counts.counts.sum())
     rows, ends = np.vstack([matrix, np.full(len(where), heavy)]), np.append(2 * roots, heavy)
     found, _ = scipy.optimize.nnls(rows, ends, maxiter=50 * len(where))
@@ -218,7 +218,7 @@ class ShareBounds:
 
     def _find_nearest_distribution(self, selected_bins: Bins, target_distance: float) -> Floats:
         """Return the chances of all places with a smaller share of these bins, about so far from those of the guess."""
-        columns = self._compute_columns(selected_bins)
+        columns = self._compute_probability_columns(selected_bins)
         whole = less = float(self.guessed_shares @ selected_bins)
         found, distance = self._fit_fixed_share(selected_bins, columns, 0.0)
         power = 1.0
@@ -245,13 +245,13 @@ class ShareBounds:
         chances = columns @ shares
         return chances, float(np.sqrt((((chances - self._guessed_probabilities) / roots) ** 2).sum()))
 
-    def compute_weights(self, selected_bins: Bins, nearest: Floats, quantile: float) -> Floats:
+    def compute_weights(self, selected_bins: Bins, nearest_probabilities: Floats, quantile: float) -> Floats:
         """Return weights of all places, by how two distributions differ: the best ones if the guess is right.
 
         Claim: on average at most one for a number in these bins, and nothing for others, whatever is told apart;
         tests/unit/estimation/test_bounds.py.
         """
-        differences = (self._guessed_probabilities - nearest) / self._guessed_probabilities
+        differences = (self._guessed_probabilities - nearest_probabilities) / self._guessed_probabilities
         means = self.wave_counts.compute_mean_weight_per_bin(differences * self._level_shares)
         centre = float(self._guessed_probabilities @ differences)
         error = quantile * np.sqrt(max(0.0, float(self._guessed_probabilities @ differences**2) - centre**2))
@@ -276,9 +276,10 @@ class ShareBounds:
         ends = np.flatnonzero(np.diff(selected_bins))
         return np.unique(np.concatenate([self._bin_grid, ends, ends + 1]))
 
-    def _compute_columns(self, selected_bins: Bins) -> Floats:
+    def _compute_probability_columns(self, selected_bins: Bins) -> Floats:
         return (
-            self.wave_counts.compute_bin_probabilities(self._add_end_bins(selected_bins)) * self._level_shares[:, None]
+            self.wave_counts.compute_place_probabilities_by_bin(self._add_end_bins(selected_bins))
+            * self._level_shares[:, None]
         )
 
     @cached_property
@@ -297,7 +298,9 @@ class ShareBounds:
 
     @cached_property
     def _guessed_probabilities(self) -> Floats:
-        return np.asarray(self.wave_counts.compute_probabilities(self.guessed_shares).reshape(-1) * self._level_shares)
+        return np.asarray(
+            self.wave_counts.compute_place_probabilities(self.guessed_shares).reshape(-1) * self._level_shares
+        )
 
     @cached_property
     def guessed_shares(self) -> Floats:

@@ -22,7 +22,7 @@ from relaxdp.estimation.result import (
     Result,
     check_about,
     count_comparisons,
-    inherit,
+    inherit_from_source,
 )
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Joint
@@ -72,7 +72,7 @@ class Frequency(Result):
         """
         check_about(about)
         hit, noise = float(self.support.hit), float(self.support.noise)
-        variance = compute_report_variance(self._clipped_shares, hit, noise, about)
+        variance = compute_support_variance(self._clipped_shares, hit, noise, about)
         return np.asarray(np.sqrt(variance / self.individuals) / float(self.support.gain))
 
     def covariance(self, indexes: Sequence[int] | None = None) -> Floats:
@@ -142,7 +142,7 @@ class LinearCombination(DerivedResult):
         """The estimates and their weights."""
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         return [part for _, part in self.weighted_parts]
 
     @property
@@ -170,14 +170,14 @@ class WeightedSum(LinearCombination):
     weights: Sequence[float]
     minimum: float = 0.0
     maximum: float = 1.0
-    sums_to_one = inherit("sums_to_one")
+    sums_to_one = inherit_from_source("sums_to_one")
 
     @property
     def weighted_parts(self) -> Sequence[tuple[float, Result]]:
         return list(zip(self.weights, self.parts, strict=True))
 
 
-def compute_report_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
+def compute_support_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
     """Return the variance of one object's support of a value that a `share` of individuals have, exact or as floats."""
     if about == "population":
         chance = noise + (hit - noise) * share

@@ -88,17 +88,17 @@ def compute_true_count_interval(count: Any, n: int, hit: float, noise: float, ta
     hit = min(hit, _ALMOST)  # at a very large epsilon the number that is nearest to it is 1, and has no logarithm
     low = _find_min_true_count(
         lambda seen, k: compute_upper_tail(seen, k, n, hit, noise), counts, tail, n,
-        *_approximate_bound(counts - 0.5, n, hit, noise, tail),
+        *_guess_min_count(counts - 0.5, n, hit, noise, tail),
     )  # fmt: skip
     # The same from the other end: how many individuals do not have the value, given how many reports do not support it.
     high = n - _find_min_true_count(
         lambda seen, k: compute_lower_tail(seen, n - k, n, hit, noise), counts, tail, n,
-        *_approximate_bound(n - counts - 0.5, n, 1 - noise, 1 - hit, tail),
+        *_guess_min_count(n - counts - 0.5, n, 1 - noise, 1 - hit, tail),
     )  # fmt: skip
     return low, high
 
 
-def _approximate_bound(cutoff: Floats, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
+def _guess_min_count(cutoff: Floats, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
     """Return the least number of truths if the count were normal, the count's standard deviation there, and the gain.
 
     It is the smaller root of (away - gain k)^2 = quantile^2 variance, with a variance that is linear in k.
@@ -112,9 +112,9 @@ def _approximate_bound(cutoff: Floats, n: int, hit: float, noise: float, tail: f
 
 
 def _find_min_true_count(
-    probability: Any, counts: Floats, tail: float, n: int, start: Floats, deviation: Floats, gain: float
+    compute_tail: Any, counts: Floats, tail: float, n: int, start: Floats, deviation: Floats, gain: float
 ) -> Floats:
-    """Return the least k in [0, n] with `probability(counts, k)` > `tail`, which is monotone; rounded outwards (down).
+    """Return the least k in [0, n] with `compute_tail(counts, k)` > `tail`, which is monotone; rounded outwards (down).
 
     In normal quantiles the chance is nearly a straight line: a few steps of the secant method lead from the end of a
     normal law to the place. Then it is looked at whether the place is there; where it is not, and where the count
@@ -123,7 +123,7 @@ def _find_min_true_count(
 
     def compute_shortfall(k: Floats) -> Floats:
         return np.asarray(
-            scipy.special.ndtri(tail) - scipy.special.ndtri(np.clip(probability(counts, k), 1e-300, 1 - 1e-16))
+            scipy.special.ndtri(tail) - scipy.special.ndtri(np.clip(compute_tail(counts, k), 1e-300, 1 - 1e-16))
         )
 
     near, place, left = _NEAR * n, start, compute_shortfall(start)
@@ -137,18 +137,18 @@ def _find_min_true_count(
         if np.all(np.abs(step) < near / 4):
             break
     below, above = np.clip(place - near / 2, 0, n), np.clip(place + near / 2, 0, n)
-    is_enough = probability(counts, above) > tail
-    is_there = ((below == 0) | (probability(counts, below) <= tail)) & (is_enough | (above == n))
+    is_enough = compute_tail(counts, above) > tail
+    is_there = ((below == 0) | (compute_tail(counts, below) <= tail)) & (is_enough | (above == n))
     found = np.where(is_enough, below, n)
     lost = ~is_there | (deviation < _SMOOTH)
     if np.any(lost):
-        found[lost] = _bisect(lambda k: probability(counts[lost], k) > tail, (int(lost.sum()),), n)
+        found[lost] = _bisect_least_number(lambda k: compute_tail(counts[lost], k) > tail, (int(lost.sum()),), n)
     return found
 
 
-def _bisect(is_enough: Any, shape: tuple[int, ...], n: int) -> Floats:
+def _bisect_least_number(is_enough: Any, shape: tuple[int, ...], maximum: int) -> Floats:
     """Return the least k in [0, n] with `is_enough(k)`, which is monotone; rounded outwards (down)."""
-    low, high = np.zeros(shape), np.full(shape, float(n))
+    low, high = np.zeros(shape), np.full(shape, float(maximum))
     at_zero = is_enough(low)
     for _ in range(60):
         middle = (low + high) / 2

@@ -28,7 +28,7 @@ class Mean(BoundedMean):
     mean_weights: MeanWeights
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         return (self.shares,)
 
     @property
@@ -62,7 +62,7 @@ class NonMissingMean(BoundedMean):
     mean_weights: MeanWeights
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         return self.parts
 
     @property
@@ -87,7 +87,7 @@ class NonMissingMean(BoundedMean):
         _, low, high = self.shares.value
         position = np.array([(float(self.value) - self.minimum) / (self.maximum - self.minimum)])
         present_share = max(low + high, np.finfo(float).tiny)
-        error = min(1.0, float(self._compute_score_error(position)[0]) / present_share)
+        error = min(1.0, float(self._compute_score_std_error(position)[0]) / present_share)
         return np.asarray((self.maximum - self.minimum) * error)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
@@ -100,7 +100,7 @@ class NonMissingMean(BoundedMean):
 
         def keep_possible(positions: Floats) -> Floats:
             distance = np.abs(high - positions * (low + high))
-            return np.asarray(positions[distance <= quantile * self._compute_score_error(positions) + step])
+            return np.asarray(positions[distance <= quantile * self._compute_score_std_error(positions) + step])
 
         # What is possible need not be one piece, so all places are looked at: roughly, then closely beside the ends.
         found = np.append(keep_possible(np.linspace(0, 1, _GRID_SIZE)), middle)
@@ -111,7 +111,7 @@ class NonMissingMean(BoundedMean):
         ends = np.concatenate([found, keep_possible(below), keep_possible(above)])
         return self.scale_to_range(ends.min()), self.scale_to_range(ends.max())
 
-    def _compute_score_error(self, positions: Floats) -> Floats:
+    def _compute_score_std_error(self, positions: Floats) -> Floats:
         """Return the standard error of L if a place were the true one, with the share that is there as estimated."""
         present_share = float(np.clip(1 - self.shares.value[0], 0, 1))
         variance = np.zeros(len(positions))
@@ -150,7 +150,7 @@ class Variance(Result):
     maximum: float = np.inf
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         """The mean of x, from the same individuals as that of the squares."""
         return (self.mean,)
 

@@ -23,8 +23,8 @@ from relaxdp.estimation.report_variance import (
 from relaxdp.estimation.result import About, check_whole_number
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.categorical import Categorical
-from relaxdp.mechanisms.declared import require_list
-from relaxdp.mechanisms.local_hash import LocalHash, compute_best_buckets
+from relaxdp.mechanisms.declared import require_ordered_values
+from relaxdp.mechanisms.local_hash import LocalHash, choose_bucket_count
 from relaxdp.mechanisms.numeric import Numeric, RangeMechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.report_arrays import count_code_bytes, get_packed_width
@@ -74,7 +74,7 @@ class MechanismRanking:
     __repr__ = __str__
 
 
-def rank_mechanisms(values: int, epsilon: Epsilon) -> MechanismRanking:
+def rank_mechanisms(n_values: int, epsilon: Epsilon) -> MechanismRanking:
     """Rank all mechanisms for this number of values at `epsilon`, the last level that is planned.
 
     The error is that of a rare value, because most of many values are rare. K-ary randomized response is best for few
@@ -90,9 +90,9 @@ def rank_mechanisms(values: int, epsilon: Epsilon) -> MechanismRanking:
     unary-symmetric            1.979      125
     categorical               18.410        2
     """
-    check_whole_number(PlanError, "values", values, 2, MAX_VALUES, "the number of values, such as len(values)")
+    check_whole_number(PlanError, "values", n_values, 2, MAX_VALUES, "the number of values, such as len(values)")
     exact = as_epsilon(epsilon)
-    return _rank(values, exact, {name: plan_reports(name, values, exact) for name in VALUE_MECHANISMS}, 0.0)
+    return _rank(n_values, exact, {name: plan_reports(name, n_values, exact) for name in VALUE_MECHANISMS}, 0.0)
 
 
 def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
@@ -116,13 +116,13 @@ def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
 
 
 def _rank(
-    values: int | None, epsilon: Decimal, reports: Mapping[str, PlannedReports], share: float | None
+    n_values: int | None, epsilon: Decimal, reports: Mapping[str, PlannedReports], share: float | None
 ) -> MechanismRanking:
-    errors = [(name, each.compute_error(epsilon, share), each.report_bytes) for name, each in reports.items()]
+    errors = [(name, each.compute_report_error(epsilon, share), each.report_bytes) for name, each in reports.items()]
     ranked = [RankedMechanism(*each) for each in sorted(errors, key=itemgetter(1))]
     similar = [each for each in ranked if each.std_error <= SIMILAR_ERROR_RATIO * ranked[0].std_error]
     best = min(similar, key=lambda each: each.bytes_per_report)
-    return MechanismRanking(values, format_epsilon(epsilon), [best, *(each for each in ranked if each is not best)])
+    return MechanismRanking(n_values, format_epsilon(epsilon), [best, *(each for each in ranked if each is not best)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,28 +143,28 @@ class PlannedReports:
             return count_code_bytes(self.n_values)
         return -(-self.n_values // 8) if isinstance(self.mechanism, Unary) else get_packed_width(self.mechanism)
 
-    def compute_support(self, level: Decimal) -> SupportProbabilities:
+    def compute_support_probabilities(self, level: Decimal) -> SupportProbabilities:
         if self.mechanism is None:
             return compute_categorical_support(level, self.n_values)
-        return self.mechanism.compute_support(self.mechanism.level(level).retention)
+        return self.mechanism.compute_support_probabilities(self.mechanism.level(level).retention)
 
-    def compute_variance(self, level: Decimal, about: About, share: float | None) -> VariancePerReport:
+    def compute_variance_per_report(self, level: Decimal, about: About, share: float | None) -> VariancePerReport:
         """Return what one report adds to a share, or to a mean."""
-        return compute_variance_per_report(self.compute_support(level), about, share, self.mean_weights)
+        return compute_variance_per_report(self.compute_support_probabilities(level), about, share, self.mean_weights)
 
-    def compute_error(self, level: Decimal, share: float | None) -> float:
+    def compute_report_error(self, level: Decimal, share: float | None) -> float:
         """Return the standard error times the square root of n."""
-        return sqrt(self.compute_variance(level, "sample", share).variance)
+        return sqrt(self.compute_variance_per_report(level, "sample", share).variance)
 
 
 @cache
-def plan_reports(name: str, values: int, last_epsilon: Decimal) -> PlannedReports:
+def plan_reports(mechanism_name: str, n_values: int, last_epsilon: Decimal) -> PlannedReports:
     """Return the reports of a mechanism for a number of values and a last planned epsilon."""
-    if name == Categorical.name:
-        return PlannedReports(None, values)
+    if mechanism_name == Categorical.name:
+        return PlannedReports(None, n_values)
     # Bits and hashes support a value with the same probability, however many other values there are.
-    few = 2 if name in VALUE_MECHANISMS else values
-    return PlannedReports(create_mechanism(name, values=range(few), epsilon=last_epsilon), values)
+    few = 2 if mechanism_name in VALUE_MECHANISMS else n_values
+    return PlannedReports(create_mechanism(mechanism_name, values=range(few), epsilon=last_epsilon), n_values)
 
 
 # The choice for a column. The first release fixes its mechanism, and the column may be relaxed later. So the choice
@@ -192,7 +192,7 @@ class NumberRange:
     clip: bool = False
     missing: bool = False
 
-    def matches(self, mechanism: Any) -> bool:
+    def is_range_of(self, mechanism: Any) -> bool:
         return isinstance(mechanism, RangeMechanism) and (mechanism.low, mechanism.high, mechanism.clip) == (
             self.low, self.high, self.clip,
         ) and (mechanism.name == "numeric-missing") == self.missing  # fmt: skip
@@ -242,7 +242,7 @@ def choose_mechanism(
             return MechanismChoice(mechanism, "the only one for numbers that may be missing")
         candidates, shares = _list_number_candidates(declared), _WORST_MEAN
     else:
-        values = list(require_list(declared))
+        values = list(require_ordered_values(declared))
         if len(values) <= FEW_VALUES:
             return MechanismChoice(Categorical(values), f"best for up to {FEW_VALUES} values")
         candidates, shares = _list_value_candidates(values, levels[-1]), _SHARES
@@ -277,7 +277,7 @@ def _compute_largest_error_ratios(
     """Return for each candidate the largest ratio of its error to the smallest error of all, over levels and shares."""
     largest = [1.0] * len(candidates)
     for level, share in product(levels, shares):
-        errors = [candidate.compute_error(level, share) for candidate in candidates]
+        errors = [candidate.compute_report_error(level, share) for candidate in candidates]
         largest = [max(ratio, error / min(errors)) for ratio, error in zip(largest, errors, strict=True)]
     return largest
 
@@ -288,7 +288,7 @@ def _list_value_candidates(values: list[Any], last_level: Decimal) -> list[_Cand
         (partial(create, values), plan_reports(name, len(values), last_level))
         for name, create in (("categorical", Categorical), ("unary-optimised", Unary))
     ]
-    for buckets in _list_bucket_numbers(compute_best_buckets(last_level)):
+    for buckets in _list_bucket_numbers(choose_bucket_count(last_level)):
         # A report supports a value with the same probability however many others there are.
         reports = PlannedReports(LocalHash(range(2), buckets=buckets))
         found.append((partial(LocalHash, values, buckets=buckets), reports))
@@ -303,8 +303,8 @@ def _list_bucket_numbers(maximum: int) -> list[int]:
     return sorted({round(2 * factor**index) for index in range(_MAX_BUCKETS_TRIED + 1)})
 
 
-def _list_number_candidates(numbers: NumberRange) -> list[_Candidate]:
+def _list_number_candidates(bounds: NumberRange) -> list[_Candidate]:
     """Return randomized rounding, and the square wave with every window."""
-    create: list[Callable[[], Mechanism]] = [partial(Numeric, numbers.low, numbers.high, clip=numbers.clip)]
-    create += [partial(SquareWave, numbers.low, numbers.high, window=window, clip=numbers.clip) for window in WINDOWS]
+    create: list[Callable[[], Mechanism]] = [partial(Numeric, bounds.low, bounds.high, clip=bounds.clip)]
+    create += [partial(SquareWave, bounds.low, bounds.high, window=window, clip=bounds.clip) for window in WINDOWS]
     return [(each, PlannedReports(each())) for each in create]

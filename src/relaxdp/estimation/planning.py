@@ -24,7 +24,7 @@ from relaxdp.estimation.mechanism_choice import (
     rank_mechanisms,
     rank_number_mechanisms,
 )
-from relaxdp.estimation.report_variance import VariancePerReport, compute_pair_noise
+from relaxdp.estimation.report_variance import VariancePerReport, compute_pair_variance_per_report
 from relaxdp.estimation.result import (
     About,
     check_about,
@@ -202,16 +202,18 @@ def plan(
             given=("none", "one", "two", "all three")[given.count(True)],
         )
     if size is None and margin is not None and level is not None:
-        found, size = "n", find_n(margin, epsilon=level, values=planned, **options)
+        found, size = "n", find_n(margin, epsilon=level, planned_values=planned, **options)
     elif level is None and schedule is None and margin is not None and size is not None:
-        found, level = "epsilon", find_epsilon(margin, n=size, values=planned, **options)
+        found, level = "epsilon", find_epsilon(margin, n=size, planned_values=planned, **options)
     assert size is not None  # noqa: S101
     if level is not None:
-        levels = plan_levels([level], n=size, values=planned, **options)
+        levels = plan_levels([level], n=size, planned_values=planned, **options)
     elif schedule is not None:
-        levels = plan_levels(_parse_schedule(schedule), n=size, values=planned, margin=margin, **options)
+        levels = plan_levels(_parse_schedule(schedule), n=size, planned_values=planned, margin=margin, **options)
     else:  # each level with its own best mechanism
-        levels = [row for each in USUAL_LEVELS for row in plan_levels([each], n=size, values=planned, **options)]
+        levels = [
+            row for each in USUAL_LEVELS for row in plan_levels([each], n=size, planned_values=planned, **options)
+        ]
     return Plan(size, tuple(levels), found, answers, confidence_level, 1 if crosstab is None else 2)
 
 
@@ -273,7 +275,7 @@ class PlanOptions(TypedDict, total=False):
     """A second column of the same individuals: the plan is for a pair of values of a crosstab, both at this epsilon."""
 
 
-def find_margin(*, n: int, values: PlannedValues, epsilon: Epsilon, **options: Unpack[PlanOptions]) -> float:
+def find_margin(*, n: int, planned_values: PlannedValues, epsilon: Epsilon, **options: Unpack[PlanOptions]) -> float:
     """Return the margin that `Frequency.interval` will have, before it is cut at 0 and 1; at most 0.5.
 
     That is a quantile times the standard error, plus half a report because counts are whole numbers. With `share` None
@@ -282,28 +284,28 @@ def find_margin(*, n: int, values: PlannedValues, epsilon: Epsilon, **options: U
     Claim: within 2 % of the mean margin of the intervals with 2,000 individuals; without a share, up to epsilon 6, no
     interval is wider by more than 1 % from n = 1,000 on (6 % from 100 on); tests/unit/estimation/test_planning.py.
 
-    >>> round(find_margin(n=100_000, values=5, epsilon=1), 5)
+    >>> round(find_margin(n=100_000, planned_values=5, epsilon=1), 5)
     0.01191
-    >>> round(find_margin(n=100_000, values=5, epsilon=1, share=0.1), 5)
+    >>> round(find_margin(n=100_000, planned_values=5, epsilon=1, share=0.1), 5)
     0.00903
     """
-    return plan_levels([epsilon], n=n, values=values, **options)[0].margin
+    return plan_levels([epsilon], n=n, planned_values=planned_values, **options)[0].margin
 
 
-def compute_max_margin(values: PlannedValues) -> float:
+def compute_max_margin(planned_values: PlannedValues) -> float:
     """Return the margin of error without any information: 0.5 for shares, half the range for a mean."""
-    return _IntervalPlan(values).max_margin
+    return _IntervalPlan(planned_values).max_margin
 
 
-def find_epsilon(margin: float, *, n: int, values: PlannedValues, **options: Unpack[PlanOptions]) -> Decimal:
+def find_epsilon(margin: float, *, n: int, planned_values: PlannedValues, **options: Unpack[PlanOptions]) -> Decimal:
     """Return the smallest epsilon, rounded up to four significant digits, that gives this margin.
 
-    >>> find_epsilon(0.01, n=100_000, values=5)
+    >>> find_epsilon(0.01, n=100_000, planned_values=5)
     Decimal('1.174')
     """
-    plan, size = _IntervalPlan(values, **options), _parse_n(n)
+    plan, size = _IntervalPlan(planned_values, **options), _parse_n(n)
     plan.check_margin(margin)
-    low, high = plan.column.epsilon_bounds
+    low, high = plan.column.epsilon_search_bounds
     if (least_margin := plan.compute_margin(size, Decimal(high))) > margin:
         raise PlanError(
             "No epsilon gives a margin of error of {margin:g} with {n:,} individuals: even without noise it is "
@@ -324,16 +326,16 @@ def find_epsilon(margin: float, *, n: int, values: PlannedValues, **options: Unp
     return as_epsilon(epsilon)
 
 
-def find_n(margin: float, *, epsilon: Epsilon, values: PlannedValues, **options: Unpack[PlanOptions]) -> int:
+def find_n(margin: float, *, epsilon: Epsilon, planned_values: PlannedValues, **options: Unpack[PlanOptions]) -> int:
     """Return the smallest number of individuals that gives this margin.
 
-    >>> find_n(0.01, epsilon=1, values=5)
+    >>> find_n(0.01, epsilon=1, planned_values=5)
     141860
     """
-    plan, exact = _IntervalPlan(values, **options), as_epsilon(epsilon)
+    plan, exact = _IntervalPlan(planned_values, **options), as_epsilon(epsilon)
     plan.check_margin(margin)
-    noise = plan.compute_noise(exact)
-    n = bisect_left(range(MAX_N + 1), True, lo=1, key=lambda n: plan.compute_noise_margin(noise, n) <= margin)
+    noise = plan.compute_report_variance(exact)
+    n = bisect_left(range(MAX_N + 1), True, lo=1, key=lambda n: plan.compute_margin_from_variance(noise, n) <= margin)
     if n > MAX_N:
         raise PlanError(
             "No number of individuals up to 10^15 gives a margin of error of {margin:g} at epsilon {epsilon}.",
@@ -348,18 +350,18 @@ def plan_levels(
     schedule: Iterable[Epsilon],
     *,
     n: int,
-    values: PlannedValues,
+    planned_values: PlannedValues,
     margin: float | None = None,
     **options: Unpack[PlanOptions],
 ) -> list[PlannedLevel]:
     """Return the expected margin of error at every level of a schedule, with the mechanism that is best at the last.
 
-    >>> [level.is_precise for level in plan_levels([0.1, 0.5, 1, 2], n=100_000, values=5, margin=0.012)]
+    >>> [level.is_precise for level in plan_levels([0.1, 0.5, 1, 2], n=100_000, planned_values=5, margin=0.012)]
     [False, False, True, True]
     """
     size, levels = _parse_n(n), list(map(as_epsilon, schedule))
     last = max(levels, default=None)
-    plan = _IntervalPlan(values, last, **options)
+    plan = _IntervalPlan(planned_values, last, **options)
     if margin is not None:
         plan.check_margin(margin)
     name = None if last is None else plan.column.choose_name(last)
@@ -385,9 +387,9 @@ class PlannedRange:
 
 
 @cache
-def _create_range_mechanism(name: str, numbers: PlannedRange, last_epsilon: Decimal) -> Mechanism:
-    options = {"bins": numbers.bins} if name == SquareWave.name else {}
-    return create_mechanism(name, range=(numbers.low, numbers.high), options=options, epsilon=last_epsilon)
+def _create_range_mechanism(name: str, bounds: PlannedRange, last_epsilon: Decimal) -> Mechanism:
+    options = {"bins": bounds.bins} if name == SquareWave.name else {}
+    return create_mechanism(name, range=(bounds.low, bounds.high), options=options, epsilon=last_epsilon)
 
 
 PlannedValues = int | PlannedRange | Mechanism
@@ -428,7 +430,7 @@ class PlannedMechanism:
         return plan_reports(name, self.values, last_epsilon)
 
     @property
-    def epsilon_bounds(self) -> tuple[float, int]:
+    def epsilon_search_bounds(self) -> tuple[float, int]:
         """Two epsilons between which all others are that differ in their threshold and are not pure noise."""
         if isinstance(self.values, PlannedRange):
             return 1e-6, 100
@@ -483,14 +485,14 @@ class _IntervalPlan:
         check_between(PlanError, "margin", margin, 0, self.max_margin, example)
 
     def compute_margin(self, n: int, epsilon: Decimal) -> float:
-        return self.compute_noise_margin(self.compute_noise(epsilon), n)
+        return self.compute_margin_from_variance(self.compute_report_variance(epsilon), n)
 
-    def compute_noise_margin(self, noise: VariancePerReport, n: int) -> float:
-        return self._quantile * sqrt(noise.variance) / sqrt(n) + noise.half_step / n
+    def compute_margin_from_variance(self, report_variance: VariancePerReport, n: int) -> float:
+        return self._quantile * sqrt(report_variance.variance) / sqrt(n) + report_variance.half_step / n
 
-    def compute_noise(self, epsilon: Decimal) -> VariancePerReport:
+    def compute_report_variance(self, epsilon: Decimal) -> VariancePerReport:
         reports = [each.plan_reports(self._last_epsilon or epsilon) for each in self._columns]
         if len(reports) == 1:
-            return reports[0].compute_variance(epsilon, self._about, self._share)
-        rows, columns = (each.compute_support(epsilon) for each in reports)
-        return compute_pair_noise(rows, columns, self._about, self._share)
+            return reports[0].compute_variance_per_report(epsilon, self._about, self._share)
+        rows, columns = (each.compute_support_probabilities(epsilon) for each in reports)
+        return compute_pair_variance_per_report(rows, columns, self._about, self._share)

@@ -26,7 +26,7 @@ def plot_result(result: Result, axes: Any, *, confidence_level: float, simultane
         texts = format_change_rows(result, **asked)
         labels = [escape_formulas(f"{text.label}\n{text.old} \N{RIGHTWARDS ARROW} {text.new}") for text in texts]
         heading = "change in percentage points" if result.is_share else "change"
-    elif len(result.keys) > 1 and not result.is_chosen:
+    elif len(result.key_columns) > 1 and not result.is_chosen:
         return plot_heat_map(result, axes, **asked)
     axes = axes or _create_axes(size)
     low, high = (scale * np.atleast_1d(end) for end in result.interval(**asked))
@@ -44,7 +44,7 @@ def plot_groups(groups: GroupedResults, top: int | None, *, confidence_level: fl
     heights = [0.9 + 0.32 * len(each.labels) for each in shown]
     size = (6, sum(heights))
     axes = _create_axes(size, nrows=len(shown), height_ratios=heights, sharex=True, squeeze=False)[:, 0]
-    for place, (title, result, each) in enumerate(zip(groups.titles, shown, axes, strict=True)):
+    for place, (title, result, each) in enumerate(zip(groups.group_titles, shown, axes, strict=True)):
         plot_result(result, each, confidence_level=confidence_level, simultaneous=False, about=about)
         each.set_title(title, loc="left", fontsize=10)
         if place < len(shown) - 1:
@@ -84,14 +84,14 @@ def escape_formulas(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def compute_heat_map_size(rows: int, columns: int) -> tuple[float, float]:
+def compute_heat_map_size(n_rows: int, n_columns: int) -> tuple[float, float]:
     """Return how large a heat map is, in inches, so that every field can be read."""
-    return 1.8 + 1.05 * columns, 1.3 + 0.5 * rows
+    return 1.8 + 1.05 * n_columns, 1.3 + 0.5 * n_rows
 
 
 def plot_heat_map(result: Result, axes: Any, *, confidence_level: float, simultaneous: bool, about: About) -> Any:
     """Draw a heat map with the estimate and its interval in every field; a faint one cannot be told from 0."""
-    (rows_name, rows), (columns_name, columns) = result.keys.items()
+    (rows_name, rows), (columns_name, columns) = result.key_columns.items()
     row_labels, column_labels = list(dict.fromkeys(rows)), list(dict.fromkeys(columns))
     shape = len(row_labels), len(column_labels)
     axes = axes or _create_axes(compute_heat_map_size(*shape))

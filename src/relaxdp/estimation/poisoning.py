@@ -15,7 +15,7 @@ import numpy as np
 
 from relaxdp.errors import EstimationError
 from relaxdp.estimation.counts import Counts, Integers
-from relaxdp.estimation.frequency import compute_report_variance
+from relaxdp.estimation.frequency import compute_support_variance
 from relaxdp.estimation.intervals import compute_true_count_interval
 from relaxdp.estimation.report_pairs import (
     CHANGED,
@@ -46,7 +46,7 @@ from relaxdp.theory.randomized_response import SupportProbabilities
 
 __all__ = [
     "FALSE_ALARM_RATE",
-    "FabricatedCount",
+    "FabricatorCount",
     "MaxInfluence",
     "PoisoningTest",
     "ReportPairs",
@@ -58,7 +58,7 @@ FALSE_ALARM_RATE = 0.01
 """The largest share of honest campaigns that ever raise an alarm, however often you look."""
 
 
-class FabricatedCount(NamedTuple):
+class FabricatorCount(NamedTuple):
     """A lower bound on the number of individuals that fabricate reports: an estimate with a confidence interval."""
 
     estimate: float
@@ -76,7 +76,7 @@ class SuspiciousValue:
     label: Any
     kind: str
     """"repeated" too often, "changed" too often, or reported too often at the "older" level before another value."""
-    individuals: FabricatedCount
+    individuals: FabricatorCount
     """The number of individuals that this takes at least."""
 
 
@@ -128,15 +128,15 @@ class PoisoningTest:
         certain = order[capitals.reshape(-1)[order] >= -np.log(self.false_alarm_rate)].tolist()
         named = [(KINDS[index // capitals.shape[1]], index % capitals.shape[1]) for index in certain]
         return [
-            SuspiciousValue(self.mechanism.labels[label], kind, self._count_fabricated_of_value(kind, label))
+            SuspiciousValue(self.mechanism.labels[label], kind, self._count_fabricators_of_value(kind, label))
             for kind, label in named
-            if not self._is_hash or self._deviates_like_poisoning(kind, label)
+            if not self._has_hashed_values or self._deviates_like_poisoning(kind, label)
         ]
 
     @cached_property
-    def fabricated_count(self) -> FabricatedCount:
+    def fabricator_count(self) -> FabricatorCount:
         """The number of individuals that fabricate reports: exact if each of them repeats its report, else at least."""
-        bounds = (self._fabricated_count_by_symbols, self._fabricated_count_by_values)
+        bounds = (self._fabricator_count_by_symbols, self._fabricator_count_by_values)
         return max(filter(None, bounds), key=lambda each: each.low)
 
     @cached_property
@@ -155,16 +155,16 @@ class PoisoningTest:
         }
         repeated, changed = suspicious[REPEATED], suspicious[CHANGED] - suspicious[REPEATED]
         # If many fabricated reports push no suspicious value, leaving out these values is not enough.
-        by_values = self._fabricated_count_by_values
-        is_covered = by_values is not None and self._fabricated_count_by_symbols.low <= by_values.high
+        by_values = self._fabricator_count_by_values
+        is_covered = by_values is not None and self._fabricator_count_by_symbols.low <= by_values.high
         if self.mechanism.symbols > 1 or (is_covered and repeated | changed):
             return estimate_without_fabricated(self.newest_tables, repeated, changed) if repeated | changed else None
         # Whether a report stayed does not depend on an honest true value. So those that stayed, or that changed, are
         # enough: for fabricated hashes, which support many values, and for attacks without a suspicious value.
         if self._excess_of_equal_symbols < 0:
-            return self._estimate_newer_reports(lambda table: (table.label_counts[2], table.equal_symbols))
+            return self._estimate_newer_reports(lambda table: (table.label_counts[2], table.n_equal_symbols))
         return self._estimate_newer_reports(
-            lambda table: (table.label_counts[0] - table.label_counts[2], table.n - table.equal_symbols)
+            lambda table: (table.label_counts[0] - table.label_counts[2], table.n - table.n_equal_symbols)
         )
 
     def _estimate_newer_reports(self, select: Callable[[ReportPairCounts], tuple[Integers, int]]) -> Result | None:
@@ -211,12 +211,12 @@ class PoisoningTest:
         ]
         lines += [f"{each.label}: {each.kind}, {each.individuals}" for each in self.suspicious_values]
         lines.append(
-            f"{'fabricate reports, at least' if self.is_alarm else 'repeat every report'}: {self.fabricated_count}"
+            f"{'fabricate reports, at least' if self.is_alarm else 'repeat every report'}: {self.fabricator_count}"
         )
         return "\n".join([*lines, *self.limitations])
 
     @property
-    def _is_hash(self) -> bool:
+    def _has_hashed_values(self) -> bool:
         """Whether a report supports many values, so that pushing one value also repeats others."""
         return self.mechanism.joint != "exclusive" and self.mechanism.symbols == 1
 
@@ -225,35 +225,38 @@ class PoisoningTest:
         if kind == OLDER:
             return True
         newer, _, both = np.sum([table.label_counts[:, label] for table in self.newest_tables], axis=0)
-        equal, n = sum(table.equal_symbols for table in self.newest_tables), self.n_tested_individuals
+        equal, n = sum(table.n_equal_symbols for table in self.newest_tables), self.n_tested_individuals
         share = newer / n
         excess = (both - equal * share) * (1 if kind == REPEATED else -1)
         variance = equal * share * (1 - share) * (1 - equal / n)
         quantile = -float(scipy.special.ndtri(self.false_alarm_rate / len(self.mechanism.labels)))
         return bool(excess > quantile * variance**0.5)
 
-    def _count_fabricated_of_value(self, kind: str, label: int) -> FabricatedCount:
+    def _count_fabricators_of_value(self, kind: str, label: int) -> FabricatorCount:
         cells = []
         for table in self.newest_tables:
             newer, older, both = map(int, table.label_counts[:, label])
+            stay = table.stay_probability
             if kind == OLDER:
-                cells.append((table.n - newer, older - both, table.leave))
+                cells.append((table.n - newer, older - both, table.switch_probability))
             else:
-                cells.append((newer, both, table.stay) if kind == REPEATED else (newer, newer - both, 1 - table.stay))
-        return _add_independent_bounds([_count_fabricated(*cell, self._tail_probability) for cell in cells if cell[0]])
+                cells.append((newer, both, stay) if kind == REPEATED else (newer, newer - both, 1 - stay))
+        return _add_independent_counts(
+            [_estimate_fabricated(*cell, self._tail_probability) for cell in cells if cell[0]]
+        )
 
     @cached_property
-    def _fabricated_count_by_values(self) -> FabricatedCount | None:
+    def _fabricator_count_by_values(self) -> FabricatorCount | None:
         """A bound from all suspicious values; None without any, or if a report supports many values."""
         found = self.suspicious_values
-        if self._is_hash or not found:
+        if self._has_hashed_values or not found:
             return None
         bounds = {kind: [each.individuals for each in found if each.kind == kind] for kind in KINDS}
         if self.mechanism.symbols > 1:  # one individual may push many bits
             return max((each.individuals for each in found), key=lambda each: each.estimate)
         # An individual that sends one value and then another counts for both kinds.
-        changes = max(map(_add_bounds, (bounds[CHANGED], bounds[OLDER])), key=lambda each: each.estimate)
-        return _add_bounds([*bounds[REPEATED], changes])
+        changes = max(map(_add_fabricator_counts, (bounds[CHANGED], bounds[OLDER])), key=lambda each: each.estimate)
+        return _add_fabricator_counts([*bounds[REPEATED], changes])
 
     @property
     def _tail_probability(self) -> float:
@@ -261,25 +264,24 @@ class PoisoningTest:
         return compute_tail_probability(0.95, 1 + len(KINDS) * len(self.mechanism.labels))
 
     @cached_property
-    def _fabricated_count_by_symbols(self) -> FabricatedCount:
+    def _fabricator_count_by_symbols(self) -> FabricatorCount:
         """A bound from all equal symbols: too many if reports are repeated, too few if they are changed."""
         too_many = self._excess_of_equal_symbols >= 0 or not self.is_alarm
         symbols = self.mechanism.symbols
-        tail = self._tail_probability if self._fabricated_count_by_values else compute_tail_probability(0.95, 1)
+        tail = self._tail_probability if self._fabricator_count_by_values else compute_tail_probability(0.95, 1)
         bounds = []
         for table in self.newest_tables:
-            trials = table.n * symbols
-            if trials and too_many:
-                bounds.append(_count_fabricated(trials, table.equal_symbols, table.stay, tail))
-            elif trials:
-                bounds.append(_count_fabricated(trials, trials - table.equal_symbols, 1 - table.stay, tail))
-        total = _add_independent_bounds(bounds)
-        return FabricatedCount(total.estimate / symbols, total.low / symbols, total.high / symbols)
+            trials, equal, stay = table.n * symbols, table.n_equal_symbols, table.stay_probability
+            if trials:
+                cell = (equal, stay) if too_many else (trials - equal, 1 - stay)
+                bounds.append(_estimate_fabricated(trials, *cell, tail))
+        total = _add_independent_counts(bounds)
+        return FabricatorCount(total.estimate / symbols, total.low / symbols, total.high / symbols)
 
     @property
     def _excess_of_equal_symbols(self) -> float:
         symbols = self.mechanism.symbols
-        return sum(table.equal_symbols - table.n * symbols * table.stay for table in self.newest_tables)
+        return sum(table.n_equal_symbols - table.n * symbols * table.stay_probability for table in self.newest_tables)
 
 
 def check_pairs(
@@ -359,7 +361,7 @@ def check_reports(
 
 def compute_max_influence(mechanism: Mechanism, level: Level) -> MaxInfluence:
     """Return the influence of one individual that fabricates its report at this level."""
-    support = mechanism.compute_support(level.retention)
+    support = mechanism.compute_support_probabilities(level.retention)
     noise, gain = float(support.noise), float(support.gain)
     mean_weights = mechanism.mean_weights
     if mean_weights is not None:
@@ -378,22 +380,22 @@ def compute_max_influence(mechanism: Mechanism, level: Level) -> MaxInfluence:
     return MaxInfluence(str(level), (1 - noise) / gain, values)
 
 
-def _count_fabricated(trials: int, hits: int, probability: float, tail: float) -> FabricatedCount:
+def _estimate_fabricated(trials: int, hits: int, probability: float, tail: float) -> FabricatorCount:
     """Return the number of trials that are hits for certain, if all others are hits with this probability."""
     low, high = compute_true_count_interval(np.array([hits]), trials, 1.0, probability, tail)
-    return FabricatedCount(max(0.0, (hits - probability * trials) / (1 - probability)), float(low[0]), float(high[0]))
+    return FabricatorCount(max(0.0, (hits - probability * trials) / (1 - probability)), float(low[0]), float(high[0]))
 
 
-def _add_independent_bounds(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
+def _add_independent_counts(counts: Sequence[FabricatorCount]) -> FabricatorCount:
     """Return the sum of independent bounds. The distances to the ends of the intervals add up as squares."""
-    total = sum(each.estimate for each in bounds)
-    below = sum((each.estimate - each.low) ** 2 for each in bounds) ** 0.5
-    above = sum((each.high - each.estimate) ** 2 for each in bounds) ** 0.5
-    return FabricatedCount(total, max(0.0, total - below), total + above)
+    total = sum(each.estimate for each in counts)
+    below = sum((each.estimate - each.low) ** 2 for each in counts) ** 0.5
+    above = sum((each.high - each.estimate) ** 2 for each in counts) ** 0.5
+    return FabricatorCount(total, max(0.0, total - below), total + above)
 
 
-def _add_bounds(bounds: Sequence[FabricatedCount]) -> FabricatedCount:
-    return FabricatedCount(*np.sum([(0.0, 0.0, 0.0), *bounds], axis=0).tolist())
+def _add_fabricator_counts(counts: Sequence[FabricatorCount]) -> FabricatorCount:
+    return FabricatorCount(*np.sum([(0.0, 0.0, 0.0), *counts], axis=0).tolist())
 
 
 # Estimates without fabricated reports. Of the honest newer reports that are a value, a known share changes on the way
@@ -411,18 +413,20 @@ class HonestCounts(NamedTuple):
     individuals_variance: float
 
     @classmethod
-    def from_pairs(cls, table: ReportPairCounts, repeated: Collection[int], changed: Collection[int]) -> HonestCounts:
+    def from_pairs(
+        cls, table: ReportPairCounts, repeated_labels: Collection[int], changed_labels: Collection[int]
+    ) -> HonestCounts:
         """Leave out the reports that repeat or change these values too often."""
         newer, _, both = table.label_counts
-        stay = table.stay
+        stay = table.stay_probability
         counts, variances = newer.astype(float), np.zeros(table.n_labels)
-        for label in repeated:
+        for label in repeated_labels:
             counts[label] = (newer[label] - both[label]) / (1 - stay)
             variances[label] = counts[label] * stay / (1 - stay)
-        for label in changed:
+        for label in changed_labels:
             counts[label] = both[label] / stay
             variances[label] = counts[label] * (1 - stay) / stay
-        support = table.mechanism.compute_support(table.newer.retention)
+        support = table.mechanism.compute_support_probabilities(table.newer.retention)
         if table.mechanism.joint == "exclusive":
             return cls(support, counts, float(counts.sum()), variances, 0.0)
         removed = newer - counts  # one fabricated report may push many bits
@@ -439,7 +443,7 @@ class HonestCounts(NamedTuple):
         )
 
     @property
-    def debiased(self) -> Floats:
+    def debiased_shares(self) -> Floats:
         return np.asarray(self.support.debias(self.counts / self.individuals))
 
 
@@ -482,7 +486,7 @@ class CleanedEstimate(Result):
 
     @cached_property
     def shares(self) -> Floats:
-        return np.asarray(sum(part.individuals / self.individuals * part.debiased for part in self.parts))
+        return np.asarray(sum(part.individuals / self.individuals * part.debiased_shares for part in self.parts))
 
     @property
     def value(self) -> Floats:
@@ -511,8 +515,8 @@ class CleanedEstimate(Result):
             middle = float(shares @ weights)
             return part.individuals * (shares @ weights**2 - middle**2) + part.variances @ (weights - middle) ** 2
         support = part.support
-        clipped = np.clip(part.debiased, 0, 1)
-        own = part.individuals * compute_report_variance(clipped, float(support.hit), float(support.noise), about)
+        clipped = np.clip(part.debiased_shares, 0, 1)
+        own = part.individuals * compute_support_variance(clipped, float(support.hit), float(support.noise), about)
         if self.mechanism.joint == "exclusive":
             return own + part.variances * (1 - 2 * shares) + shares**2 * part.variances.sum()
         return own + part.variances + shares**2 * part.individuals_variance
@@ -534,13 +538,13 @@ class CleanedEstimate(Result):
 
 
 def estimate_without_fabricated(
-    tables: Sequence[ReportPairCounts], repeated: Collection[int], changed: Collection[int]
+    tables: Sequence[ReportPairCounts], repeated_labels: Collection[int], changed_labels: Collection[int]
 ) -> Result | None:
     """Estimate without the fabricated reports of these values; None if no individual would be left."""
     parts: dict[Level, HonestCounts] = {}
     for table in tables:
         if table.n and table.n_labels:
-            honest = HonestCounts.from_pairs(table, repeated, changed)
+            honest = HonestCounts.from_pairs(table, repeated_labels, changed_labels)
             parts[table.newer] = parts[table.newer].merge(honest) if table.newer in parts else honest
     left = [part for _, part in sorted(parts.items()) if part.individuals >= 1]
     return CleanedEstimate(tables[0].mechanism, left) if left else None

@@ -28,7 +28,7 @@ from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.report_arrays import (
     BATCH,
     Packed,
-    count_packed,
+    count_packed_reports,
     get_code_dtype,
     get_packed_width,
     pack_reports,
@@ -77,7 +77,7 @@ def count_packed_report_pairs(
     n_labels = count_tracked_labels(mechanism) if n_labels is None else n_labels
     parts = [np.array([len(newer), count_equal_symbols(mechanism, older, newer)], dtype=np.int64)]
     if n_labels:
-        parts += [count_packed(mechanism, each) for each in (newer, older)]
+        parts += [count_packed_reports(mechanism, each) for each in (newer, older)]
         parts.append(count_labels_in_both(mechanism, older, newer))
     return np.concatenate(parts)
 
@@ -92,8 +92,8 @@ def count_equal_symbols(mechanism: Mechanism, older: Packed, newer: Packed) -> i
 def count_labels_in_both(mechanism: Mechanism, older: Packed, newer: Packed) -> Integers:
     """Return for each value the number of individuals that support it with both reports."""
     if mechanism.symbols > 1:
-        return count_packed(mechanism, older & newer)
-    return count_packed(mechanism, np.ascontiguousarray(newer[np.all(older == newer, axis=1)]))
+        return count_packed_reports(mechanism, older & newer)
+    return count_packed_reports(mechanism, np.ascontiguousarray(newer[np.all(older == newer, axis=1)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class ReportPairCounts:
         return int(self.counts[0])
 
     @property
-    def equal_symbols(self) -> int:
+    def n_equal_symbols(self) -> int:
         return int(self.counts[1])
 
     @property
@@ -125,12 +125,12 @@ class ReportPairCounts:
         return len(self.counts[2:]) // 3
 
     @cached_property
-    def stay(self) -> float:
+    def stay_probability(self) -> float:
         """The probability that an older symbol is the newer one."""
-        return min(self._blur_retention + self.leave, 1 - _TINY)
+        return min(self._blur_retention + self.switch_probability, 1 - _TINY)
 
     @cached_property
-    def leave(self) -> float:
+    def switch_probability(self) -> float:
         """The probability that an older symbol is one certain other one than the newer one.
 
         If levels are too close for a float, it is still not 0: unlikely reports must not count as impossible.
@@ -262,9 +262,9 @@ def compute_p_value(tables: Sequence[ReportPairCounts]) -> float:
 def _compute_chi_squared_terms(table: ReportPairCounts) -> list[tuple[float, int]]:
     """Return squared distances and their degrees of freedom; each is independent of the next one, given that one."""
     newer, older, both = table.label_counts
-    first = _compute_binomial_chi_squared(newer, both, table.stay)
+    first = _compute_binomial_chi_squared(newer, both, table.stay_probability)
     if table.mechanism.symbols > 1:
-        return [first, _compute_binomial_chi_squared(table.n - newer, older - both, table.leave)]
+        return [first, _compute_binomial_chi_squared(table.n - newer, older - both, table.switch_probability)]
     return [first, _compute_arrival_chi_squared(newer - both, older - both)]
 
 
@@ -283,13 +283,13 @@ def _compute_binomial_chi_squared(
     return float(np.sum((k - n * probability) ** 2 / (n * probability * (1 - probability)))), len(cells)
 
 
-def _compute_arrival_chi_squared(left: NDArray[np.int64], arrived: NDArray[np.int64]) -> tuple[float, int]:
+def _compute_arrival_chi_squared(departures: NDArray[np.int64], arrivals: NDArray[np.int64]) -> tuple[float, int]:
     """Return the squared distance of the values to which reports changed: from each value evenly to all others.
 
     The covariance is a diagonal minus a matrix of rank two, so its inverse has a closed form. Rare values share groups,
     and one group is left out because all groups have a known sum.
     """
-    values, total = len(left), float(left.sum())
+    values, total = len(departures), float(departures.sum())
     size = max(1, int(np.ceil(_MIN_EXPECTED * values / max(total, 1.0))))
     starts = np.arange(0, values, size)
     if len(starts) > 1 and values % size:
@@ -297,8 +297,8 @@ def _compute_arrival_chi_squared(left: NDArray[np.int64], arrived: NDArray[np.in
     if values < 3 or len(starts) < 3:
         return 0.0, 0
     sizes = np.diff(np.append(starts, values)).astype(float)
-    gone = np.add.reduceat(left, starts).astype(float)
-    came = np.add.reduceat(arrived, starts).astype(float)
+    gone = np.add.reduceat(departures, starts).astype(float)
+    came = np.add.reduceat(arrivals, starts).astype(float)
     each = 1 / (values - 1)
     away = (came - each * (total * sizes - gone))[:-1]
     diagonal = (each * (total * sizes - gone) - each**2 * gone)[:-1]
@@ -312,14 +312,14 @@ def _compute_arrival_chi_squared(left: NDArray[np.int64], arrived: NDArray[np.in
 
 def _compute_smallest_p_value(table: ReportPairCounts) -> float:
     """Return the smallest p-value of equal reports and of all values, by exact binomial distributions."""
-    symbols, equal = np.array([table.n * table.mechanism.symbols]), np.array([table.equal_symbols])
-    over_all = float(_compute_binomial_p_values(symbols, equal, table.stay)[0])
+    symbols, equal = np.array([table.n * table.mechanism.symbols]), np.array([table.n_equal_symbols])
+    over_all = float(_compute_binomial_p_values(symbols, equal, table.stay_probability)[0])
     if not table.n_labels:
         return over_all
     newer, older, both = table.label_counts
     single = min(
-        _compute_binomial_p_values(newer, both, table.stay).min(),
-        _compute_binomial_p_values(table.n - newer, older - both, table.leave).min(),
+        _compute_binomial_p_values(newer, both, table.stay_probability).min(),
+        _compute_binomial_p_values(table.n - newer, older - both, table.switch_probability).min(),
     )
     return 2 * min(over_all, 2 * table.n_labels * float(single))
 
@@ -358,25 +358,26 @@ def compute_betting_evidence(tables: Sequence[ReportPairCounts], levels: Sequenc
     places = {level: place for place, level in enumerate(sorted(known_levels.union(levels)))}
     for table in tables:
         stake = np.log(_compute_stake(places[table.newer] - places[table.older], len(places)))
-        symbols, equal = np.array([table.n * table.mechanism.symbols]), np.array([table.equal_symbols])
-        bets = [_compute_log_capital(symbols, equal, table.stay, bet_on_more=more) for more in (True, False)]
+        symbols, equal = np.array([table.n * table.mechanism.symbols]), np.array([table.n_equal_symbols])
+        stay = table.stay_probability
+        bets = [_compute_log_capital(symbols, equal, stay, bet_on_more=more) for more in (True, False)]
         sides = np.concatenate(bets) + np.log((_OVER_ALL if table.n_labels else 1.0) / 2)
         rows = np.empty((len(KINDS), 0))
         if table.n_labels:
             newer, older, both = table.label_counts
-            bets = [_compute_log_capital(newer, both, table.stay, bet_on_more=more) for more in (True, False)]
-            bets.append(_compute_log_capital(table.n - newer, older - both, table.leave, bet_on_more=True))
+            bets = [_compute_log_capital(newer, both, stay, bet_on_more=more) for more in (True, False)]
+            bets.append(_compute_log_capital(table.n - newer, older - both, table.switch_probability, bet_on_more=True))
             rows = np.stack(bets) + np.log(_SINGLE / (len(KINDS) * table.n_labels))
             best = np.maximum(best, rows + stake)
         capitals.append(stake + float(scipy.special.logsumexp([*sides, *rows.reshape(-1)])))
     return BettingEvidence(tuple(capitals), best)
 
 
-def _compute_stake(distance: int, levels: int) -> float:
+def _compute_stake(level_distance: int, n_levels: int) -> float:
     """Return the stake of a table: neighbouring levels share one half, or everything if there are no other pairs."""
-    others = (levels - 1) * (levels - 2) // 2
-    if distance == 1:
-        return (0.5 if others else 1.0) / max(1, levels - 1)
+    others = (n_levels - 1) * (n_levels - 2) // 2
+    if level_distance == 1:
+        return (0.5 if others else 1.0) / max(1, n_levels - 1)
     return 0.5 / others
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaxdp.estimation.crosstab import PairDistribution
-from relaxdp.estimation.frequency import compute_precision, compute_report_variance
+from relaxdp.estimation.crosstab import PairSamplingDistribution
+from relaxdp.estimation.frequency import compute_precision, compute_support_variance
 from relaxdp.estimation.mean import compute_weight_variance
 from relaxdp.estimation.result import About
 from relaxdp.mechanisms.base import MeanWeights
@@ -44,7 +44,7 @@ def compute_variance_per_report(
             shares = [min(1.0, max(0.0, (0.5 - noise) / gain))]
         else:  # the variance is linear in the share, so it is largest at 0 or at 1
             shares = [0.0, 1.0]
-        variance = max(compute_share_variance(support, each, about) for each in shares)
+        variance = max(compute_report_variance(support, each, about) for each in shares)
         return VariancePerReport(variance, 0.5 / gain, precision)
     half = (mean_weights.maximum - mean_weights.minimum) / 2
     if mean_weights.absent is not None:
@@ -53,24 +53,25 @@ def compute_variance_per_report(
         return VariancePerReport(variance * half**2, half / gain / present, precision)
     if mean_weights.window is not None:
         bins = len(mean_weights.weights) - mean_weights.window
-        variance = compute_wave_variance(mean_weights, gain, about)
+        variance = compute_square_wave_variance(mean_weights, gain, about)
         return VariancePerReport(variance * half**2, half / bins / gain, precision)
     # A report is the lower or the upper end. It varies most if both are equally likely.
     return VariancePerReport((half / gain) ** 2, half / gain, precision)
 
 
-def compute_categorical_support(epsilon: Epsilon, values: int) -> SupportProbabilities:
+def compute_categorical_support(epsilon: Epsilon, n_values: int) -> SupportProbabilities:
     """Return the probabilities of k-ary randomized response at the retention that is really used."""
-    return SupportProbabilities.from_one_symbol(compute_retention(compute_nonzero_threshold(epsilon, values)), values)
+    retention = compute_retention(compute_nonzero_threshold(epsilon, n_values))
+    return SupportProbabilities.from_one_symbol(retention, n_values)
 
 
-def compute_share_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:
+def compute_report_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:
     """Return the variance of one debiased report of a value that a `share` of individuals have."""
-    variance = compute_report_variance(share, float(support.hit), float(support.noise), about)
+    variance = compute_support_variance(share, float(support.hit), float(support.noise), about)
     return float(variance) / float(support.gain) ** 2
 
 
-def compute_wave_variance(
+def compute_square_wave_variance(
     mean_weights: MeanWeights, retention: float, about: About = "sample", distance_from_middle: float = 1.0
 ) -> float:
     """Return the variance that one report of a square wave adds to the mean, in squares of half the range.
@@ -90,8 +91,8 @@ def compute_wave_variance(
     return variance / (retention * half_range) ** 2
 
 
-def compute_pair_noise(
-    rows: SupportProbabilities, columns: SupportProbabilities, about: About, share: float | None
+def compute_pair_variance_per_report(
+    row_support: SupportProbabilities, column_support: SupportProbabilities, about: About, share: float | None
 ) -> VariancePerReport:
     """Return what one individual adds to the share of a pair of values, for the worst shares of the two values."""
     grid = np.linspace(0, 1, 5)
@@ -100,6 +101,8 @@ def compute_pair_noise(
     row, column = np.maximum(row, pair), np.maximum(column, pair)
     pair = np.maximum(pair, row + column - 1)
     with np.errstate(divide="ignore", invalid="ignore"):  # the skewness where nothing varies
-        deviation, _ = PairDistribution(row, column, rows, columns, 1, about).compute_moments(pair)
-    precision = float(compute_precision(rows) * compute_precision(columns))
-    return VariancePerReport(float(deviation.max()) ** 2, 0.5 / float(rows.gain * columns.gain), precision)
+        estimate = PairSamplingDistribution(row, column, row_support, column_support, 1, about)
+        deviation, _ = estimate.compute_moments(pair)
+    precision = float(compute_precision(row_support) * compute_precision(column_support))
+    gain = float(row_support.gain * column_support.gain)
+    return VariancePerReport(float(deviation.max()) ** 2, 0.5 / gain, precision)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, RelaxdpError
-from relaxdp.estimation.consistency import compute_expected_shares
+from relaxdp.estimation.consistency import compute_empirical_bayes_shares
 from relaxdp.estimation.display import draw_estimate_bar, format_html, format_table
 from relaxdp.lazy_imports import polars
 from relaxdp.mechanisms.base import MeanWeights
@@ -71,10 +71,10 @@ def check_about(about: str) -> None:
         )
 
 
-def check_between(kind: type[RelaxdpError], name: str, number: Any, low: float, high: float, example: str) -> None:
+def check_between(error: type[RelaxdpError], name: str, number: Any, low: float, high: float, example: str) -> None:
     """Reject anything but a number between two others, both of which it must not reach."""
     if not isinstance(number, Real) or isinstance(number, bool) or not low < float(number) < high:
-        raise kind(
+        raise error(
             "`{name}` must be a number between {low:g} and {high:g}, not {given}.",
             hint="Pass {example}.",
             **{"name": name, "low": low, "high": high, "example": example},
@@ -82,10 +82,10 @@ def check_between(kind: type[RelaxdpError], name: str, number: Any, low: float, 
         )
 
 
-def check_whole_number(kind: type[RelaxdpError], name: str, number: Any, least: int, most: int, example: str) -> None:
+def check_whole_number(error: type[RelaxdpError], name: str, number: Any, least: int, most: int, example: str) -> None:
     """Reject anything but a whole number in a range."""
     if not isinstance(number, Integral) or isinstance(number, bool) or not least <= int(number) <= most:
-        raise kind(
+        raise error(
             "`{name}` must be a whole number from {least:,} to {most:,}, not {given}.",
             hint="Pass {example}.",
             **{"name": name, "least": least, "most": most, "example": example},
@@ -98,15 +98,15 @@ def _describe_number(number: Any) -> str:
     return repr(number) if isinstance(number, Real | str) else type(number).__name__
 
 
-def compute_tail_probability(confidence_level: float, comparisons: int) -> float:
+def compute_tail_probability(confidence_level: float, n_comparisons: int) -> float:
     """Return the error on each side of each interval so that the intervals of this many questions hold at once."""
     check_between(EstimationError, "confidence_level", confidence_level, 0, 1, "a number such as 0.95")
-    return (1 - confidence_level) / 2 / comparisons
+    return (1 - confidence_level) / 2 / n_comparisons
 
 
-def count_comparisons(values: int, *, exclusive: bool) -> int:
+def count_comparisons(n_values: int, *, exclusive: bool) -> int:
     """Return how many questions the shares of values are: two that sum to 1 are one question."""
-    return 1 if exclusive and values == 2 else values
+    return 1 if exclusive and n_values == 2 else n_values
 
 
 def get_frame_library(data: Any) -> str:
@@ -120,7 +120,7 @@ class _Tabular(ABC):
 
     @property
     @abstractmethod
-    def library(self) -> str:
+    def frame_library(self) -> str:
         """The library in which `to_frame` returns the estimates: "pandas", "polars" or "pyarrow"."""
 
     @abstractmethod
@@ -132,9 +132,9 @@ class _Tabular(ABC):
     def to_frame(self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample") -> Any:
         """Return the same in the library of the data: a pandas or polars data frame, else a pyarrow table."""
         table = self.to_arrow(confidence_level, simultaneous=simultaneous, about=about)
-        if self.library == "polars":
+        if self.frame_library == "polars":
             return polars.from_arrow(table)
-        return table.to_pandas() if self.library == "pandas" else table
+        return table.to_pandas() if self.frame_library == "pandas" else table
 
 
 class Result(_Tabular):
@@ -166,18 +166,18 @@ class Result(_Tabular):
     """Whether these rows were chosen by what they say: then all their intervals are simultaneous over all rows."""
 
     @property
-    def library(self) -> str:
+    def frame_library(self) -> str:
         own: str | None = self.__dict__.get("_library")
-        return own or (self.sources[0].library if self.sources else "pyarrow")
+        return own or (self.source_results[0].frame_library if self.source_results else "pyarrow")
 
-    def set_library(self, library: str) -> None:
+    def set_frame_library(self, library: str) -> None:
         """State the library of the data that the result was estimated from."""
         object.__setattr__(self, "_library", library)
-        for source in self.sources:
-            source.set_library(library)
+        for source in self.source_results:
+            source.set_frame_library(library)
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         """The results that this one is made from."""
         return ()
 
@@ -185,7 +185,7 @@ class Result(_Tabular):
     def levels(self) -> dict[str, int]:
         """How many individuals were counted at each epsilon."""
         found: Counter[str] = Counter()
-        for source in self.sources:
+        for source in self.source_results:
             found.update(source.levels)
         return dict(found)
 
@@ -200,7 +200,7 @@ class Result(_Tabular):
         known = [level for level in self.levels if level.replace(".", "").isdecimal()]
         return max(map(Decimal, known), default=None)
 
-    def describe_source(self) -> str:
+    def describe_n_and_epsilon(self) -> str:
         """Return the number of individuals and the epsilon in words."""
         levels = [level for level in self.levels if level != UNKNOWN]
         if len(levels) > 1:
@@ -237,7 +237,7 @@ class Result(_Tabular):
         return len(self.labels)
 
     def __iter__(self) -> Iterator[Any]:
-        return (name[0] if len(name) == 1 else name for name in zip(*self.keys.values(), strict=True))
+        return (name[0] if len(name) == 1 else name for name in zip(*self.key_columns.values(), strict=True))
 
     def __float__(self) -> float:
         if len(self.labels) != 1:
@@ -255,7 +255,7 @@ class Result(_Tabular):
         return len(self.labels)
 
     @property
-    def keys(self) -> dict[str, list[Any]]:
+    def key_columns(self) -> dict[str, list[Any]]:
         """What tells the rows apart, as columns of a frame: the value, or one column for each side of a table."""
         return {"value": list(self.labels)}
 
@@ -293,7 +293,7 @@ class Result(_Tabular):
         low, high = low + np.minimum(outside, 0), high + np.maximum(outside, 0)
         return np.clip(low, self.minimum, self.maximum), np.clip(high, self.minimum, self.maximum)
 
-    def find_impossible_rows(
+    def mark_impossible_rows(
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> NDArray[np.int8]:
         """Return -1 for rows that lie below what can be told at this level, 1 for those above, 0 for all others.
@@ -327,7 +327,7 @@ class Result(_Tabular):
                 "`consistent` applies only to shares that sum to 1.",
                 hint="Use the unbiased estimates, result.value.",
             )
-        return compute_expected_shares(self.value, self.std_error**2)
+        return compute_empirical_bayes_shares(self.value, self.std_error**2)
 
     def quantile(self, probabilities: float | Sequence[float]) -> Result:
         """Return quantiles, where the distribution of numbers is known; 0.5 is the median."""
@@ -364,19 +364,19 @@ class Result(_Tabular):
 
     def select_rows_by_estimate(self, indexes: Any) -> Result:
         """Return some rows, by their indexes, that were chosen by what they say: see `largest`."""
-        return self.select_rows(indexes, is_chosen=True)
+        return self.select_rows(indexes, chosen_by_estimate=True)
 
-    def select_rows(self, indexes: Any, *, is_chosen: bool = False) -> Result:
-        """Return some rows, by their indexes; `is_chosen` if they were chosen by what they say."""
-        return SelectedRows(self, np.asarray(indexes, dtype=np.intp), is_chosen=self.is_chosen or is_chosen)
+    def select_rows(self, indexes: Any, *, chosen_by_estimate: bool = False) -> Result:
+        """Return some rows, by their indexes; `chosen_by_estimate` if they were chosen by what they say."""
+        return SelectedRows(self, np.asarray(indexes, dtype=np.intp), is_chosen=self.is_chosen or chosen_by_estimate)
 
-    def is_implausible(self) -> bool:
+    def has_impossible_estimates(self) -> bool:
         """Tell whether an estimate lies so far outside what is possible that these cannot be all reports of a release.
 
         Then no possible number makes the reports likelier than once in a billion times: the tail of the counts' own law
         says so, because with few reports an honest estimate may lie many standard errors away.
         """
-        return bool(np.any(self.find_impossible_rows(1 - 2 * _NEVER)))
+        return bool(np.any(self.mark_impossible_rows(1 - 2 * _NEVER)))
 
     @property
     def std_error(self) -> Floats:
@@ -388,15 +388,15 @@ class Result(_Tabular):
     ) -> list[EstimateRow]:
         """Return the estimate of each label with its error and interval, for whatever shows them."""
         columns = self._compute_columns(confidence_level, simultaneous, about).values()
-        sides = self.find_impossible_rows(confidence_level, simultaneous=simultaneous, about=about)
-        names = zip(*self.keys.values(), strict=True)
+        sides = self.mark_impossible_rows(confidence_level, simultaneous=simultaneous, about=about)
+        names = zip(*self.key_columns.values(), strict=True)
         rows = zip(names, *(column.tolist() for column in columns), sides.tolist(), strict=True)
         return [EstimateRow._make((*row, BEYOND.get(side))) for *row, side in rows]
 
     def to_arrow(
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> pa.Table:
-        names = {name: pa.array(column) for name, column in self.keys.items()}
+        names = {name: pa.array(column) for name, column in self.key_columns.items()}
         return pa.table(names | self._compute_columns(confidence_level, simultaneous, about))
 
     def _compute_columns(self, confidence_level: float, simultaneous: bool, about: About) -> dict[str, Floats]:
@@ -414,15 +414,15 @@ class Result(_Tabular):
             rows.append([*map(format_label, row.keys), number, f"{row.low:.4f} \N{EN DASH} {row.high:.4f}"])
             places = ((each - shown.minimum) / scale for each in (row.estimate, row.low, row.high))
             pictures.append(draw_estimate_bar(*(min(max(place, 0.0), 1.0) for place in places)))
-        headings = [*shown.keys, "estimate", "95 % confidence interval"]
+        headings = [*shown.key_columns, "estimate", "95 % confidence interval"]
         return format_html(headings, rows, self._describe_notes(shown), pictures)
 
     def _describe_notes(self, shown: Result) -> list[str]:
         together = TOGETHER if shown.is_chosen else ""
-        notes = [f"{self.describe_source()}. Intervals are about these individuals{together}."]
+        notes = [f"{self.describe_n_and_epsilon()}. Intervals are about these individuals{together}."]
         if shown is not self:
             notes.insert(0, f"... and {len(self.labels) - len(shown.labels):,} more, none of them larger")
-        return [*notes, IMPLAUSIBLE] if self.is_implausible() else notes
+        return [*notes, IMPLAUSIBLE] if self.has_impossible_estimates() else notes
 
     def plot(
         self,
@@ -452,24 +452,24 @@ class Result(_Tabular):
         return "\n".join([table, *self._describe_notes(shown)])
 
 
-def inherit(name: str) -> Any:
+def inherit_from_source(name: str) -> Any:
     """Return a property of a result that its first source has."""
-    return property(lambda result: getattr(result.sources[0], name))
+    return property(lambda result: getattr(result.source_results[0], name))
 
 
 class DerivedResult(Result):
     """A result made from others: everything that it does not define is that of the first one."""
 
-    labels = inherit("labels")
-    keys = inherit("keys")
-    minimum = inherit("minimum")
-    maximum = inherit("maximum")
-    max_shown_rows = inherit("max_shown_rows")
-    is_share = inherit("is_share")
+    labels = inherit_from_source("labels")
+    key_columns = inherit_from_source("key_columns")
+    minimum = inherit_from_source("minimum")
+    maximum = inherit_from_source("maximum")
+    max_shown_rows = inherit_from_source("max_shown_rows")
+    is_share = inherit_from_source("is_share")
 
     @property
     def comparison_count(self) -> int:
-        return max(source.comparison_count for source in self.sources)
+        return max(source.comparison_count for source in self.source_results)
 
 
 class BoundedMean(Result):
@@ -502,7 +502,7 @@ class SelectedRows(DerivedResult):
     is_chosen: bool = True
 
     @property
-    def sources(self) -> Sequence[Result]:
+    def source_results(self) -> Sequence[Result]:
         """The result with all rows. Choosing some by what they say leaves as many questions."""
         return (self.whole,)
 
@@ -512,9 +512,9 @@ class SelectedRows(DerivedResult):
         return [labels[place] for place in np.atleast_1d(self.indexes)]
 
     @property
-    def keys(self) -> dict[str, list[Any]]:
+    def key_columns(self) -> dict[str, list[Any]]:
         indexes = np.atleast_1d(self.indexes)
-        return {name: [column[place] for place in indexes] for name, column in self.whole.keys.items()}
+        return {name: [column[place] for place in indexes] for name, column in self.whole.key_columns.items()}
 
     @property
     def value(self) -> Floats:
@@ -531,15 +531,15 @@ class SelectedRows(DerivedResult):
     def ranking_values(self) -> Floats:
         return np.atleast_1d(self.whole.ranking_values[self.indexes])
 
-    def is_implausible(self) -> bool:
-        return self.whole.is_implausible()
+    def has_impossible_estimates(self) -> bool:
+        return self.whole.has_impossible_estimates()
 
 
 class GroupedResults(dict[str | None, Result], _Tabular):
     """The estimate of every group of a kept column, by the group's name; None is the group of what is missing there."""
 
-    def __init__(self, by: str, found: dict[str | None, Result]) -> None:
-        super().__init__(found)
+    def __init__(self, by: str, results: dict[str | None, Result]) -> None:
+        super().__init__(results)
         self.by = by
 
     def __missing__(self, group: object) -> Result:
@@ -550,11 +550,11 @@ class GroupedResults(dict[str | None, Result], _Tabular):
         )
 
     @property
-    def library(self) -> str:
-        return next(iter(self.values())).library
+    def frame_library(self) -> str:
+        return next(iter(self.values())).frame_library
 
     @property
-    def titles(self) -> list[str]:
+    def group_titles(self) -> list[str]:
         """The headings of the groups."""
         return [f"{self.by}: {format_label(group)}" for group in self]
 
@@ -569,10 +569,10 @@ class GroupedResults(dict[str | None, Result], _Tabular):
         return pa.concat_tables(tables)
 
     def __repr__(self) -> str:
-        return "\n".join(f"{title}\n{result!r}" for title, result in zip(self.titles, self.values(), strict=True))
+        return "\n".join(f"{title}\n{result!r}" for title, result in zip(self.group_titles, self.values(), strict=True))
 
     def _repr_html_(self) -> str:
-        groups = zip(self.titles, self.values(), strict=True)
+        groups = zip(self.group_titles, self.values(), strict=True)
         return "".join(f"<p><b>{escape(title)}</b></p>{result._repr_html_()}" for title, result in groups)
 
     def plot(self, *, top: int | None = None, confidence_level: float = 0.95, about: About = "sample") -> Any:

@@ -75,18 +75,18 @@ class Explicit(Schedule):
                 hint="Pass levels=[0.5, 1, 2].",
                 type=type(self.levels).__name__,
             )
-        return iter(_parse_ascending(self.levels))
+        return iter(_parse_ascending_levels(self.levels))
 
 
 @dataclass(frozen=True)
-class _Steps(Schedule):
+class _SteppedSchedule(Schedule):
     first: Epsilon
     last: Epsilon
     steps: int
 
     def __iter__(self) -> Iterator[Decimal]:
         check_whole_number(PlanError, "steps", self.steps, 2, _MAX_STEPS, "a number of levels such as 4")
-        first, last = _parse_ascending([self.first, self.last])
+        first, last = _parse_ascending_levels([self.first, self.last])
         yield first
         for step in range(1, self.steps - 1):
             yield max(first, as_epsilon(self._compute_level(first, last, step)))
@@ -96,7 +96,7 @@ class _Steps(Schedule):
     def _compute_level(self, first: Decimal, last: Decimal, step: int) -> Decimal: ...
 
 
-class Linear(_Steps):
+class Linear(_SteppedSchedule):
     """Levels from `first` to `last`, each larger than the one before by the same amount.
 
     Args:
@@ -117,7 +117,7 @@ class Linear(_Steps):
         return _DOWN.divide(Decimal(level.numerator), Decimal(level.denominator))
 
 
-class Geometric(_Steps):
+class Geometric(_SteppedSchedule):
     """Levels from `first` to `last`, each larger than the one before by the same factor.
 
     Args:
@@ -205,7 +205,7 @@ class ByDate(Schedule):
         for day in self.levels:
             _check_date(day)
         days = sorted(self.levels)
-        return list(zip(days, _parse_ascending(self.levels[day] for day in days), strict=True))
+        return list(zip(days, _parse_ascending_levels(self.levels[day] for day in days), strict=True))
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,8 @@ class UntilPrecise(Schedule):
         return any(level.is_precise for level in self._plan_levels())
 
     def _plan_levels(self) -> list[PlannedLevel]:
-        return plan_levels(**vars(self))
+        fields = dict(vars(self))
+        return plan_levels(planned_values=fields.pop("values"), **fields)
 
 
 def compute_noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsilon, samples: int) -> Decimal:
@@ -289,7 +290,7 @@ def compute_noisy_sampling_epsilon(*, epsilon_alpha: Epsilon, epsilon_beta: Epsi
     return Context(prec=40, rounding=ROUND_CEILING).plus(wide.add(min(kept, sampled), correction))
 
 
-def _parse_ascending(levels: Iterable[Epsilon]) -> list[Decimal]:
+def _parse_ascending_levels(levels: Iterable[Epsilon]) -> list[Decimal]:
     exact = [as_epsilon(level) for level in levels]
     for old, new in pairwise(exact):
         if new < old:

@@ -76,23 +76,23 @@ class ReportBounds:
         """Whether the cover is as good as the bound from epsilon alone: it has nearly all of a report, and its odds."""
         if self.cover is None:
             return False
-        most, odds = self.cover.own + self.cover.clone + self.cover.neither, Fraction(math.exp(self.epsilon) + _ROUND)
+        most, odds = (self.cover.own + self.cover.clone + self.cover.neither, Fraction(math.exp(self.epsilon) + _ROUND))
         return most > Fraction(99, 100) and self.cover.own <= self.cover.clone * odds
 
 
-def compute_smallest_epsilon(report: ReportBounds, n: int, delta: float) -> float:
+def compute_smallest_epsilon(report_bounds: ReportBounds, n: int, delta: float) -> float:
     """Return the smallest epsilon that is known to hold for one publication of the reports of n individuals."""
-    if n == 1 or report.epsilon > _MAX_AMPLIFIED_EPSILON:
-        return report.epsilon
-    found = report.epsilon
-    if report.bit is not None and float((1 - report.bit**2) / 4) * n < 3 * _MAX_VARIANCE:
-        found = min(found, _compute_epsilon_of_two_values(n, float(report.bit), delta))
-    if report.cover is not None:
-        found = _compute_epsilon_of_clones([RoundedCloneProbabilities.from_exact(report.cover)], n, delta, found)
-        if report.has_tight_cover:
+    if n == 1 or report_bounds.epsilon > _MAX_AMPLIFIED_EPSILON:
+        return report_bounds.epsilon
+    found = report_bounds.epsilon
+    if report_bounds.bit is not None and float((1 - report_bounds.bit**2) / 4) * n < 3 * _MAX_VARIANCE:
+        found = min(found, _compute_epsilon_of_two_values(n, float(report_bounds.bit), delta))
+    if report_bounds.cover is not None:
+        found = _compute_epsilon_of_clones([RoundedCloneProbabilities.from_exact(report_bounds.cover)], n, delta, found)
+        if report_bounds.has_tight_cover:
             return found
     return _compute_epsilon_of_clones(
-        iterate_clone_probabilities(report.epsilon, float(report.distance)), n, delta, found
+        iterate_clone_probabilities(report_bounds.epsilon, float(report_bounds.distance)), n, delta, found
     )
 
 
@@ -181,42 +181,42 @@ class CloneTotals:
     outside: float
 
     @classmethod
-    def from_clone_probabilities(cls, cover: RoundedCloneProbabilities, n: int, outside: float) -> CloneTotals:
+    def from_clone_probabilities(cls, cover: RoundedCloneProbabilities, n: int, tail: float) -> CloneTotals:
         """Return the distribution of the total of the clones of all others and of the individual's own report.
 
         First, the number of others that send a clone or a report that supports neither; the public may know it. Then,
         the number of clones among these. Fewer of either kind hide less, so in each block the fewest count.
         """
         hidden = 2 * cover.clone + cover.neither
-        low, high = _compute_binomial_window(n - 1, hidden, outside)
+        low, high = _compute_binomial_window(n - 1, hidden, tail)
         law = _compute_binomial_probabilities(n - 1, hidden, low, high)
         step = -(-len(law) // (_POINTS if cover.informative == 1 else _ROWS))
         parts = [
-            cls._compute_blocks(cover, low + first, float(law[first : first + step].sum()), outside)
+            cls._compute_blocks(cover, low + first, float(law[first : first + step].sum()), tail)
             for first in range(0, len(law), step)
         ]
         probabilities, clones, lean = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return cls(probabilities, clones, lean, 2 * outside)
+        return cls(probabilities, clones, lean, 2 * tail)
 
     @staticmethod
     def _compute_blocks(
-        cover: RoundedCloneProbabilities, others: int, probability: float, outside: float
+        cover: RoundedCloneProbabilities, n_others: int, probability: float, tail: float
     ) -> tuple[Floats, Floats, Floats]:
         """Return the blocks of totals if this number of others send a clone or a report that supports neither."""
         if cover.informative == 1:
-            return np.array([probability]), np.array([float(others)]), np.array([cover.lean])
+            return np.array([probability]), np.array([float(n_others)]), np.array([cover.lean])
         share = 2 * cover.clone / (2 * cover.clone + cover.neither)
-        low, high = _compute_binomial_window(others, share, outside)
+        low, high = _compute_binomial_window(n_others, share, tail)
         law = np.zeros(high - low + 3)
-        law[1:-1] = _compute_binomial_probabilities(others, share, low, high)
+        law[1:-1] = _compute_binomial_probabilities(n_others, share, low, high)
         total = np.arange(low, high + 2, dtype=np.float64)
         # The ratio of the probabilities of two adjacent numbers of clones is known in closed form.
-        ratio = (others + 1 - total) / np.maximum(total, 1) * (2 * cover.clone / cover.neither)
+        ratio = (n_others + 1 - total) / np.maximum(total, 1) * (2 * cover.clone / cover.neither)
         own = np.where(total > 0, cover.informative / (cover.informative + (1 - cover.informative) * ratio), 0.0)
         first = np.arange(0, len(total), step := -(-len(total) // _COLUMNS))
         last = np.minimum(first + step, len(total)) - 1
         probabilities = np.add.reduceat(cover.informative * law[:-1] + (1 - cover.informative) * law[1:], first)
-        return probability * probabilities, np.maximum(total[first] - 1, 0), cover.lean * own[last] * (1 + _ROUND)
+        return (probability * probabilities, np.maximum(total[first] - 1, 0), cover.lean * own[last] * (1 + _ROUND))
 
     def compute_delta(self, epsilon: float) -> float:
         """Return an upper bound of the delta at an epsilon.
@@ -262,14 +262,15 @@ def _compute_epsilon_of_two_values(n: int, retention: float, delta: float) -> fl
     return math.log(odds) * (1 + _ROUND)
 
 
-def _compute_odds_of_totals(ones: int, zeros: int, flip: float, delta: float, outside: float) -> float:
-    windows = [_compute_binomial_window(n, flip, outside) for n in (ones, zeros)]
+def _compute_odds_of_totals(ones: int, zeros: int, flip: float, delta: float, tail: float) -> float:
+    """Return the largest odds of a total, less delta, if so many others have the true values one and zero."""
+    windows = [_compute_binomial_window(n, flip, tail) for n in (ones, zeros)]
     kept, turned = (_compute_binomial_probabilities(n, flip, *w) for n, w in zip((ones, zeros), windows, strict=True))
     law, error = _convolve(kept[::-1], turned)  # of the total of all others inside of the windows
     above = np.cumsum(law[::-1])[::-1]
     above = np.append(above[1:], 0.0)  # a total above j, where the others' total is j
     spread = (len(law) + 1) * error
-    hit = ((1 - flip) * law + above) * (1 + _SLACK) + 2 * outside + spread - delta
+    hit = ((1 - flip) * law + above) * (1 + _SLACK) + 2 * tail + spread - delta
     miss = (flip * law + above) * (1 - _SLACK) - spread
     counted = hit > 0
     if not counted.any():
@@ -289,9 +290,9 @@ def _convolve(first: Floats, second: Floats) -> tuple[Floats, float]:
     return np.maximum(law, 0), 1e-14 * float(np.linalg.norm(first) * np.linalg.norm(second))
 
 
-def _compute_binomial_window(trials: int, probability: float, outside: float) -> tuple[int, int]:
+def _compute_binomial_window(trials: int, probability: float, tail: float) -> tuple[int, int]:
     """Return an interval that a binomial count leaves with a small probability only (Bernstein's inequality)."""
-    bits = math.log(2 / outside)
+    bits = math.log(2 / tail)
     reach = bits / 3 + math.sqrt(bits**2 / 9 + 2 * trials * probability * (1 - probability) * bits)
     mean = trials * probability
     return max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach))
@@ -396,11 +397,12 @@ def compute_bound(
     delta = compute_default_delta(smallest) if delta is None else float(delta)
     check_between(PlanError, "delta", delta, 0, 1, "a small number such as delta=1e-6")
     check_whole_number(PlanError, "publications", publications, 1, MAX_N, "publications=1 for a single publication")
-    basis, report = _describe_reports(values, mechanism, last)
-    found = _compose(partial(compute_smallest_epsilon, report, smallest), delta, publications)
+    basis, report = _describe_and_bound_reports(values, mechanism, last)
+    found = _compose_publications(partial(compute_smallest_epsilon, report, smallest), delta, publications)
     sequential = Context(prec=MAX_DIGITS, rounding=ROUND_CEILING).multiply(last, Decimal(publications))
     rounded = Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal_from_float(found * (1 + 1e-9))
-    return ShufflingBound(as_epsilon(min(rounded, sequential), zero=True), delta, smallest, last, basis, publications)
+    total = as_epsilon(min(rounded, sequential), allow_zero=True)
+    return ShufflingBound(total, delta, smallest, last, basis, publications)
 
 
 def _parse_last_level(epsilon: Epsilon | Iterable[Epsilon]) -> Decimal:
@@ -426,26 +428,28 @@ def compute_default_delta(n: int) -> float:
     return 10.0 ** -max(6, math.ceil(math.log10(n)) + 1)
 
 
-def _describe_reports(values: PlannedValues | None, name: str | None, last: Decimal) -> tuple[str, ReportBounds]:
+def _describe_and_bound_reports(
+    values: PlannedValues | None, name: str | None, last_epsilon: Decimal
+) -> tuple[str, ReportBounds]:
     """Return a text for `ShufflingBound.basis`, and the bounds of a report."""
     if values is None:
         if name is not None:
             raise PlanError("`mechanism` needs the number of values.", hint="Pass values=, such as values=3.")
-        return "whatever the reports are", ReportBounds(float(last))
-    reports = PlannedMechanism(values, name).plan_reports(last)
+        return "whatever the reports are", ReportBounds(float(last_epsilon))
+    reports = PlannedMechanism(values, name).plan_reports(last_epsilon)
     mechanism = reports.mechanism
     cover: CloneProbabilities | None
     if mechanism is None:
-        retention = compute_retention(compute_nonzero_threshold(last, reports.n_values))
+        retention = compute_retention(compute_nonzero_threshold(last_epsilon, reports.n_values))
         distance, cover = retention, CloneProbabilities.from_one_symbol(retention, reports.n_values)
         is_bit = reports.n_values == 2
     else:
-        retention = mechanism.level(last).retention
+        retention = mechanism.level(last_epsilon).retention
         distance = compute_total_variation_bound(mechanism, retention)
         cover = compute_clone_probabilities(mechanism, retention)
         is_bit = mechanism.alphabet == 2 and mechanism.symbols == 1 and not mechanism.seeded
     title = get_mechanism_title("categorical" if mechanism is None else mechanism.name)
-    bounds = ReportBounds(float(last), distance, cover, retention if is_bit else None)
+    bounds = ReportBounds(float(last_epsilon), distance, cover, retention if is_bit else None)
     return f"{values:,} values, {title}" if isinstance(values, int) else title, bounds
 
 
@@ -456,7 +460,7 @@ def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> 
     1 is always safe.
     """
     if isinstance(mechanism, Unary):  # all of it is in one of the two bits being set alone
-        return mechanism.compute_support(retention).gain
+        return mechanism.compute_support_probabilities(retention).gain
     if isinstance(mechanism, Bloom):  # how many of the bits in which two words can differ agree with one of them
         bits, same = mechanism.shape.max_differing_bits, (1 + retention) / 2
         probabilities = [comb(bits, agree) * same**agree * (1 - same) ** (bits - agree) for agree in range(bits + 1)]
@@ -468,7 +472,8 @@ def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> 
 def compute_clone_probabilities(mechanism: Mechanism, retention: Fraction) -> CloneProbabilities | None:
     """Return the cover of a report among others, if it is known. A true value may be a mixture of symbols."""
     if isinstance(mechanism, Unary):  # one of two bits is set alone, or none is; both set reveal nothing
-        hit, noise = mechanism.compute_support(retention).hit, mechanism.compute_support(retention).noise
+        support = mechanism.compute_support_probabilities(retention)
+        hit, noise = support.hit, support.noise
         return CloneProbabilities(own=hit * (1 - noise), clone=(1 - hit) * noise, neither=(1 - hit) * (1 - noise))
     if isinstance(mechanism, LocalHash):  # the seeds that separate two values: all but 1/g, and a little
         separating = 1 - Fraction(1, mechanism.alphabet) - UNEVEN
@@ -478,7 +483,7 @@ def compute_clone_probabilities(mechanism: Mechanism, retention: Fraction) -> Cl
     return CloneProbabilities.from_one_symbol(retention, mechanism.alphabet)
 
 
-def _compose(compute_epsilon: Callable[[float], float], delta: float, publications: int) -> float:
+def _compose_publications(compute_epsilon: Callable[[float], float], delta: float, publications: int) -> float:
     """Return the epsilon of several publications: by sequential composition, or by advanced composition if smaller.
 
     Advanced: k (e, d) are (k e tanh(e/2) + e sqrt(2 k ln(1/d')), k d + d'), Kairouz, Oh and Viswanath 2015.

@@ -122,16 +122,16 @@ class Account:
         )  # fmt: skip
 
 
-def compute_cost(known: ColumnState | None, epsilon: Decimal) -> Decimal:
+def compute_cost(column_state: ColumnState | None, epsilon: Decimal) -> Decimal:
     """Return what a level adds to the cost of a column: a level up to the largest one is free (post-processing)."""
-    largest = ZERO if known is None else known.largest
+    largest = ZERO if column_state is None else column_state.largest
     return subtract_amounts(max(epsilon, largest), largest)
 
 
-def _charge_column(known: ColumnState | None, charge: ColumnCharge, number: int) -> ColumnState:
-    if charge.epsilon <= 0 or charge.cost != compute_cost(known, charge.epsilon):
+def _charge_column(column_state: ColumnState | None, charge: ColumnCharge, event_number: int) -> ColumnState:
+    if charge.epsilon <= 0 or charge.cost != compute_cost(column_state, charge.epsilon):
         raise ValueError("a column has another cost than its level")
-    if known is not None and (known.mechanism, known.params) != (charge.mechanism, charge.params):
+    if column_state is not None and (column_state.mechanism, column_state.params) != (charge.mechanism, charge.params):
         raise ValueError("a column has another mechanism than before")
-    largest = charge.epsilon if known is None else max(known.largest, charge.epsilon)
-    return ColumnState(**asdict(charge), largest=largest, last_event=number)
+    largest = charge.epsilon if column_state is None else max(column_state.largest, charge.epsilon)
+    return ColumnState(**asdict(charge), largest=largest, last_event=event_number)

@@ -243,12 +243,12 @@ def _build_record(record_class: Any, content: dict[str, Any]) -> Any:
     return record_class(**{name: _parse_field(hint, content[name]) for name, hint in hints.items()})
 
 
-def _parse_field(hint: Any, value: Any) -> Any:
+def _parse_field(type_hint: Any, value: Any) -> Any:
     """Return the value of a field by its declared type. JSON cannot tell an amount from text."""
-    origin, options = get_origin(hint), get_args(hint)
-    if hint is Decimal:
+    origin, options = get_origin(type_hint), get_args(type_hint)
+    if type_hint is Decimal:
         return parse_amount(value)
-    if hint is datetime:
+    if type_hint is datetime:
         return datetime.fromisoformat(value)
     if origin is tuple and isinstance(value, list):
         return tuple(_parse_field(options[0], each) for each in value)
@@ -256,9 +256,9 @@ def _parse_field(hint: Any, value: Any) -> Any:
         return None
     if origin is UnionType:
         return _parse_field(options[0], value)
-    if is_dataclass(hint):
-        return _build_record(hint, value)
-    is_right = value in options if origin is Literal else type(value) is (origin or hint)
-    if not is_right or (hint is int and value < 0):
+    if is_dataclass(type_hint):
+        return _build_record(type_hint, value)
+    is_right = value in options if origin is Literal else type(value) is (origin or type_hint)
+    if not is_right or (type_hint is int and value < 0):
         raise ValueError("the type differs")
     return value

@@ -98,7 +98,7 @@ class EventStore(ABC):
         except self.database_error as problem:
             found = None if step == "close" else problem  # all is on disk, whatever closing meets
         if found is not None:
-            error = self._make_error(self._find_problem(found, step))
+            error = self._make_error(self._explain_error(found, step))
             try:
                 raise error
             finally:
@@ -113,7 +113,7 @@ class EventStore(ABC):
         """Begin a transaction: writers lock first, so that a decision still holds when it is written."""
 
     @abstractmethod
-    def _find_problem(self, error: Any, step: TransactionStep) -> StoreProblem:
+    def _explain_error(self, error: Any, step: TransactionStep) -> StoreProblem:
         """Return the problem that an error of the database stands for."""
 
     def _make_error(self, problem: StoreProblem) -> LedgerError:
@@ -227,10 +227,10 @@ class Ledger:
         return chain, events, found
 
     def _verify_events(
-        self, stored: Iterable[StoredEvent], known: _VerifiedChain | None
+        self, stored: Iterable[StoredEvent], verified: _VerifiedChain | None
     ) -> tuple[_VerifiedChain, list[Event]]:
         """Follow the chain along stored events, and return where it ends."""
-        account, digests = (None, []) if known is None else (known.account, [*known.digests])
+        account, digests = (None, []) if verified is None else (verified.account, [*verified.digests])
         events: list[Event] = []
         for number, content, digest in stored:
             if number != len(digests) + 1:
@@ -256,13 +256,13 @@ class Ledger:
             raise self._make_damage_error("it has no events")
         return _VerifiedChain(account, tuple(digests)), events
 
-    def _store_event(self, rows: StoredEvents, known: _VerifiedChain | None, event: Event) -> _VerifiedChain:
-        account, digests = (None, ()) if known is None else (known.account, known.digests)
+    def _store_event(self, events: StoredEvents, verified: _VerifiedChain | None, event: Event) -> _VerifiedChain:
+        account, digests = (None, ()) if verified is None else (verified.account, verified.digests)
         content = event.to_json()
         event = parse_event(content)  # raises: an event that cannot be read again would damage the ledger for good
         digest = self._compute_digest(account, content)
         chain = _VerifiedChain(self._apply_event(account, event, digest), (*digests, digest))
-        rows.add(event.number, content, digest)
+        events.add(event.number, content, digest)
         return chain
 
     def _apply_event(self, account: Account | None, event: Event, digest: str) -> Account:

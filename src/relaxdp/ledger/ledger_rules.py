@@ -23,7 +23,7 @@ from relaxdp.theory.epsilon import format_epsilon
 MAX_CHARACTERS = 500
 
 
-def make_release_event(account: Account, draft: ReleaseCharged, expected: ReleaseState | None) -> ReleaseCharged:
+def make_release_event(account: Account, draft: ReleaseCharged, expected_state: ReleaseState | None) -> ReleaseCharged:
     """Return the event that charges a release, or reject what may not be released.
 
     The draft has no number and no costs yet. It was planned for the expected state of its name, None for a new one.
@@ -34,7 +34,7 @@ def make_release_event(account: Account, draft: ReleaseCharged, expected: Releas
     known = account.releases.get(draft.name)
     if draft.action == "relax" or known is not None:
         known = require_release(account, draft.name)
-    if known != expected:  # The snapshots of this plan would forget rows.
+    if known != expected_state:  # The snapshots of this plan would forget rows.
         raise LedgerBusyError(
             "The release {name!r} changed while this release ran: another process released it.",
             hint="Run the command again.",
@@ -100,7 +100,7 @@ def check_reason(reason: object) -> None:
         )
 
 
-def check_name(text: Any, what: str) -> None:
+def check_name(text: Any, kind: str) -> None:
     """Reject a name that is empty or could look like another one. The name is not shown: it may be a secret."""
     is_text = isinstance(text, str) and 0 < len(text) <= MAX_CHARACTERS
     if not is_text or text != text.strip() or not text.isprintable():
@@ -108,28 +108,28 @@ def check_name(text: Any, what: str) -> None:
             "The name of a {what} must be text of 1 to {most} characters, without a space at its ends and without "
             "control characters.",
             hint="Use a name such as 'patients-2026'.",
-            what=what,
+            what=kind,
             most=MAX_CHARACTERS,
         )
     if not is_normalized("NFC", text):
         raise ArgumentError(
             "The name of a {what} is not in Unicode's composed form (NFC).",
             hint="Normalize it with unicodedata.normalize('NFC', name).",
-            what=what,
+            what=kind,
         )
 
 
-def _reject_changed_release(known: ReleaseState, draft: ReleaseCharged) -> None:
-    if draft.id_type != known.id_type:
+def _reject_changed_release(released: ReleaseState, draft: ReleaseCharged) -> None:
+    if draft.id_type != released.id_type:
         raise ReleaseChangedError(
             "The ids of {name!r} are of type {recorded!r}, and the ids of this table are of type {given!r}.",
             hint="Convert the id column to {recorded!r}, or choose a new name. A new name is charged in full.",
             name=draft.name,
-            recorded=known.id_type,
+            recorded=released.id_type,
             given=draft.id_type,
         )
     for each in draft.columns:
-        state = known.columns.get(each.column)
+        state = released.columns.get(each.column)
         if state is not None and (state.mechanism, state.params) != (each.mechanism, each.params):
             raise ReleaseChangedError(
                 "Column {column!r} of {name!r} was first released with the mechanism {recorded!r}, not with {given!r}."

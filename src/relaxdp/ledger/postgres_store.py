@@ -124,7 +124,7 @@ class PostgresStore(EventStore):
                 for statement in _CREATE:
                     connection.execute(statement)
 
-    def _find_problem(self, error: psycopg.Error, step: TransactionStep) -> StoreProblem:
+    def _explain_error(self, error: psycopg.Error, step: TransactionStep) -> StoreProblem:
         if step == "commit" and _is_connection_lost(error):
             return UNCERTAIN
         code = error.sqlstate or ""
@@ -137,9 +137,9 @@ class PostgresStore(EventStore):
         return _LOST if _is_connection_lost(error) else StoreProblem("cannot be used", _AGAIN)
 
 
-def _wait_for_lock(connection: psycopg.Connection[Any], name: str) -> None:
+def _wait_for_lock(connection: psycopg.Connection[Any], lock_name: str) -> None:
     """Wait for a lock that ends with the transaction. Two vaults with one hash only wait for each other."""
-    number = int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
+    number = int.from_bytes(sha256(lock_name.encode()).digest()[:8], signed=True)
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
 
 

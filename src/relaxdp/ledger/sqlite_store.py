@@ -146,7 +146,7 @@ class SqliteStore(EventStore):
             what = f"has version {version}, and this version of relaxdp needs {VERSION}"
             raise self._make_error(StoreProblem(what, "Use the version of relaxdp that created it."))
 
-    def _find_problem(self, error: sqlite3.Error, step: TransactionStep) -> StoreProblem:
+    def _explain_error(self, error: sqlite3.Error, step: TransactionStep) -> StoreProblem:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         # The commit is the deletion of the journal: if an input or output error hides that, nothing is known.
         if step == "commit" and code == sqlite3.SQLITE_IOERR:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from relaxdp.device.address import Server
 from relaxdp.device.client import Answer, Client, FileBody, refusal
-from relaxdp.errors import RelaxdpError, on_error
+from relaxdp.errors import RelaxdpError, add_consequence
 from relaxdp.market.client_files import save
 from relaxdp.market.receipts import VerifiableReceipt, signed_of, verify
 from relaxdp.server_errors import (
@@ -271,7 +271,7 @@ def understood() -> Iterator[None]:
         _unexpected()
 
 
-@on_error("Nothing was asked.")
+@add_consequence("Nothing was asked.")
 def _listing(name: str) -> tuple[str, str]:
     """Return the words of a listing's address, or refuse a name that would not fit into one."""
     if not _NAME.fullmatch(name):
@@ -279,7 +279,7 @@ def _listing(name: str) -> tuple[str, str]:
     return "listings", name
 
 
-@on_error("Nothing was asked.")
+@add_consequence("Nothing was asked.")
 def _account(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise AddressError("the name of an account has 1 to 64 letters, digits and hyphens.")

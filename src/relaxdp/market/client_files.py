@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from relaxdp.errors import TableFileError, on_error
+from relaxdp.errors import TableFileError, add_consequence
 from relaxdp.server_errors import DeliveryError, ServerAnswerError
 from relaxdp.tables.atomic_files import make_temporary_folder, make_unfinished_file, move_to_target
 from relaxdp.tables.files import FileKind, TableFormat
@@ -38,7 +38,7 @@ def sendable(file: Path, column: str | None = None) -> Iterator[tuple[Path, str,
         yield _prepared(opened, file, column)
 
 
-@on_error("Nothing was sent.")
+@add_consequence("Nothing was sent.")
 def _prepared(opened: ExitStack, file: Path, column: str | None) -> tuple[Path, str, Decimal]:
     found = open_released_files([file])[0]
     name = found.find_released_column(column)
@@ -73,7 +73,7 @@ def _write(found: ReleasedFile, name: str, place: Path) -> None:
 
 Ask = Callable[[Callable[[http.client.HTTPResponse], None]], None]
 _PART = 1 << 20
-_unless_written = on_error("Nothing was written.")
+_unless_written = add_consequence("Nothing was written.")
 
 
 def save(ask: Ask, target: Path, digest: str, moved: Callable[[int], None] | None = None) -> None:

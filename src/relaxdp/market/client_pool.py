@@ -16,7 +16,7 @@ from typing import Any
 
 from relaxdp.device.offer import encoding_of
 from relaxdp.device.report import read_typed_answer, written_report
-from relaxdp.errors import on_error
+from relaxdp.errors import add_consequence
 from relaxdp.market.levels import MOST_LEVELS, level_on
 from relaxdp.market.marks import Marks
 from relaxdp.mechanisms.base import Mechanism
@@ -44,7 +44,7 @@ class Pool:
     levels: tuple[Decimal, ...]
 
     @classmethod
-    @on_error(_UNSENT)
+    @add_consequence(_UNSENT)
     def of(cls, listing: dict[str, Any], asked: str) -> Pool:
         """Read a listing with suspicion: it must be the open pool that was asked for, of an encoding that is known."""
         if listing.get("id") != asked or listing.get("kind") != "pool":
@@ -64,12 +64,12 @@ class Pool:
         """The values to choose from, as they are written; none where the answer is a number."""
         return tuple(map(str, self.encoding.values)) if isinstance(self.encoding, DeclaredMechanism) else ()
 
-    @on_error("Nothing was kept, and nothing was sent.")
+    @add_consequence("Nothing was kept, and nothing was sent.")
     def answer(self, text: str) -> Any:
         """Return the answer that a text stands for. A refusal shows nothing of it."""
         return read_typed_answer(self.encoding, text)
 
-    @on_error(_UNSENT)
+    @add_consequence(_UNSENT)
     def report(self, answer: Any, *, key: Key, epsilon: Decimal) -> dict[str, Any]:
         """Return level and report as they travel: a pure function of key, answer and level, the same at every call.
 
@@ -77,10 +77,10 @@ class Pool:
         """
         level = level_on(self.levels, epsilon, self.encoding)
         path = ReportPath(self.encoding, answer, key=key, object_id=self.id, path=PathId(self.id, ATTRIBUTE))
-        return {"level": level.to_json(), "report": written_report(path.at(level.epsilon))}
+        return {"level": level.to_dict(), "report": written_report(path.at(level.epsilon))}
 
 
-@on_error(_UNSENT)
+@add_consequence(_UNSENT)
 def remember(pool: Pool, answer: Any, *, key: Key) -> None:
     """Write down, before anything leaves, what a key was used for; refuse what does not fit what it was used for.
 

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from relaxdp.errors import on_error
+from relaxdp.errors import add_consequence
 from relaxdp.market.accounts import NAME_PATTERN
 from relaxdp.market.buyer_routes import BuyerRoutes
 from relaxdp.market.context import Access, Room
@@ -59,7 +59,7 @@ class MarketComponent:
     async def start(self) -> None:
         """Check the key once more: its file may have been exchanged while the service ran."""
         if self._is_open:
-            with on_error("Nothing was started."):
+            with add_consequence("Nothing was started."):
                 await self._room.resources.compute(self._room.market.check_key)
 
     async def stop(self) -> None:

@@ -198,7 +198,7 @@ def deliver(connection: Connection, listing: StoredListing, goods: Goods, file: 
     check_digits(level.epsilon)
     columns = {
         "path": listings.claim_path(connection, listing, described),
-        "described": json.dumps(described.to_json()),
+        "described": json.dumps(described.to_dict()),
         "id_column": goods.id_column,
         "objects": len(goods.ids),
         "state": "open",

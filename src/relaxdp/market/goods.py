@@ -19,11 +19,11 @@ from sqlalchemy import Connection, func, insert, select
 
 from relaxdp.errors import RelaxdpError
 from relaxdp.market.schema import FILES
-from relaxdp.mechanisms.base import Mechanism, make_path_name, require_level
+from relaxdp.mechanisms.base import Mechanism, make_path_key_info, require_level
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.bridged_columns import draw_keyed_bridged_column
 from relaxdp.mechanisms.report_arrays import read_report_column
-from relaxdp.sampling.keyed_stream import CHUNK, PathName
+from relaxdp.sampling.keyed_stream import CHUNK, PathKeyInfo
 from relaxdp.sampling.keys import Key
 from relaxdp.server_errors import DeliveryError
 from relaxdp.tables.files import BATCH_ROWS, TableFile
@@ -82,7 +82,7 @@ def draw_level(key: Key, listing: str, level: Level, *, lower: Goods | None, upp
     Nothing of this has left when it returns, and the same call gives the same reports: a sale that was interrupted
     before it was kept may be begun again.
 
-    Claim: every report is the scalar `draw_keyed_bridge` of its neighbours; tests/unit/market/test_goods.py.
+    Claim: every report is the scalar `draw_keyed_bridge_report` of its neighbours; tests/unit/market/test_goods.py.
     """
     encoding = upper.encoding
     name = bridge_name(listing, upper.described, encoding)
@@ -91,23 +91,23 @@ def draw_level(key: Key, listing: str, level: Level, *, lower: Goods | None, upp
         NOISE if lower is None else lower.level.retention,
         require_level(encoding, level).retention,
         upper.level.retention,
-        lower=None if lower is None else lower.reports,
-        upper=upper.reports,
+        lower_reports=None if lower is None else lower.reports,
+        upper_reports=upper.reports,
         ids=upper.ids,
         key=key,
-        name=name,
+        inputs=name,
     )
     return replace(upper, level=level, reports=reports)
 
 
-def bridge_name(listing: str, described: ColumnDescription, encoding: Mechanism) -> PathName:
+def bridge_name(listing: str, described: ColumnDescription, encoding: Mechanism) -> PathKeyInfo:
     """Return what is bound into every bridge of a listing.
 
     Two listings may hold the same ids, and two sellers may give their releases the same name: with shared noise their
     reports would betray each other.
     """
     release = "/".join((listing, described.key_fingerprint, described.path.release))
-    return make_path_name(encoding, replace(described.path, release=release))
+    return make_path_key_info(encoding, replace(described.path, release=release))
 
 
 def encoding_of(described: ColumnDescription) -> Mechanism:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from relaxdp.errors import on_error
+from relaxdp.errors import add_consequence
 from relaxdp.market.market import Market
 from relaxdp.market.schema import SETUP
 from relaxdp.sampling.keys import Key
@@ -29,7 +29,7 @@ def key_file(settings: Settings, database: Database) -> Path | None:
     return None
 
 
-@on_error("Nothing was started.")
+@add_consequence("Nothing was started.")
 def open_market(settings: Settings) -> bool:
     """Open the market before the service starts: make its key at the first start, and check it at every other one.
 

@@ -74,7 +74,7 @@ class StoredListing:
     def described(self) -> ColumnDescription | None:
         """What it holds."""
         text = self.terms[2]
-        return None if text is None else ColumnDescription.from_json(json.loads(text))
+        return None if text is None else ColumnDescription.from_dict(json.loads(text))
 
     @cached_property
     def encoding(self) -> Mechanism:
@@ -116,7 +116,7 @@ def level_text(level: Level) -> str:
 
 def level_columns(level: Level) -> dict[str, str]:
     """Return a level as it is kept: two texts, which `Listing.level` reads back."""
-    return {**level.to_json(), "threshold": level_text(level)}
+    return {**level.to_dict(), "threshold": level_text(level)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def create(
         "question": None if question is None else question.strip(),
         "suggested": None if suggested is None else format_epsilon(suggested),
         "budget": None if budget is None else format_epsilon(budget),
-        "described": None if described is None else json.dumps(described.to_json()),
+        "described": None if described is None else json.dumps(described.to_dict()),
         "objects": 0,
     }
     connection.execute(insert(LISTINGS).values(number=next_number(connection, LISTINGS), **row))
@@ -253,7 +253,7 @@ def change(connection: Connection, listing: StoredListing, **columns: Any) -> St
 
 def describe(connection: Connection, listing: StoredListing, described: ColumnDescription) -> StoredListing:
     """Say what a listing holds."""
-    return change(connection, listing, described=json.dumps(described.to_json()))
+    return change(connection, listing, described=json.dumps(described.to_dict()))
 
 
 def claim_path(connection: Connection, listing: StoredListing, described: ColumnDescription) -> str:

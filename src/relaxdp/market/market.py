@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from relaxdp.errors import on_error
+from relaxdp.errors import add_consequence
 from relaxdp.market import accounts, deliveries, listings, pools, purchases, sales
 from relaxdp.market.accounts import OPERATOR, MarketAccount, Role, time_text
 from relaxdp.market.deliveries import read_delivery
@@ -61,7 +61,7 @@ class Market:
         self.signer = Signer(key)
         self._turns = [Lock() for _ in range(64)]
 
-    @on_error("Nothing was started.")
+    @add_consequence("Nothing was started.")
     def open(self) -> None:
         """Open the books, or refuse a key that is not the one that this market was opened with."""
         with self.writing() as connection:
@@ -107,19 +107,19 @@ class Market:
 
     # Accounts and credits.
 
-    @on_error("Nothing was created.")
+    @add_consequence("Nothing was created.")
     def create_account(self, name: str, role: Role) -> str:
         """Make an account and return its token, which is not kept."""
         with self.writing() as connection:
             return accounts.create(connection, name, role)
 
-    @on_error("Nothing was done.")
+    @add_consequence("Nothing was done.")
     def renew_token(self, name: str) -> str:
         """Replace the token of an account; the old one ends."""
         with self.writing() as connection:
             return accounts.renew_token(connection, accounts.named(connection, name))
 
-    @on_error("Nothing was issued.")
+    @add_consequence("Nothing was issued.")
     def issue(self, name: str, amount: int, reason: str) -> MarketAccount:
         """Give an account new credits."""
         with self.writing() as connection:
@@ -134,7 +134,7 @@ class Market:
 
     # Sellers.
 
-    @on_error("Nothing was listed.")
+    @add_consequence("Nothing was listed.")
     def list_release(
         self,
         seller: str,
@@ -156,7 +156,7 @@ class Market:
             )
             return listings.find(connection, made)
 
-    @on_error("Nothing was delivered.")
+    @add_consequence("Nothing was delivered.")
     def deliver(self, seller: str, listing_id: str, path: Path, column: str | None = None) -> StoredListing:
         """Take a released file as the next level of a listing: above every level that was delivered before."""
         goods = read_delivery(path, column)
@@ -165,7 +165,7 @@ class Market:
             listing = deliveries.own(connection, listing_id, self._seller(connection, seller))
             return deliveries.deliver(connection, listing, goods, file)
 
-    @on_error("Nothing was changed.")
+    @add_consequence("Nothing was changed.")
     def change_listing(
         self, seller: str, listing_id: str, step: Callable[[Connection, StoredListing], StoredListing]
     ) -> StoredListing:
@@ -183,7 +183,7 @@ class Market:
             lambda connection, listing: deliveries.extend_prices(connection, listing, prices, levels),
         )
 
-    @on_error("Nothing was changed.")
+    @add_consequence("Nothing was changed.")
     def raise_budget(self, seller: str, listing_id: str, budget: Epsilon) -> StoredListing:
         """Raise the largest epsilon that may ever be delivered."""
         limit = as_epsilon(budget)
@@ -195,7 +195,7 @@ class Market:
         """Sell no more of a listing."""
         return self.change_listing(seller, listing_id, self._close)
 
-    @on_error("Nothing was listed.")
+    @add_consequence("Nothing was listed.")
     def create_pool(
         self,
         title: str,
@@ -225,13 +225,13 @@ class Market:
             # What was bought from a pool says whose path it is of: nobody lists it here once more as a release.
             return listings.change(connection, listing, path=listings.claim_path(connection, listing, named))
 
-    @on_error("Nothing was changed.")
+    @add_consequence("Nothing was changed.")
     def close_any(self, listing_id: str) -> StoredListing:
         """Sell no more from a pool, or of whichever seller's release: the operator closes what should not be there."""
         with self.writing() as connection:
             return self._close(connection, listings.find(connection, listing_id))
 
-    @on_error("Nothing was delivered.")
+    @add_consequence("Nothing was delivered.")
     def join_pool(
         self, seller: str, listing_id: str, level: WireLevel, report: str | int | float, minimum: int
     ) -> StoredListing:
@@ -243,13 +243,13 @@ class Market:
 
     # Buyers.
 
-    @on_error("Nothing was sold.")
+    @add_consequence("Nothing was sold.")
     def quote(self, listing_id: str, epsilon: Epsilon, buyer: str | None = None) -> Deal:
         """Return what a level costs, and what is due for whoever asks."""
         with self.reading() as connection:
             return self.quoted(connection, listing_id, epsilon, buyer)
 
-    @on_error("Nothing was sold.")
+    @add_consequence("Nothing was sold.")
     def quoted(self, connection: Connection, listing_id: str, epsilon: Epsilon, buyer: str | None) -> Deal:
         """Return the same within a transaction."""
         account = NOBODY if buyer is None else accounts.named(connection, buyer)
@@ -258,7 +258,7 @@ class Market:
             return pools.pool_quote(connection, listing, account, epsilon)
         return sales.release_deal(connection, listing, account, epsilon, listings.authorised(connection, listing))
 
-    @on_error("Nothing was sold.")
+    @add_consequence("Nothing was sold.")
     def buy(
         self, buyer: str, listing_id: str, epsilon: Epsilon, *, most: int | None = None, upgrade: bool = False
     ) -> tuple[StoredPurchase, bool]:
@@ -280,7 +280,7 @@ class Market:
         """Sell a higher level of what is owned, for the difference."""
         return self.buy(buyer, listing_id, epsilon, most=most, upgrade=True)
 
-    @on_error("Nothing was refunded.")
+    @add_consequence("Nothing was refunded.")
     def refund(self, who: MarketAccount, number: int, reason: str) -> StoredPurchase:
         """Give back what was paid for a purchase and what it upgraded. The privacy does not come back."""
         with self.writing() as connection:

@@ -46,7 +46,7 @@ def receipt_of(purchase: StoredPurchase, buyer: MarketAccount, market: str) -> R
         number=purchase.number,
         listing=purchase.listing.id,
         buyer=buyer.name,
-        **purchase.level.to_json(),
+        **purchase.level.to_dict(),
         retention=str(purchase.level.retention),
         price=purchase.price,
         paid=purchase.paid,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from relaxdp.errors import RelaxdpError, on_error
+from relaxdp.errors import RelaxdpError, add_consequence
 from relaxdp.market import accounts, listings, purchases
 from relaxdp.market.accounts import OPERATOR
 from relaxdp.market.journal import Forgotten, Journal, Sold
@@ -100,7 +100,7 @@ def _other_file(sold: Sold) -> str:
 @contextmanager
 def _market(settings: Settings, *, begin: bool) -> Iterator[Market]:
     with ExitStack() as opened:
-        with on_error("Nothing was done."):
+        with add_consequence("Nothing was done."):
             database = opened.enter_context(existing(settings.database))
             file = key_file(settings, database)
             if file is None:

@@ -103,7 +103,7 @@ def quote_view(deal: Deal) -> wire.Quote:
     offer = deal.offer
     return wire.Quote(
         listing=offer.listing.id,
-        **offer.level.to_json(),
+        **offer.level.to_dict(),
         price=offer.price,
         due=0 if deal.is_owned else max(0, deal.due),  # whoever owns more has paid for less
         owned=None if deal.owned is None else str(deal.owned.level),
@@ -134,7 +134,7 @@ def _purchase_view(purchase: StoredPurchase, most: Level | None, *, new: bool = 
         number=purchase.number,
         listing=purchase.listing.id,
         title=purchase.listing.title,
-        **purchase.level.to_json(),
+        **purchase.level.to_dict(),
         retention=str(purchase.level.retention),
         price=purchase.price,
         paid=purchase.paid,
@@ -169,7 +169,7 @@ def seller_view(connection: Connection, listing: StoredListing, account: int) ->
     return wire.SellerListing(
         listing=listing_view(connection, listing),
         budget=None if listing.budget is None else format_epsilon(listing.budget),
-        delivered=[wire.DeliveredLevel(**level.to_json()) for level in delivered],
+        delivered=[wire.DeliveredLevel(**level.to_dict()) for level in delivered],
         sold=_sold(sold, levels, earned),
         buyers=len({purchase.buyer for purchase in sold}),
         income=sum(earned.values()),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import LevelError, MechanismError
 from relaxdp.mechanisms.report_arrays import Codes
-from relaxdp.sampling.keyed_stream import PathId, PathName, Purpose, Words
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo, Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold, format_epsilon
 from relaxdp.theory.level import Level, Scale
 from relaxdp.theory.randomized_response import SupportProbabilities
@@ -154,6 +154,7 @@ class Mechanism(ABC):
 
     @property
     def _scale(self) -> Scale:
+        """The name and the parameters of the mechanism that a threshold belongs to."""
         return self.name, self.params
 
     # From true values to symbols.
@@ -163,7 +164,7 @@ class Mechanism(ABC):
         """Return the true values of a column, or reject it. An error names the row, never the value."""
 
     @abstractmethod
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
         """Return what each individual would report without noise, as codes of shape (individuals, symbols)."""
 
     # From reports to counts.
@@ -176,7 +177,7 @@ class Mechanism(ABC):
         """Return which values each report supports, of shape (individuals, labels)."""
         return np.asarray(codes[:, :1] == np.arange(self.alphabet)) if self.symbols == 1 else codes.astype(np.bool_)
 
-    def compute_support(self, retention: Fraction) -> SupportProbabilities:
+    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
         """Return with which probability a report supports a value, where every symbol has this retention."""
         return SupportProbabilities.from_one_symbol(retention, self.alphabet)
 
@@ -252,9 +253,9 @@ class Mechanism(ABC):
         return counts.estimate()
 
 
-def draw_seeds(mechanism: Mechanism, permanent: PermanentWords) -> Words | None:
+def draw_seeds(mechanism: Mechanism, randomness: PermanentWords) -> Words | None:
     """Return the public word of each individual; None unless the mechanism is `seeded`."""
-    return permanent.draw_words("seed") if mechanism.seeded else None
+    return randomness.draw_words("seed") if mechanism.seeded else None
 
 
 def require_level(mechanism: Mechanism, level: Level) -> Level:
@@ -269,9 +270,9 @@ def require_level(mechanism: Mechanism, level: Level) -> Level:
     return level
 
 
-def make_path_name(mechanism: Mechanism, path: PathId) -> PathName:
+def make_path_key_info(mechanism: Mechanism, path_id: PathId) -> PathKeyInfo:
     """Return what binds a mechanism to a path."""
-    return PathName(path, mechanism.name, mechanism.alphabet, mechanism.params)
+    return PathKeyInfo(path_id, mechanism.name, mechanism.alphabet, mechanism.params)
 
 
 def check_option(option: str, number: object, minimum: int, maximum: int) -> None:

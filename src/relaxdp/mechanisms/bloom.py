@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from relaxdp.errors import RapporError, on_error
-from relaxdp.mechanisms.base import Joint, Mechanism, PermanentWords, TrueValues, make_path_name
+from relaxdp.errors import RapporError, add_consequence
+from relaxdp.mechanisms.base import Joint, Mechanism, PermanentWords, TrueValues, make_path_key_info
 from relaxdp.mechanisms.keyed_reports import KeyedRandomness, release_codes
-from relaxdp.mechanisms.report_arrays import Codes, Packed, make_packed_array, pack_bits
+from relaxdp.mechanisms.report_arrays import Codes, Packed, make_arrow_from_packed, pack_bits
 from relaxdp.sampling.arrow_columns import check_lengths, decode_dictionary, find_row, ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import add_length_prefix
-from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathId, Words
+from relaxdp.sampling.keyed_stream import CHUNK, MacInputs, PathId, Words
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, compute_split_threshold
 from relaxdp.theory.level import Level, Scale, compute_retention
@@ -255,8 +255,8 @@ class Bloom(Mechanism):
 
     def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
         """Return the words' canonical bytes, which must all have the same number of blocks (see `release_bloom`)."""
-        words = read_word_column(self.shape, column, first_row)
-        groups = list(read_ids(words, first_row).groups())
+        words = convert_words_to_text(self.shape, column, first_row)
+        groups = list(read_ids(words, first_row).group_by_block_count())
         if len(groups) > 1:
             raise RapporError(
                 "Words of different lengths cannot be encoded together.",
@@ -265,11 +265,11 @@ class Bloom(Mechanism):
         suffix = groups[0][1] if groups else np.empty((1, 0, 2), dtype=np.uint64)
         return TrueValues(np.zeros(len(words), dtype=np.uint64), suffix)
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
-        rows = np.ascontiguousarray(truths.suffix.transpose(1, 0, 2)).reshape(len(truths), -1).view(np.uint8)
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+        assert true_values.suffix is not None  # noqa: S101 (made by `truths` above)
+        rows = np.ascontiguousarray(true_values.suffix.transpose(1, 0, 2)).reshape(len(true_values), -1).view(np.uint8)
         lengths = np.ascontiguousarray(rows[:, 4:_HEADER_BYTES]).view("<u4").ravel()
-        filters = np.zeros((len(truths), self.symbols), dtype=np.uint8)
+        filters = np.zeros((len(true_values), self.symbols), dtype=np.uint8)
         known: dict[bytes, list[int]] = {}
         for row, length in enumerate(lengths.tolist()):
             word = rows[row, _HEADER_BYTES : _HEADER_BYTES + length].tobytes()
@@ -289,20 +289,20 @@ class Bloom(Mechanism):
         self, cells: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int
     ) -> tuple[list[Any], Any]:
         """Return the cohorts and packed reports of a column of a table, and its words as the stream takes them."""
-        words = read_word_column(self.shape, cells, first_row)
+        words = convert_words_to_text(self.shape, cells, first_row)
         made = release_bloom(self.shape, words, ids, key=key, level=level, path=path, first_row=first_row)
-        return [pa.array(made.cohorts), make_packed_array(made.packed)], words
+        return [pa.array(made.cohorts), make_arrow_from_packed(made.packed)], words
 
     def __repr__(self) -> str:
         return f"Bloom({self.shape!r})"
 
 
-def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> pa.Array:
+def convert_words_to_text(shape: BloomShape, column: Any, first_row: int = 0) -> pa.Array:
     """Return a column of words as Arrow text, or reject it. An error names the row, never the word.
 
     For a boolean: false and true, as booleans, as 0 and 1, or as text.
     """
-    array = _convert_to_text(to_arrow(column), boolean=shape.is_boolean)
+    array = _convert_to_text(to_arrow(column), is_boolean=shape.is_boolean)
     if array is None:
         what = "booleans, 0 and 1, or the words false and true" if shape.is_boolean else "text"
         raise RapporError(
@@ -324,18 +324,18 @@ def read_word_column(shape: BloomShape, column: Any, first_row: int = 0) -> pa.A
     return array
 
 
-def _convert_to_text(array: pa.Array, *, boolean: bool) -> pa.Array | None:
+def _convert_to_text(array: pa.Array, *, is_boolean: bool) -> pa.Array | None:
     """Return Arrow text, or None for anything else: an exception's context would carry a word along."""
     try:
         array = decode_dictionary(array)
         kind = array.type
-        if boolean and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        if is_boolean and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             array = array.cast(pa.int64())
         elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
             return None
         array = array.cast(pa.large_string())
         array.validate(full=True)
-        if boolean:
+        if is_boolean:
             array = pc.utf8_lower(array)
             array = pc.if_else(pc.equal(array, "0"), "false", pc.if_else(pc.equal(array, "1"), "true", array))
     except (pa.ArrowException, TypeError, UnicodeError):
@@ -355,16 +355,16 @@ def draw_cohorts(shape: BloomShape, ids: Any, *, key: Key, path: PathId, first_r
 
     A cohort is public, so it must not depend on the word.
     """
-    array, name = ids_to_arrow(ids), make_path_name(Bloom(shape), path)
+    array, name = ids_to_arrow(ids), make_path_key_info(Bloom(shape), path)
     cohorts = np.empty(len(array), dtype=np.uint32)
     for start in range(0, len(array), CHUNK):
-        own = Messages(read_ids(array[start : start + CHUNK], first_row + start))
+        own = MacInputs(read_ids(array[start : start + CHUNK], first_row + start))
         words = KeyedRandomness(key, name, own).draw_words("cohort")
         cohorts[start : start + CHUNK] = words % np.uint64(shape.cohorts)
     return cohorts
 
 
-@on_error("Nothing was released.")
+@add_consequence("Nothing was released.")
 def release_bloom(
     shape: BloomShape,
     words: Any,
@@ -379,7 +379,7 @@ def release_bloom(
 
     Each cohort is a separate path, and words with the same number of blocks go together.
     """
-    array, texts = ids_to_arrow(ids), read_word_column(shape, words, first_row)
+    array, texts = ids_to_arrow(ids), convert_words_to_text(shape, words, first_row)
     check_lengths(words=texts, ids=array)
     cohorts = draw_cohorts(shape, array, key=key, path=path, first_row=first_row)
     blocks = (pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64) + _HEADER_BYTES - 1) // _BLOCK

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from relaxdp.errors import LevelError
 from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, draw_seeds
-from relaxdp.mechanisms.report_arrays import BATCH, Codes, ReportPart, join_report_columns, read_report_column
+from relaxdp.mechanisms.report_arrays import BATCH, Codes, ReportPart, join_report_parts, read_report_column
 from relaxdp.sampling.arrow_columns import check_lengths, ids_to_arrow, read_ids, to_arrow
-from relaxdp.sampling.bridge import KeyedBridgeSampler, draw_fresh_bridges
+from relaxdp.sampling.bridge import KeyedBridgeSampler, draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy
-from relaxdp.sampling.keyed_stream import CHUNK, Messages, PathName, Purpose, Words, derive_bridge_key
+from relaxdp.sampling.keyed_stream import CHUNK, MacInputs, PathKeyInfo, Purpose, Words, derive_bridge_key
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.randomized_response import NOISE
 
@@ -57,20 +57,20 @@ def make_noiseless_column(mechanism: Mechanism, values: Any, *, entropy: Entropy
     It is as secret as the true values. Keep it, and take every step from it: a second call draws other coins.
     """
     parts = iterate_noiseless_reports(mechanism, to_arrow(values), entropy)
-    return join_report_columns(mechanism, (part for _, part in parts))
+    return join_report_parts(mechanism, (part for _, part in parts))
 
 
 def draw_bridged_column(
     mechanism: Mechanism,
-    lower_level: Fraction,
-    middle: Fraction,
-    upper_level: Fraction,
+    lower_retention: Fraction,
+    middle_retention: Fraction,
+    upper_retention: Fraction,
     *,
-    lower: Any | None,
-    upper: Any,
+    lower_reports: Any | None,
+    upper_reports: Any,
     entropy: Entropy,
 ) -> pa.Array:
-    """Return reports at retention `middle` between two columns, with fresh randomness. They must be kept.
+    """Return reports between two columns, with fresh randomness. They must be kept.
 
     Claim: every symbol has exactly the distribution of `compute_bridge_distribution`;
     tests/exact/sampling/test_bridge_arrays.py.
@@ -78,67 +78,69 @@ def draw_bridged_column(
 
     def draw(_: int, below: Codes | None, above: Codes) -> Codes:
         ends: Any = {"lower_reports": below, "upper_reports": above, "entropy": entropy}
-        return draw_fresh_bridges(mechanism.alphabet, lower_level, middle, upper_level, **ends)
+        return draw_fresh_bridge_reports(mechanism.alphabet, lower_retention, middle_retention, upper_retention, **ends)
 
-    return _map_columns(mechanism, lower, upper, draw)
+    return _draw_between_columns(mechanism, lower_reports, upper_reports, draw)
 
 
 def draw_keyed_bridged_column(
     mechanism: Mechanism,
-    lower_level: Fraction,
-    middle: Fraction,
-    upper_level: Fraction,
+    lower_retention: Fraction,
+    middle_retention: Fraction,
+    upper_retention: Fraction,
     *,
-    lower: Any | None,
-    upper: Any,
+    lower_reports: Any | None,
+    upper_reports: Any,
     ids: Any,
     key: Key,
-    name: PathName,
+    inputs: PathKeyInfo,
 ) -> pa.Array:
     """Return the same as a pure function of the key and its arguments: asked for again, it is the same column."""
-    if lower is None and lower_level != NOISE:
+    if lower_reports is None and lower_retention != NOISE:
         raise ValueError("Lower reports are missing. Only a lower retention of 0 has no reports.")
     array = ids_to_arrow(ids)
-    check_lengths(upper_reports=upper, ids=array)
-    derived = derive_bridge_key(key, name, lower_level, middle, upper_level)
-    sampler = KeyedBridgeSampler(derived, mechanism.alphabet, lower_level, middle, upper_level)
+    check_lengths(upper_reports=upper_reports, ids=array)
+    derived = derive_bridge_key(key, inputs, lower_retention, middle_retention, upper_retention)
+    sampler = KeyedBridgeSampler(derived, mechanism.alphabet, lower_retention, middle_retention, upper_retention)
 
     def draw(start: int, below: Codes | None, above: Codes) -> Codes:
-        messages = Messages(read_ids(array[start : start + len(above)], start))
+        messages = MacInputs(read_ids(array[start : start + len(above)], start))
         below = np.zeros_like(above) if below is None else below
         parts = [slice(first, first + CHUNK) for first in range(0, mechanism.symbols, CHUNK)]
-        drawn = [sampler.draw_reports(messages, below[:, each], above[:, each], first=each.start) for each in parts]
+        drawn = [
+            sampler.draw_reports(messages, below[:, each], above[:, each], first_symbol=each.start) for each in parts
+        ]
         return np.concatenate(drawn, axis=1)
 
-    return _map_columns(mechanism, lower, upper, draw, CHUNK)
+    return _draw_between_columns(mechanism, lower_reports, upper_reports, draw, CHUNK)
 
 
-def _map_columns(
+def _draw_between_columns(
     mechanism: Mechanism,
-    lower: Any | None,
-    upper: Any,
+    lower_reports: Any | None,
+    upper_reports: Any,
     draw: Callable[[int, Codes | None, Codes], Codes],
-    most: int = BATCH,
+    max_symbols: int = BATCH,
 ) -> pa.Array:
     """Return the reports that are drawn between two columns, a piece of at most so many symbols at a time."""
-    if lower is not None:
-        check_lengths(lower_reports=lower, upper_reports=upper)
+    if lower_reports is not None:
+        check_lengths(lower_reports=lower_reports, upper_reports=upper_reports)
     parts = []
-    for start, stop in iterate_slices(mechanism, len(upper), most):
-        above, seeds = read_report_column(mechanism, upper[start:stop])
+    for start, stop in iterate_slices(mechanism, len(upper_reports), max_symbols):
+        above, seeds = read_report_column(mechanism, upper_reports[start:stop])
         below = None
-        if lower is not None:
-            below, other = read_report_column(mechanism, lower[start:stop])
+        if lower_reports is not None:
+            below, other = read_report_column(mechanism, lower_reports[start:stop])
             if seeds is not None and not np.array_equal(seeds, other):  # type: ignore[arg-type]
                 raise LevelError(
                     "Two reports in the same row belong to different individuals: their seeds differ.",
                     hint="Pass two releases of the same individuals, in the same order.",
                 )
         parts.append((draw(start, below, above), seeds))
-    return join_report_columns(mechanism, parts)
+    return join_report_parts(mechanism, parts)
 
 
-def iterate_slices(mechanism: Mechanism, individuals: int, most: int = BATCH) -> Iterator[tuple[int, int]]:
-    """Return first and last individual of slices of at most `most` symbols."""
-    step = min(CHUNK, max(1, most // mechanism.symbols))
-    return ((start, min(start + step, individuals)) for start in range(0, individuals, step))
+def iterate_slices(mechanism: Mechanism, n_individuals: int, max_symbols: int = BATCH) -> Iterator[tuple[int, int]]:
+    """Return first and last individual of slices of at most `max_symbols` symbols."""
+    step = min(CHUNK, max(1, max_symbols // mechanism.symbols))
+    return ((start, min(start + step, n_individuals)) for start in range(0, n_individuals, step))

@@ -49,8 +49,8 @@ class Categorical(DeclaredMechanism):
         super().__init__(values)
         self.alphabet = len(self.values)
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        return truths.index.astype(get_code_dtype(self.alphabet))[:, None]
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+        return true_values.index.astype(get_code_dtype(self.alphabet))[:, None]
 
     def read_label_column(self, column: Any) -> Codes:
         column = to_arrow(column)

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.errors import UndeclaredValueError, ValuesError, remove_keys
+from relaxdp.errors import UndeclaredValueError, ValuesError, hide_secret_keys
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.sampling.arrow_columns import find_row, to_arrow, to_numpy
-from relaxdp.sampling.canonical_encoding import encode_declared, get_value_kind, is_missing
+from relaxdp.sampling.canonical_encoding import encode_declared_value, get_value_kind, is_missing
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import Epsilon
 
@@ -71,7 +71,7 @@ class DeclaredMechanism(Mechanism):
         def estimate(self, reports: Any, *, epsilon: Epsilon) -> Frequency: ...
 
     def __init__(self, values: Sequence[Hashable]) -> None:
-        self.values = tuple(_convert_to_python(value) for value in require_list(values))
+        self.values = tuple(_convert_to_python(value) for value in require_ordered_values(values))
         self.kind, encoded = _check_values(self.values)
         self.digest = sha256(struct.pack("<Q", len(self.values)) + b"".join(encoded)).digest()
         self._index = {value: index for index, value in enumerate(self.values)}
@@ -175,18 +175,18 @@ class DeclaredMechanism(Mechanism):
             what="value",
             row=row + 1,
             values=len(self.values),
-            declared=_show_values(self.values),
+            declared=_format_values(self.values),
         )
 
     def __repr__(self) -> str:
-        name, size, rest = type(self).__name__, len(self.values), self._repr_options()
+        name, size, rest = type(self).__name__, len(self.values), self._format_repr_options()
         return f"{name}({list(self.values)!r}{rest})" if size <= 10 else f"<{name} of {size}{rest}>"
 
-    def _repr_options(self) -> str:
+    def _format_repr_options(self) -> str:
         return ""
 
 
-def require_list(values: Any) -> Sequence[Any]:
+def require_ordered_values(values: Any) -> Sequence[Any]:
     """Return values that have an order, or reject the others."""
     if isinstance(values, str | bytes | Set | Mapping | type) or not isinstance(values, Iterable):
         raise ValuesError(
@@ -197,15 +197,15 @@ def require_list(values: Any) -> Sequence[Any]:
     return values if isinstance(values, Sequence) else list(values)
 
 
-def describe_column_type(kind: pa.DataType) -> str:
+def describe_column_type(arrow_type: pa.DataType) -> str:
     """Return the name of an Arrow type for people, or an empty text."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return next((words for test, words in _TYPE_NAMES if test(kind)), "")
+    arrow_type = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+    return next((words for test, words in _TYPE_NAMES if test(arrow_type)), "")
 
 
-def _show_values(values: Sequence[Any]) -> str:
+def _format_values(values: Sequence[Any]) -> str:
     """Return the first declared values, which are public, so that blanks and quotation marks are seen."""
-    texts = [remove_keys(repr(value)) for value in values[:_MAX_SHOWN]]  # before they are cut
+    texts = [hide_secret_keys(repr(value)) for value in values[:_MAX_SHOWN]]  # before they are cut
     texts = [text if len(text) <= _LONGEST_SHOWN + 3 else f"{text[:_LONGEST_SHOWN]}...{text[-1]}" for text in texts]
     rest = len(values) - len(texts)
     return ", ".join(texts) + (f" and {rest:,} more" if rest else "")
@@ -252,7 +252,7 @@ def _check_values(values: Sequence[Any]) -> tuple[str, list[bytes]]:
             hint="Declare the values as text.",
         )
     try:
-        encoded = [encode_declared(value) for value in values]
+        encoded = [encode_declared_value(value) for value in values]
     except ValueError as problem:
         raise ValuesError(
             "A declared value cannot be used: {problem}.", hint='Declare it as text, such as "12".', problem=problem

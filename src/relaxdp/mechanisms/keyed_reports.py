@@ -11,21 +11,21 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from relaxdp.errors import IdError, on_error
-from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, draw_seeds, make_path_name, require_level
+from relaxdp.errors import IdError, add_consequence
+from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, draw_seeds, make_path_key_info, require_level
 from relaxdp.mechanisms.report_arrays import (
     BATCH,
     Codes,
     ReportPart,
     get_code_dtype,
-    join_report_columns,
+    join_report_parts,
     make_report_container,
     make_report_list,
 )
 from relaxdp.sampling.arrow_columns import check_lengths, ids_to_arrow, read_ids, reject_duplicate_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical, get_value_kind
-from relaxdp.sampling.keyed_path import compute_tags, draw_path_reports
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, PathId, PathName, Purpose, Words, derive_path_key
+from relaxdp.sampling.keyed_path import compute_tags, replace_symbols_by_reports
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, PathId, PathKeyInfo, Purpose, Words, derive_path_key
 from relaxdp.sampling.keys import Key, require_key
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
@@ -36,7 +36,7 @@ _ID_AS_TEXT = "Convert the id to text, such as str(patient)."
 class KeyedRandomness:
     """The permanent randomness of individuals on one path: a keyed function of individual and true value."""
 
-    def __init__(self, key: Key, name: PathName, ids: Messages, truths: TrueValues | None = None) -> None:
+    def __init__(self, key: Key, name: PathKeyInfo, ids: MacInputs, truths: TrueValues | None = None) -> None:
         self._key, self._name, self._ids, self._truths = key, name, ids, truths
         self._public: dict[Purpose, Words] = {}
 
@@ -57,8 +57,8 @@ class KeyedRandomness:
 class _PathChunk:
     """At most CHUNK individuals on one path: everything but the level."""
 
-    def __init__(self, mechanism: Mechanism, key: Key, path: PathId, ids: Messages, truths: TrueValues) -> None:
-        name = make_path_name(mechanism, path)
+    def __init__(self, mechanism: Mechanism, key: Key, path: PathId, ids: MacInputs, truths: TrueValues) -> None:
+        name = make_path_key_info(mechanism, path)
         permanent = KeyedRandomness(key, name, ids, truths)
         self._mechanism, self._index, self._messages = mechanism, truths.index, ids.extend(truths.suffix)
         self._derived = derive_path_key(key, name)
@@ -69,11 +69,11 @@ class _PathChunk:
         alphabet, threshold = self._mechanism.alphabet, require_level(self._mechanism, level).threshold
         # A copy, so that no interrupt or other thread can leave a level half drawn.
         codes = np.array(self._symbols, get_code_dtype(alphabet), order="C")
-        draw_path_reports(self._derived, alphabet, threshold, self._messages, self._index, codes)
+        replace_symbols_by_reports(self._derived, alphabet, threshold, self._messages, self._index, codes)
         return codes
 
 
-@on_error("Nothing was released.")
+@add_consequence("Nothing was released.")
 def release_column(mechanism: Mechanism, values: Any, ids: Any, *, key: Key, epsilon: Epsilon, path: PathId) -> Any:
     """Return the reports of a column, in the same kind of container as `values`."""
     array = ids_to_arrow(ids)
@@ -101,7 +101,7 @@ def release_reports(
 ) -> pa.Array:
     """Return the reports of all individuals as an Arrow array; the arguments are those of `release_codes`."""
     chunks = _iterate_reports(mechanism, values, ids, key, level, path, first_row)
-    return join_report_columns(mechanism, chunks)
+    return join_report_parts(mechanism, chunks)
 
 
 def _iterate_reports(
@@ -112,7 +112,7 @@ def _iterate_reports(
     check_lengths(values=column, ids=array)
     step = max(1, min(CHUNK, BATCH // mechanism.symbols))
     for start in range(0, max(len(column), 1), step):
-        own, cells = Messages(read_ids(array[start : start + step], first_row + start)), column[start : start + step]
+        own, cells = (MacInputs(read_ids(array[start : start + step], first_row + start)), column[start : start + step])
         truths = cells if isinstance(cells, TrueValues) else mechanism.read_true_values(cells, first_row + start)
         chunk = _PathChunk(mechanism, key, path, own, truths)
         yield chunk.draw_codes(level), chunk.seeds
@@ -125,22 +125,22 @@ class RowTagger:
     """
 
     def __init__(self, key: Key, mechanism: Mechanism, path: PathId) -> None:
-        self._derived = derive_path_key(key, make_path_name(mechanism, path), "fingerprint")
+        self._derived = derive_path_key(key, make_path_key_info(mechanism, path), "fingerprint")
 
     def tag_ids(self, ids: Any) -> Words:
         """Return the tags of ids alone. Their last block holds 0 and 1, that of a row the true value's index and 0."""
-        return self._join_tags(ids, lambda own, _: compute_tags(self._derived, Messages(own), None, 1))
+        return self._tag_in_chunks(ids, lambda own, _: compute_tags(self._derived, MacInputs(own), None, 1))
 
     def tag_rows(self, ids: Any, values: TrueValues) -> Words:
         """Return the tags of ids with their true values."""
 
         def tag(own: Ids, part: slice) -> Words:
             truths = values[part]
-            return compute_tags(self._derived, Messages(own, truths.suffix), truths.index)
+            return compute_tags(self._derived, MacInputs(own, truths.suffix), truths.index)
 
-        return self._join_tags(ids, tag)
+        return self._tag_in_chunks(ids, tag)
 
-    def _join_tags(self, ids: Any, tag: Callable[[Ids, slice], Words]) -> Words:
+    def _tag_in_chunks(self, ids: Any, tag: Callable[[Ids, slice], Words]) -> Words:
         array = ids_to_arrow(ids)
         parts = [slice(start, min(start + CHUNK, len(array))) for start in range(0, len(array), CHUNK)]
         tags = [tag(read_ids(array[part.start : part.stop], part.start), part) for part in parts]
@@ -157,7 +157,7 @@ class ReportPath:
     def __init__(self, mechanism: Mechanism, truth: Any, *, key: Key, object_id: object, path: PathId) -> None:
         truths, blocks = mechanism.read_true_values([truth]), np.frombuffer(encode_id(object_id), "<u8")
         self._mechanism, self._where = mechanism, str(path)
-        ids = Messages(None, blocks.reshape(-1, 1, 2).astype(np.uint64))
+        ids = MacInputs(None, blocks.reshape(-1, 1, 2).astype(np.uint64))
         self._individual = _PathChunk(mechanism, require_key(key), path, ids, truths)
 
     def at(self, epsilon: Epsilon) -> Any:

@@ -45,12 +45,12 @@ POWER = 5
 OFFSET = 506952122  # 2^32 divided by the golden ratio, modulo the prime
 
 
-def compute_best_buckets(epsilon: Epsilon) -> int:
+def choose_bucket_count(epsilon: Epsilon) -> int:
     """Return the number of buckets with the least error at this level: e^epsilon + 1, to the nearest whole number.
 
     It is fixed for the life of a path, so it is chosen for the last level that is planned.
 
-    >>> compute_best_buckets("0.1"), compute_best_buckets(1), compute_best_buckets(3)
+    >>> choose_bucket_count("0.1"), choose_bucket_count(1), choose_bucket_count(3)
     (2, 4, 21)
     """
     exact = min(as_epsilon(epsilon), Decimal(20))
@@ -92,7 +92,7 @@ class LocalHash(DeclaredMechanism):
                 hint="Pass epsilon=, such as epsilon=2, or buckets=, such as buckets=8.",
             )
         if epsilon is not None:
-            buckets = compute_best_buckets(epsilon)
+            buckets = choose_bucket_count(epsilon)
         assert buckets is not None  # noqa: S101 (checked above)
         check_option("buckets", buckets, 2, MAX_BUCKETS)
         if len(self.values) >= PRIME:
@@ -108,9 +108,9 @@ class LocalHash(DeclaredMechanism):
         """The number of buckets, the name of the hash, and the digest of the ordered values."""
         return struct.pack("<Q", self.alphabet) + add_length_prefix(HASH_NAME.encode()) + self.digest
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        points = self._value_points.take(truths.index.astype(np.intp))
-        found = compute_hash_buckets(permanent.draw_words("seed"), points, self.alphabet)
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+        points = self._value_hash_points.take(true_values.index.astype(np.intp))
+        found = compute_hash_buckets(randomness.draw_words("seed"), points, self.alphabet)
         return found.astype(get_code_dtype(self.alphabet))[:, None]
 
     def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
@@ -120,17 +120,17 @@ class LocalHash(DeclaredMechanism):
         slope, height = compute_hash_lines(seeds[:, None])
         height = _reduce_modulo_prime(height + np.uint64(PRIME) - starts, BITS)
         order: Any = "C" if len(self.values) > len(seeds) else "F"  # the longer axis is the inner one
-        places = np.multiply(slope, self._value_points, order=order)
+        places = np.multiply(slope, self._value_hash_points, order=order)
         places += height
         return np.asarray(_reduce_modulo_prime(places, BITS) < stops - starts)
 
-    def compute_support(self, retention: Fraction) -> SupportProbabilities:
+    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
         """Return the chances over all seeds: 1/g for another value, and what the kept true value adds."""
         other = Fraction(1, self.alphabet)
         return SupportProbabilities(noise=other, gain=retention * (1 - other))
 
     @cached_property
-    def _value_points(self) -> Words:
+    def _value_hash_points(self) -> Words:
         return compute_hash_points(np.arange(len(self.values), dtype=np.uint64))
 
     @cached_property
@@ -139,13 +139,13 @@ class LocalHash(DeclaredMechanism):
         ends = -(-np.arange(self.buckets + 1, dtype=np.int64) * PRIME // self.buckets)
         return ends.astype(np.uint64)
 
-    def _repr_options(self) -> str:
+    def _format_repr_options(self) -> str:
         return f", buckets={self.alphabet}"
 
 
-def compute_hash_points(index: Words, *, bits: int = BITS) -> Words:
+def compute_hash_points(value_indices: Words, *, bits: int = BITS) -> Words:
     """Return the point of each value, from its index, which is below the prime."""
-    start = _reduce_modulo_prime(index.astype(np.uint64) + np.uint64(OFFSET % ((1 << bits) - 1)), bits)
+    start = _reduce_modulo_prime(value_indices.astype(np.uint64) + np.uint64(OFFSET % ((1 << bits) - 1)), bits)
     result = start
     for _ in range(POWER - 1):
         result = _reduce_modulo_prime(result * start, bits)
@@ -158,11 +158,11 @@ def compute_hash_lines(seeds: Words, *, bits: int = BITS) -> tuple[Words, Words]
     return _reduce_modulo_prime(seeds & mask, bits), _reduce_modulo_prime((seeds >> np.uint64(32)) & mask, bits)
 
 
-def compute_hash_buckets(seeds: Words, points: Words, count: int, *, bits: int = BITS) -> Words:
+def compute_hash_buckets(seeds: Words, points: Words, n_buckets: int, *, bits: int = BITS) -> Words:
     """Return the bucket of a point under a seed; both arrays may be broadcast against each other."""
     slope, height = compute_hash_lines(seeds, bits=bits)
     place = _reduce_modulo_prime(slope * points + height, bits)
-    return np.asarray(place * np.uint64(count) // np.uint64((1 << bits) - 1), dtype=np.uint64)
+    return np.asarray(place * np.uint64(n_buckets) // np.uint64((1 << bits) - 1), dtype=np.uint64)
 
 
 def _reduce_modulo_prime(numbers: Words, bits: int) -> Words:

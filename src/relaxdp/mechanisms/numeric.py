@@ -70,10 +70,10 @@ class RangeMechanism(Mechanism):
         suffix[0, :, 1] = numbers.view(np.uint64)
         return TrueValues(np.zeros(len(numbers), dtype=np.uint64), suffix)
 
-    def numbers(self, truths: TrueValues) -> Floats:
+    def numbers(self, true_values: TrueValues) -> Floats:
         """Return the numbers that true values are made of."""
-        assert truths.suffix is not None  # noqa: S101 (made by `truths` above)
-        numbers = np.ascontiguousarray(truths.suffix[0, :, 1]).view(np.float64)
+        assert true_values.suffix is not None  # noqa: S101 (made by `truths` above)
+        numbers = np.ascontiguousarray(true_values.suffix[0, :, 1]).view(np.float64)
         self._check_range(numbers, 0)
         return numbers
 
@@ -100,7 +100,7 @@ class RangeMechanism(Mechanism):
                 row=row,
             )
 
-    def _repr_range(self) -> str:
+    def _format_repr_range(self) -> str:
         return f"{self.low:g}, {self.high:g}{', clip=True' if self.clip else ''}"
 
 
@@ -139,7 +139,7 @@ class Numeric(RangeMechanism):
     def labels(self) -> Sequence[Any]:
         """The two ends; as text where a number may be missing, because a number would be taken for a number."""
         if self.missing:
-            return (MISSING, _show_number(self.low), _show_number(self.high))
+            return (MISSING, _format_number(self.low), _format_number(self.high))
         return (self.low, self.high)
 
     @property
@@ -148,16 +148,16 @@ class Numeric(RangeMechanism):
             return MeanWeights((0.0, self.low, self.high), self.low, self.high, absent=0)
         return MeanWeights((self.low, self.high), self.low, self.high)
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        numbers = self.numbers(truths)
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+        numbers = self.numbers(true_values)
         is_missing = np.isnan(numbers)
         present = np.where(is_missing, self.low, numbers)
-        rounded = round_to_bin(permanent.draw_words("round"), present, self.low, self.high, bins=2).astype(np.uint8)
+        rounded = round_to_bin(randomness.draw_words("round"), present, self.low, self.high, bins=2).astype(np.uint8)
         return (np.where(is_missing, 0, 1 + rounded).astype(np.uint8) if self.missing else rounded)[:, None]
 
     def read_label_column(self, column: Any) -> Codes:
         if self.missing:
-            codes = _find_texts(to_arrow(column), self.labels)
+            codes = _find_label_positions(to_arrow(column), self.labels)
             if codes is None:
                 raise EstimationError(
                     "A report is not one of {labels}.", hint=_GIVE_REPORTS, labels=", ".join(self.labels)
@@ -175,10 +175,10 @@ class Numeric(RangeMechanism):
         return np.asarray(upper, dtype=np.uint8)[:, None]
 
     def __repr__(self) -> str:
-        return f"Numeric({self._repr_range()}{', missing=True' if self.missing else ''})"
+        return f"Numeric({self._format_repr_range()}{', missing=True' if self.missing else ''})"
 
 
-def _find_texts(column: pa.Array, labels: Sequence[str]) -> Codes | None:
+def _find_label_positions(column: pa.Array, labels: Sequence[str]) -> Codes | None:
     """Return the place of each text among some labels; None where one is not among them."""
     try:
         found = pc.index_in(decode_dictionary(column).cast(pa.string()), pa.array(labels))
@@ -187,7 +187,7 @@ def _find_texts(column: pa.Array, labels: Sequence[str]) -> Codes | None:
     return None if found.null_count else np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.uint8)[:, None]
 
 
-def _show_number(number: float) -> str:
+def _format_number(number: float) -> str:
     """Return a number as people write it, exactly."""
     return f"{number:.0f}" if number.is_integer() and abs(number) < _MAX_EXACT else repr(number)
 

@@ -49,7 +49,7 @@ class MechanismKind:
     """The abbreviation in the literature, for plans and commands; without one, `name`."""
 
 
-def _create_bloom(**options: int) -> Bloom:
+def _create_bloom_from_options(**options: int) -> Bloom:
     return Bloom(BloomShape(**options))
 
 
@@ -87,7 +87,7 @@ BUILT_IN = (
         title="square wave",
     ),
     MechanismKind(
-        "bloom", "words", _create_bloom, "a Bloom filter of a word that is looked for among candidates",
+        "bloom", "words", _create_bloom_from_options, "a Bloom filter of a word that is looked for among candidates",
         (
             MechanismOption("bits", "How many bits a filter has.", 1, MAX_BITS),
             MechanismOption("hashes", "How many bits a word sets.", 1, MAX_HASHES),
@@ -195,9 +195,9 @@ def get_mechanism_arguments(mechanism: Mechanism) -> dict[str, Any]:
     }
 
 
-def _check_options(kind: MechanismKind, given: Mapping[str, Any]) -> None:
+def _check_options(kind: MechanismKind, options: Mapping[str, Any]) -> None:
     known = {each.name: each for each in kind.options}
-    unknown = sorted(set(given) - set(known))
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise MechanismError(
             "The mechanism {mechanism!r} has no option {options}. Expected: {known}.",
@@ -206,7 +206,7 @@ def _check_options(kind: MechanismKind, given: Mapping[str, Any]) -> None:
             options=", ".join(unknown),
             mechanism=kind.name,
         )
-    for name, number in given.items():
+    for name, number in options.items():
         check_option(name, number, known[name].minimum, known[name].maximum)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.errors import ArgumentError, EstimationError, LevelError, StateFileError, on_error
+from relaxdp.errors import ArgumentError, EstimationError, LevelError, StateFileError, add_consequence
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bridged_columns import iterate_noiseless_reports, iterate_slices
 from relaxdp.mechanisms.categorical import Categorical
@@ -29,7 +29,7 @@ from relaxdp.mechanisms.report_arrays import (
     unpack_reports,
 )
 from relaxdp.sampling.arrow_columns import check_lengths, to_arrow
-from relaxdp.sampling.bridge import draw_fresh_bridges
+from relaxdp.sampling.bridge import draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon, make_decimal_context
@@ -70,7 +70,7 @@ class Relaxation:
         Decimal('2')
     """
 
-    @on_error("Nothing was released.")
+    @add_consequence("Nothing was released.")
     def __init__(
         self,
         mechanism: Mechanism,
@@ -102,7 +102,7 @@ class Relaxation:
                 self._check_state(found, begun)
             self._seen = found or begun
 
-    @on_error("Nothing was released.")
+    @add_consequence("Nothing was released.")
     def relax(self, epsilon: Epsilon) -> Any:
         """Return the reports at this level, as the kind of column that the values are; one report for one value.
 
@@ -114,7 +114,7 @@ class Relaxation:
         level = self._mechanism.level(epsilon)
         with self._store.lock():
             state = self._read_state()
-            last = as_epsilon(state.epsilon, zero=True)
+            last = as_epsilon(state.epsilon, allow_zero=True)
             if level.epsilon < last:
                 raise LevelError(
                     "Epsilon {epsilon} is below {last_epsilon}, the level of the last reports. A report that "
@@ -135,16 +135,16 @@ class Relaxation:
 
         This includes `reports_epsilon`, which was spent elsewhere: from reports at 1, `relax(3)` makes a total of 3.
         """
-        return as_epsilon(self._read_state().epsilon, zero=True)
+        return as_epsilon(self._read_state().epsilon, allow_zero=True)
 
     @property
     def cost(self) -> Decimal:
         """The epsilon that the steps added to the part that was spent elsewhere: `epsilon` minus `reports_epsilon`."""
         state = self._read_state()
-        total, elsewhere = (as_epsilon(each, zero=True) for each in (state.epsilon, state.start_epsilon))
+        total, elsewhere = (as_epsilon(each, allow_zero=True) for each in (state.epsilon, state.start_epsilon))
         return make_decimal_context(200).subtract(total, elsewhere)  # never rounded, whatever the caller's context
 
-    def _start_from_values(self, column: Any) -> State:
+    def _start_from_values(self, column: Any) -> RelaxationState:
         """Return the state before the first reports, with the randomness that each value keeps drawn now."""
         mechanism, digest = self._mechanism, sha256()
         packed = [np.empty((0, get_packed_width(mechanism)), np.uint8)]
@@ -154,9 +154,9 @@ class Relaxation:
                 digest.update(f"{words.shape}".encode() + words.astype("<u8").tobytes())
         symbols = np.concatenate(packed)
         origin, reports = os.urandom(16).hex(), np.zeros_like(symbols)
-        return State(mechanism.name, mechanism.params.hex(), digest.hexdigest(), origin, symbols, reports)
+        return RelaxationState(mechanism.name, mechanism.params.hex(), digest.hexdigest(), origin, symbols, reports)
 
-    def _start_from_reports(self, begun: State, reports: Any, epsilon: Epsilon) -> State:
+    def _start_from_reports(self, initial_state: RelaxationState, reports: Any, epsilon: Epsilon) -> RelaxationState:
         """Return the state in which the last reports are those of the caller, at the level that the caller states."""
         if not isinstance(self._mechanism, Categorical):
             raise ArgumentError(
@@ -167,13 +167,13 @@ class Relaxation:
             )
         level = self._mechanism.level(epsilon)
         codes = self._mechanism.read_label_column([reports] if self._is_one else reports)
-        check_lengths(values=begun.symbols, reports=codes)
+        check_lengths(values=initial_state.symbols, reports=codes)
         packed, epsilon = pack_reports(self._mechanism, codes), str(level)
         digest = sha256(packed.tobytes()).hexdigest()
-        started = replace(begun, reports=packed, start_epsilon=epsilon, start_reports=digest)
+        started = replace(initial_state, reports=packed, start_epsilon=epsilon, start_reports=digest)
         return replace(started, epsilon=epsilon, threshold=str(level.threshold))
 
-    def _draw_next_state(self, state: State, level: Level) -> State:
+    def _draw_next_state(self, state: RelaxationState, level: Level) -> RelaxationState:
         """Return the state after one step of Algorithm 1 for all values."""
         # The old level is the stored threshold: a caller's statement counts only where the state begins.
         mechanism, old = self._mechanism, compute_retention(int(state.threshold))
@@ -182,11 +182,11 @@ class Relaxation:
             truths, seeds = unpack_reports(mechanism, state.symbols[start:stop])
             last = unpack_reports(mechanism, state.reports[start:stop])[0] if old else None
             ends: Any = {"lower_reports": last, "upper_reports": truths, "entropy": self._entropy}
-            drawn = draw_fresh_bridges(mechanism.alphabet, old, level.retention, TRUTH, **ends)
+            drawn = draw_fresh_bridge_reports(mechanism.alphabet, old, level.retention, TRUTH, **ends)
             reports[start:stop] = pack_reports(mechanism, drawn, seeds)
         return replace(state, epsilon=str(level), threshold=str(level.threshold), reports=reports)
 
-    def _make_reports(self, state: State) -> Any:
+    def _make_reports(self, state: RelaxationState) -> Any:
         """Return the reports as the caller's kind of column."""
         slices = [*iterate_slices(self._mechanism, len(state.reports))] or [(0, 0)]
         parts = (unpack_reports(self._mechanism, state.reports[start:stop]) for start, stop in slices)
@@ -194,11 +194,11 @@ class Relaxation:
             return make_report_list(self._mechanism, *next(parts))[0]
         return make_report_container(self._mechanism, self._given, parts)
 
-    def _read_state(self) -> State:
+    def _read_state(self) -> RelaxationState:
         """Return the state, or reject one that is not the last one or a successor of it."""
         state, seen = self._store.read(), self._seen
         if state is not None and state.origin == seen.origin:
-            now, before = (as_epsilon(each.epsilon, zero=True) for each in (state, seen))
+            now, before = (as_epsilon(each.epsilon, allow_zero=True) for each in (state, seen))
             if now > before or (now == before and np.array_equal(state.reports, seen.reports)):
                 return state
         raise self._store.make_error(
@@ -206,29 +206,29 @@ class Relaxation:
             "Restore the last state file.",
         )
 
-    def _check_state(self, found: State, begun: State) -> None:
+    def _check_state(self, state: RelaxationState, initial_state: RelaxationState) -> None:
         """Reject a state that was made for something else."""
-        rows, expected = len(found.symbols), len(begun.symbols)
-        start = (begun.start_epsilon, begun.start_reports)
+        rows, expected = len(state.symbols), len(initial_state.symbols)
+        start = (initial_state.start_epsilon, initial_state.start_reports)
         hint = "Pass another state file. The epsilon that you spend with it is added."
-        if (found.mechanism, found.params) != (begun.mechanism, begun.params):
+        if (state.mechanism, state.params) != (initial_state.mechanism, initial_state.params):
             raise self._store.make_error("was made for another mechanism, or for other declared values", hint)
         if rows != expected:
             raise self._store.make_error(f"was made for {rows:,} values, not for {expected:,}", hint)
-        if found.values != begun.values:
+        if state.values != initial_state.values:
             raise self._store.make_error("was made for other values. A changed value would show in the reports", hint)
-        if start not in (("0", ""), (found.start_epsilon, found.start_reports)):
+        if start not in (("0", ""), (state.start_epsilon, state.start_reports)):
             what, hint = (
                 "started from other reports, or at another epsilon",
                 "Leave out `reports` and `reports_epsilon`.",
             )
             raise self._store.make_error(what, hint)
-        if not self._is_valid_state(found):
+        if not self._is_valid_state(state):
             raise self._store.make_error("is damaged", hint)
 
-    def _is_valid_state(self, state: State) -> bool:
+    def _is_valid_state(self, state: RelaxationState) -> bool:
         """Tell whether a state is one that this mechanism can have."""
-        level = as_epsilon(state.epsilon, zero=True)
+        level = as_epsilon(state.epsilon, allow_zero=True)
         if state.threshold != (str(self._mechanism.level(level).threshold) if level else "0"):
             return False
         try:
@@ -254,7 +254,7 @@ _DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class State:
+class RelaxationState:
     """All that Algorithm 1 keeps. It tells the true values, so its `repr` shows nothing and its file is as secret."""
 
     mechanism: str
@@ -285,7 +285,7 @@ class State:
         return content + sha256(content).digest()
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> State | None:
+    def from_bytes(cls, content: bytes) -> RelaxationState | None:
         """Return the state, or None for anything else: an exception's context would carry the content along."""
         body, check = memoryview(content)[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
         if not content.startswith(_FORMAT) or sha256(body).digest() != check:
@@ -304,7 +304,7 @@ class MemoryStateStore:
     """Keeps the state in memory, for the process that made it: it must not continue elsewhere."""
 
     def __init__(self) -> None:
-        self._state: State | None = None
+        self._state: RelaxationState | None = None
         self._lock = Lock()
         self._process = os.getpid()
 
@@ -319,17 +319,17 @@ class MemoryStateStore:
         with self._lock:
             yield
 
-    def read(self) -> State | None:
+    def read(self) -> RelaxationState | None:
         """Return the last state, if there is one."""
         return self._state
 
-    def write(self, state: State) -> None:
+    def write(self, state: RelaxationState) -> None:
         """Keep a state."""
         self._state = state
 
-    def make_error(self, what: str, hint: str = "") -> StateFileError:
+    def make_error(self, problem: str, hint: str = "") -> StateFileError:
         """Return an error about the state."""
-        return StateFileError("The relaxation, which has no state file, {what}.", what=what, hint=hint)
+        return StateFileError("The relaxation, which has no state file, {what}.", what=problem, hint=hint)
 
 
 class StateFileStore:
@@ -357,11 +357,11 @@ class StateFileStore:
                 stack.enter_context(lock_folder(self._path.parent))
             yield
 
-    def read(self) -> State | None:
+    def read(self) -> RelaxationState | None:
         """Return the last state; None where there is no file."""
         with self._convert_errors():
             content = read_private_file(self._path, -1)  # the whole file, however large
-        state = None if content is None else State.from_bytes(content)
+        state = None if content is None else RelaxationState.from_bytes(content)
         if content is not None and state is None:
             raise self.make_error(
                 "is damaged, or is not a state file",
@@ -369,11 +369,11 @@ class StateFileStore:
             )
         return state
 
-    def write(self, state: State) -> None:
+    def write(self, state: RelaxationState) -> None:
         """Replace the file as a whole, and wait until it is on disk."""
         with self._convert_errors():
             write_private_file(self._path, state.to_bytes(), replace=True)
 
-    def make_error(self, what: str, hint: str = "") -> StateFileError:
+    def make_error(self, problem: str, hint: str = "") -> StateFileError:
         """Return an error about the file."""
-        return StateFileError("The state file {path!r} {what}.", path=str(self._path), what=what, hint=hint)
+        return StateFileError("The state file {path!r} {what}.", path=str(self._path), what=problem, hint=hint)

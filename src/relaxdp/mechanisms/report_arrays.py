@@ -79,7 +79,7 @@ def pack_reports(mechanism: Mechanism, codes: Codes, seeds: Words | None = None)
 def unpack_reports(mechanism: Mechanism, packed: Packed) -> tuple[Codes, Words | None]:
     """Return codes and seeds, or reject bytes that are not a report."""
     if mechanism.symbols > 1:
-        check_padding(packed, mechanism.symbols)
+        check_zero_padding(packed, mechanism.symbols)
         return unpack_bits(packed, mechanism.symbols), None
     first = SEED_BYTES if mechanism.seeded else 0
     wide = np.zeros((len(packed), 8), dtype=np.uint8)
@@ -97,15 +97,15 @@ def unpack_reports(mechanism: Mechanism, packed: Packed) -> tuple[Codes, Words |
     return codes.astype(get_code_dtype(mechanism.alphabet)), seeds
 
 
-def count_packed(mechanism: Mechanism, packed: Packed) -> NDArray[np.int64]:
+def count_packed_reports(mechanism: Mechanism, packed: Packed) -> NDArray[np.int64]:
     """Return how many packed reports support each value. Bits are counted without unpacking them."""
     if mechanism.symbols > 1:
-        check_padding(packed, mechanism.symbols)
+        check_zero_padding(packed, mechanism.symbols)
         return count_bits(packed, mechanism.symbols)
     return count_supported_labels(mechanism, *unpack_reports(mechanism, packed))
 
 
-def get_report_type(mechanism: Mechanism) -> pa.DataType:
+def get_report_arrow_type(mechanism: Mechanism) -> pa.DataType:
     """Return the Arrow type of a column of reports."""
     return make_report_column(mechanism, np.empty((0, mechanism.symbols), np.uint8), np.empty(0, np.uint64)).type
 
@@ -113,17 +113,17 @@ def get_report_type(mechanism: Mechanism) -> pa.DataType:
 def make_report_column(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> pa.Array:
     """Return reports as an Arrow array, from codes of shape (individuals, symbols)."""
     if get_report_width(mechanism) is not None:
-        return make_packed_array(pack_reports(mechanism, codes, seeds))
+        return make_arrow_from_packed(pack_reports(mechanism, codes, seeds))
     if mechanism.mean_weights is None:
         return make_label_array(mechanism.labels, codes[:, 0])
     kind = pa.int16() if isinstance(mechanism.labels, range) else None
     return pa.array(mechanism.labels, kind).take(pa.array(codes[:, 0]))
 
 
-def join_report_columns(mechanism: Mechanism, parts: Iterable[ReportPart]) -> pa.Array:
+def join_report_parts(mechanism: Mechanism, parts: Iterable[ReportPart]) -> pa.Array:
     """Return codes and seeds of several parts as one Arrow array of reports."""
     columns = [make_report_column(mechanism, *part) for part in parts]
-    return pa.concat_arrays(columns) if columns else pa.array([], get_report_type(mechanism))
+    return pa.concat_arrays(columns) if columns else pa.array([], get_report_arrow_type(mechanism))
 
 
 def make_report_list(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> list[Any]:
@@ -133,25 +133,25 @@ def make_report_list(mechanism: Mechanism, codes: Codes, seeds: Words | None = N
     return [row.tobytes() for row in pack_reports(mechanism, codes, seeds)]
 
 
-def make_report_container(mechanism: Mechanism, like: Any, parts: Iterable[ReportPart]) -> Any:
-    """Return reports as the kind of column that `like` is. Packed reports of a NumPy array are a matrix of bytes."""
-    library, labels, width = type(like).__module__.partition(".")[0], mechanism.labels, get_report_width(mechanism)
+def make_report_container(mechanism: Mechanism, template: Any, parts: Iterable[ReportPart]) -> Any:
+    """Return reports in the kind of container that `template` is. Packed reports of a NumPy array are rows of bytes."""
+    library, labels, width = type(template).__module__.partition(".")[0], mechanism.labels, get_report_width(mechanism)
     if width is None:
         codes = np.concatenate([part[:, 0] for part, _ in parts])
-        if isinstance(like, np.ndarray):
-            return _make_numpy_labels(like.dtype, labels, codes)
+        if isinstance(template, np.ndarray):
+            return _make_numpy_labels(template.dtype, labels, codes)
         if library not in ("pyarrow", "polars", "pandas"):
             return [labels[code] for code in codes.tolist()]
         array = make_label_array(labels, codes)
         array = array.dictionary_decode() if pa.types.is_floating(array.type.value_type) else array
     else:
-        array = join_report_columns(mechanism, parts)
-        if isinstance(like, np.ndarray):
+        array = join_report_parts(mechanism, parts)
+        if isinstance(template, np.ndarray):
             return read_packed_matrix(array, width)
     if library == "polars":
-        return pl.Series(like.name, array)
+        return pl.Series(template.name, array)
     if library == "pandas":
-        index, name = getattr(like, "index", None), getattr(like, "name", None)
+        index, name = getattr(template, "index", None), getattr(template, "name", None)
         return pd.Series(_make_pandas_array(array), index=index, name=name)
     return array if library == "pyarrow" else array.to_pylist()
 
@@ -187,7 +187,7 @@ def read_report_column(mechanism: Mechanism, column: Any) -> tuple[Codes, Words 
     return unpack_reports(mechanism, read_packed_matrix(column, width))
 
 
-def slice_reports(mechanism: Mechanism, column: Any) -> Any:
+def make_sliceable_reports(mechanism: Mechanism, column: Any) -> Any:
     """Return a column of reports in a form that can be read in slices: an Arrow array, or a matrix of bytes."""
     width = get_report_width(mechanism)
     return to_arrow(column) if width is None else read_packed_matrix(column, width)
@@ -195,7 +195,7 @@ def slice_reports(mechanism: Mechanism, column: Any) -> Any:
 
 def count_report_column(mechanism: Mechanism, column: Any) -> tuple[NDArray[np.int64], int]:
     """Return how many reports of a column support each value, and how many reports there are; a piece at a time."""
-    width, column = get_report_width(mechanism), slice_reports(mechanism, column)
+    width, column = get_report_width(mechanism), make_sliceable_reports(mechanism, column)
     counts = np.zeros(len(mechanism.labels), dtype=np.int64)
     step = max(1, BATCH // (width or 1))
     for start in range(0, len(column), step):
@@ -203,7 +203,7 @@ def count_report_column(mechanism: Mechanism, column: Any) -> tuple[NDArray[np.i
         if width is None:
             counts += count_supported_labels(mechanism, mechanism.read_label_column(part))
         else:
-            counts += count_packed(mechanism, part)
+            counts += count_packed_reports(mechanism, part)
     return counts, len(column)
 
 
@@ -220,7 +220,7 @@ def count_supported_labels(mechanism: Mechanism, codes: Codes, seeds: Words | No
     return counts
 
 
-def make_packed_array(packed: Packed) -> Any:
+def make_arrow_from_packed(packed: Packed) -> Any:
     """Return rows of bytes as an Arrow array of fixed-width bytes, without a copy."""
     rows = np.ascontiguousarray(packed)
     kind = pa.binary(packed.shape[1])
@@ -261,24 +261,24 @@ def _make_width_error(width: int, row: int | None = None) -> EstimationError:
     )
 
 
-def count_codes(codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+def count_codes(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.int64]:
     """Return how often each of 0 .. size - 1 occurs; `ValueError` where a code is outside.
 
     `np.bincount` first turns its whole input into 64-bit integers; piece by piece that copy never leaves the cache.
     """
     # A signed byte below 0 would pass as one from 128 on: those must be outside.
-    is_byte = codes.dtype == np.uint8 or (codes.dtype == np.int8 and size <= 128)
-    kernel = get_kernel() if is_byte and size <= 256 and codes.flags.c_contiguous else None
+    is_byte = codes.dtype == np.uint8 or (codes.dtype == np.int8 and n_codes <= 128)
+    kernel = get_kernel() if is_byte and n_codes <= 256 and codes.flags.c_contiguous else None
     if kernel is not None:
-        counts = kernel.count_codes(codes.view(np.uint8), size)
+        counts = kernel.count_codes(codes.view(np.uint8), n_codes)
         if counts is None:
             raise ValueError("A code is outside of the alphabet.")
         return counts
-    piece = max(_PIECE, 4 * size)  # with very many values, fewer and longer pieces
-    counts = np.zeros(size, dtype=np.int64)
+    piece = max(_PIECE, 4 * n_codes)  # with very many values, fewer and longer pieces
+    counts = np.zeros(n_codes, dtype=np.int64)
     for start in range(0, len(codes), piece):
         part = np.bincount(codes[start : start + piece])
-        if len(part) > size:
+        if len(part) > n_codes:
             raise ValueError("A code is outside of the alphabet.")
         counts[: len(part)] += part
     return counts
@@ -295,35 +295,35 @@ def pack_bits(bits: NDArray[np.unsignedinteger]) -> Packed:
     return np.packbits(bits.astype(np.uint8, copy=False), axis=1, bitorder="little")
 
 
-def unpack_bits(packed: Packed, count: int) -> Packed:
-    """Return the first `count` bits of each row."""
-    return np.unpackbits(packed, axis=1, count=count, bitorder="little")
+def unpack_bits(packed: Packed, n_bits: int) -> Packed:
+    """Return the first `n_bits` bits of each row."""
+    return np.unpackbits(packed, axis=1, count=n_bits, bitorder="little")
 
 
-def format_bits(packed: Packed, count: int) -> list[str]:
+def format_bits(packed: Packed, n_bits: int) -> list[str]:
     """Return packed reports as text, the highest bit first.
 
     >>> format_bits(np.array([[1], [6]], dtype=np.uint8), 4)
     ['0001', '0110']
     """
-    letters = unpack_bits(packed, count)[:, ::-1] + ord("0")
+    letters = unpack_bits(packed, n_bits)[:, ::-1] + ord("0")
     return [row.tobytes().decode("ascii") for row in letters]
 
 
-def check_padding(packed: Packed, count: int) -> None:
-    """Reject rows that have a bit set beyond the first `count`: they belong to another mechanism."""
-    if count % 8 and packed.size and int(np.bitwise_or.reduce(packed[:, -1])) >> count % 8:
-        row = int(np.argmax(packed[:, -1] >> np.uint8(count % 8) != 0)) + 1
+def check_zero_padding(packed: Packed, n_bits: int) -> None:
+    """Reject rows that have a bit set beyond the first `n_bits`: they belong to another mechanism."""
+    if n_bits % 8 and packed.size and int(np.bitwise_or.reduce(packed[:, -1])) >> n_bits % 8:
+        row = int(np.argmax(packed[:, -1] >> np.uint8(n_bits % 8) != 0)) + 1
         raise EstimationError(
             "The report has a bit set after the {bits} bits of this mechanism.",
             hint=_GIVE_REPORTS,
-            bits=count,
+            bits=n_bits,
             row=row,
         )
 
 
-def count_bits(packed: Packed, count: int) -> NDArray[np.int64]:
-    """Return in how many rows each of the first `count` bits is set.
+def count_bits(packed: Packed, n_bits: int) -> NDArray[np.int64]:
+    """Return in how many rows each of the first `n_bits` bits is set.
 
     Short rows are counted side by side, so that the sums run over long ones.
     """
@@ -333,8 +333,8 @@ def count_bits(packed: Packed, count: int) -> NDArray[np.int64]:
     totals = np.zeros(8 * rows.shape[1], dtype=np.int64)
     for start in range(0, len(rows), _ROWS):
         totals += unpack_bits(rows[start : start + _ROWS], len(totals)).sum(axis=0, dtype=np.uint8)
-    left = unpack_bits(packed[whole:], count).sum(axis=0, dtype=np.int64)
-    return np.asarray(totals.reshape(together, -1).sum(axis=0)[:count] + left)
+    left = unpack_bits(packed[whole:], n_bits).sum(axis=0, dtype=np.int64)
+    return np.asarray(totals.reshape(together, -1).sum(axis=0)[:n_bits] + left)
 
 
 def make_label_dictionary(labels: Sequence[Any]) -> pa.Array:

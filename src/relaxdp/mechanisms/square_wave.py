@@ -28,12 +28,12 @@ BINS = 64
 MAX_PLACES = 1024
 
 
-def compute_best_window(epsilon: Epsilon, bins: int = BINS) -> int:
+def choose_window_width(epsilon: Epsilon, bins: int = BINS) -> int:
     """Return the window, a power of two, with the smallest error of the mean for numbers in the middle of the range.
 
     It is fixed for the life of a path, so it is chosen for the last level that is planned.
 
-    >>> [compute_best_window(epsilon) for epsilon in ("0.5", 1, 2, 3, 4, 5, 8)]
+    >>> [choose_window_width(epsilon) for epsilon in ("0.5", 1, 2, 3, 4, 5, 8)]
     [64, 32, 32, 16, 16, 8, 4]
     """
     context = Context(prec=30, rounding=ROUND_HALF_EVEN)
@@ -105,7 +105,7 @@ class SquareWave(RangeMechanism):
             )
         check_option("bins", bins, 2, MAX_PLACES)
         if epsilon is not None:
-            window = compute_best_window(epsilon, bins)
+            window = choose_window_width(epsilon, bins)
         assert window is not None  # noqa: S101 (checked above)
         check_option("window", window, 1, MAX_PLACES)
         if window & (window - 1):
@@ -124,10 +124,11 @@ class SquareWave(RangeMechanism):
     def threshold(self, epsilon: Decimal) -> int:
         return compute_nonzero_threshold(epsilon, Fraction(self.alphabet, self.window))
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
         """Return the kept bin, moved by the kept offset."""
-        rounded = round_to_bin(permanent.draw_words("round"), self.numbers(truths), self.low, self.high, self.bins)
-        places = rounded + (permanent.draw_words("coin") & np.uint64(self.window - 1))
+        words, numbers = randomness.draw_words("round"), self.numbers(true_values)
+        rounded = round_to_bin(words, numbers, self.low, self.high, self.bins)
+        places = rounded + (randomness.draw_words("coin") & np.uint64(self.window - 1))
         return places.astype(get_code_dtype(self.alphabet))[:, None]
 
     @property
@@ -154,4 +155,4 @@ class SquareWave(RangeMechanism):
         return places.astype(get_code_dtype(self.alphabet))[:, None]
 
     def __repr__(self) -> str:
-        return f"SquareWave({self._repr_range()}, bins={self.bins}, window={self.window})"
+        return f"SquareWave({self._format_repr_range()}, bins={self.bins}, window={self.window})"

@@ -55,16 +55,16 @@ class Unary(DeclaredMechanism):
     def threshold(self, epsilon: Decimal) -> int:
         return compute_nonzero_threshold(epsilon, 2) if self.optimised else compute_split_threshold(epsilon, 2, parts=2)
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        bits = np.zeros((len(truths), self.symbols), dtype=np.uint8)
-        own = permanent.draw_words("coin", truths.index) & np.uint64(1) if self.optimised else 1
-        bits[np.arange(len(truths)), truths.index.astype(np.intp)] = own
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+        bits = np.zeros((len(true_values), self.symbols), dtype=np.uint8)
+        own = randomness.draw_words("coin", true_values.index) & np.uint64(1) if self.optimised else 1
+        bits[np.arange(len(true_values)), true_values.index.astype(np.intp)] = own
         return bits
 
-    def compute_support(self, retention: Fraction) -> SupportProbabilities:
+    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
         if not self.optimised:
             return SupportProbabilities.from_one_symbol(retention, 2)
         return SupportProbabilities(noise=(1 - retention) / 2, gain=retention / 2)  # 1/2 for the bit of the true value
 
-    def _repr_options(self) -> str:
+    def _format_repr_options(self) -> str:
         return "" if self.optimised else ", optimised=False"

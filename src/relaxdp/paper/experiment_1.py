@@ -142,10 +142,10 @@ def noisy_samples(lab: Lab) -> Sampled:
         entropy, runs = lab.entropy("noisy sampling"), lab.settings.runs
         keep, sample = compute_retentions([ALPHA, BETA], 2)
         truth = np.tile(POPULATION.truth, runs)
-        permanent = relax_once(2, NOISE, keep, truth=truth, last=None, entropy=entropy)
+        permanent = relax_once(2, NOISE, keep, truths=truth, last_reports=None, entropy=entropy)
         ones, estimates = np.zeros(len(truth), dtype=np.int64), []
         for samples in range(1, ROUNDS + 1):
-            ones += relax_once(2, NOISE, sample, truth=permanent, last=None, entropy=entropy)
+            ones += relax_once(2, NOISE, sample, truths=permanent, last_reports=None, entropy=entropy)
             estimates.append(
                 noisy_sampling_estimate(
                     ones.reshape(runs, -1).T, samples=samples, epsilon_alpha=ALPHA, epsilon_beta=BETA

@@ -62,7 +62,7 @@ class AlgorithmOne(Sampler):
         old = NOISE
         for new in compute_retentions(levels, values):
             last = reports[-1] if reports else None
-            reports.append(relax_once(values, old, new, truth=truth, last=last, entropy=entropy))
+            reports.append(relax_once(values, old, new, truths=truth, last_reports=last, entropy=entropy))
             old = new
         return np.stack(reports)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from relaxdp.audit.attacks import (
     ATTACKS,
-    RelaxedDistribution,
+    RelaxedReportsDistribution,
     compute_error_probabilities,
     compute_minimum_error_rate,
     compute_retentions,
@@ -54,8 +54,8 @@ def sold_in_any_order(lab: Lab, top: Codes, purpose: str) -> Codes:
             NOISE if below is None else keeps[below],
             keeps[level],
             keeps[above],
-            lower=None if below is None else reports[below],
-            upper=reports[above],
+            lower_reports=None if below is None else reports[below],
+            upper_reports=reports[above],
             entropy=entropy,
         )
         sold.insert(place, level)
@@ -135,7 +135,7 @@ def _coalitions(
     for last in pooled:
         lab.say(f"market, {name}: attacks up to {LEVELS[last]}")
         bought = LEVELS[: last + 1]
-        law = RelaxedDistribution.from_epsilons(bought, values=VALUES)
+        law = RelaxedReportsDistribution.from_epsilons(bought, n_values=VALUES)
         for attack, guess in ATTACKS.items():
             found = guess(np.ascontiguousarray(reports[: last + 1].T), law, bought)
             rates[attack].append(float(compute_error_probabilities(found, truth).mean()))

@@ -27,7 +27,7 @@ def binary_proof(lab: Lab) -> ClaimOutcome:
     ratios = []
     for old, new in pairs(2):
         low, high = compute_odds(old, 2), compute_odds(new, 2)
-        p_a, p_b = (compute_next_report_distribution(2, old, new, truth=0, last=last)[last] for last in (0, 1))
+        p_a, p_b = (compute_next_report_distribution(2, old, new, truth=0, last_report=last)[last] for last in (0, 1))
         equal &= p_a == high / low * p_b
         greater &= p_a > p_b
         above &= low > 1
@@ -73,7 +73,7 @@ def feasibility_last_step(lab: Lab) -> ClaimOutcome:
     cases = [(m, old, new) for m in range(3, 11) for old, new in pairs(m)]
     for m, old, new in cases:
         high = compute_odds(new, m)
-        p_ba = compute_next_report_distribution(m, old, new, truth=0, last=1)[0]
+        p_ba = compute_next_report_distribution(m, old, new, truth=0, last_report=1)[0]
         # o_1 = c and o_2 = b, given the truths a and b; the probability of o_1 = c is a factor of both sides.
         chance = compute_report_distribution(m, old, truth=0)[2]
         left, right = (compute_transcript_probability(m, (old, new), (2, 1), truth=truth) / chance for truth in (0, 1))

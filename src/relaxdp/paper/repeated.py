@@ -11,8 +11,13 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.audit.attacks import ATTACKS, RelaxedDistribution, compute_error_probabilities, compute_minimum_error_rate
-from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
+from relaxdp.audit.attacks import (
+    ATTACKS,
+    RelaxedReportsDistribution,
+    compute_error_probabilities,
+    compute_minimum_error_rate,
+)
+from relaxdp.estimation.report_variance import compute_categorical_support, compute_report_variance
 from relaxdp.paper import judge
 from relaxdp.paper.claims import ClaimCheck, Data
 from relaxdp.paper.lab import Lab, Sampler
@@ -67,7 +72,7 @@ class Population:
         """Return the theoretical variance of every estimate, of shape (levels, values): the paper's last appendix."""
         supports = [compute_categorical_support(level, self.values) for level in self.levels]
         return np.array(
-            [[compute_share_variance(each, share) / self.objects for share in self.shares] for each in supports]
+            [[compute_report_variance(each, share) / self.objects for share in self.shares] for each in supports]
         )
 
     def hits(self) -> Floats:
@@ -137,7 +142,7 @@ def _attack(
     transcripts: NDArray[np.unsignedinteger], truth: NDArray[np.uint8], population: Population, runs: int
 ) -> tuple[bool, dict[str, Floats]]:
     """Return whether the last output is always the likeliest truth, and every attack's error rate in each run."""
-    law = RelaxedDistribution.from_epsilons(population.levels, values=population.values)
+    law = RelaxedReportsDistribution.from_epsilons(population.levels, n_values=population.values)
     candidates = {name: attack(transcripts, law, population.levels) for name, attack in ATTACKS.items()}
     rates = {
         name: compute_error_probabilities(found, truth).reshape(runs, -1).mean(axis=1)

@@ -55,25 +55,29 @@ class RapporCounts:
         self.shape = shape
         self.levels: dict[SupportProbabilities, tuple[Integers, Integers]] = {}
 
-    def add_counts(self, device_counts: Any, bit_counts: Any, support: SupportProbabilities) -> None:
+    def add_counts(self, device_counts: Any, bit_counts: Any, support_probabilities: SupportProbabilities) -> None:
         """Add counts: devices per cohort, set bits per (cohort, bit), and how a bit is answered."""
         totals, ones = np.asarray(device_counts, np.int64), np.asarray(bit_counts, np.int64)
-        before = self.levels.get(support)
-        self.levels[support] = (totals, ones) if before is None else (before[0] + totals, before[1] + ones)
+        before = self.levels.get(support_probabilities)
+        self.levels[support_probabilities] = (
+            (totals, ones) if before is None else (before[0] + totals, before[1] + ones)
+        )
 
-    def add_reports(self, cohorts: Integers, bits: NDArray[np.uint8], support: SupportProbabilities) -> None:
+    def add_reports(
+        self, cohorts: Integers, bits: NDArray[np.uint8], support_probabilities: SupportProbabilities
+    ) -> None:
         """Count the bits of reports, of shape (reports, bits), and add them."""
         ones = np.zeros((self.shape.cohorts, self.shape.bits), dtype=np.int64)
         for cohort in np.unique(cohorts):
             ones[cohort] = bits[cohorts == cohort].sum(axis=0, dtype=np.int64)
-        self.add_counts(np.bincount(cohorts, minlength=self.shape.cohorts), ones, support)
+        self.add_counts(np.bincount(cohorts, minlength=self.shape.cohorts), ones, support_probabilities)
 
     @property
     def n_devices(self) -> int:
         """How many devices were counted."""
         return sum(int(totals.sum()) for totals, _ in self.levels.values())
 
-    def estimate_bits(self, method: Method = "average") -> BitEstimates:
+    def estimate_bit_shares(self, method: Method = "average") -> BitEstimates:
         """Return the shares of set bits from all levels, of at least one device.
 
         "average" gives every device the same weight: unbiased also where a device's level depends on its word.

@@ -76,7 +76,7 @@ def read_candidate_map(path: Path, shape: BloomShape) -> CandidateMap:
     """
     words = []
     for line, (word, *fields) in read_csv_rows(path, "candidate map"):
-        if {field.strip() for field in fields} - {""} != {str(number) for number in _list_bit_numbers(word, shape)}:
+        if {field.strip() for field in fields} - {""} != {str(number) for number in _list_map_numbers(word, shape)}:
             raise RapporError(
                 "Line {line:,} of {path!r}: the numbers after {word!r} are not its bits with the parameters {shape}. "
                 "The candidate map was made for other parameters, or by another hash function.",
@@ -94,11 +94,11 @@ def format_map_rows(words: Iterable[str], shape: BloomShape) -> Iterator[str]:
     """Yield the CSV rows of a candidate map, one at a time: it may be larger than memory."""
     for word in _require_candidates(words, shape):
         row = StringIO()
-        csv.writer(row, lineterminator="\n").writerow([word, *_list_bit_numbers(word, shape)])
+        csv.writer(row, lineterminator="\n").writerow([word, *_list_map_numbers(word, shape)])
         yield row.getvalue()
 
 
-def _list_bit_numbers(word: str, shape: BloomShape) -> list[int]:
+def _list_map_numbers(word: str, shape: BloomShape) -> list[int]:
     """Return the numbers of a word's bits in a candidate map, as in Google's: cohort * k + bit + 1."""
     return [
         cohort * shape.bits + bit + 1 for cohort in range(shape.cohorts) for bit in shape.compute_bits(word, cohort)

@@ -115,13 +115,13 @@ class _WordRegression:
         fit.variance[words] = np.maximum(dispersion * (noise + sample), robust - per_bit)
         fit.population_variance[words] = np.maximum(dispersion * (noise + population), robust - per_bit + own)
         if len(words) < n_words:
-            self._fit_remaining_words(fit, words, inverse, value, residual)
+            self._fit_each_remaining_word(fit, words, inverse, value, residual)
         fit.score[:] = fit.value / np.sqrt(fit.variance)
         if len(words) < n_words:
-            fit.score[:] *= self._compute_leave_one_cohort_out_factor(fit.value, words, residual)
+            fit.score[:] *= self._compute_score_shrinkage(fit.value, words, residual)
         return fit
 
-    def _fit_remaining_words(
+    def _fit_each_remaining_word(
         self, fit: WordFit, words: Indices, inverse: Floats, value: Floats, residual: Floats
     ) -> None:
         """Fit every word outside of `words` as if it alone were added to them, and write it into `fit`."""
@@ -144,7 +144,7 @@ class _WordRegression:
         share = np.clip(fit.value[others], 0, 1)
         fit.population_variance[others] = fit.variance[others] + share * (1 - share) / self.devices.sum()
 
-    def _compute_leave_one_cohort_out_factor(self, value: Floats, words: Indices, residual: Floats) -> Floats:
+    def _compute_score_shrinkage(self, value: Floats, words: Indices, residual: Floats) -> Floats:
         """Return the factor by which each score shrinks without the cohort that supports the word most; at most 1.
 
         Among very many candidates some share bits with strong unlisted words, but hardly in more than one cohort.
@@ -338,7 +338,7 @@ def decode_words(
     Args:
         counts: Counts of devices and of their bits.
         candidates: The words to look for, mapped with the parameters of the counts; None for a boolean.
-        method: How levels are combined, see `RapporCounts.estimate_bits`.
+        method: How levels are combined, see `RapporCounts.estimate_bit_shares`.
 
     Raises:
         RapporError: The candidates are missing, or there are no reports.
@@ -346,13 +346,13 @@ def decode_words(
     if not counts.n_devices:
         raise RapporError("There are no reports to decode.", hint="Pass a file with at least one report.")
     if counts.shape.is_boolean:
-        return _estimate_single_bit(counts, method)
+        return _estimate_boolean(counts, method)
     if candidates is None:
         raise RapporError(
             "The candidate words are missing. Only candidates can be found in reports.",
             hint="Pass --candidates words.txt or --map map.csv.",
         )
-    fit = fit_word_shares(counts.estimate_bits(method), candidates)
+    fit = fit_word_shares(counts.estimate_bit_shares(method), candidates)
     words, p_value = _WordEstimates(candidates.words, fit), np.asarray(scipy.special.ndtr(-fit.score))
     return DecodedWords(words, fit.share, p_value, counts.n_devices, fit.unlisted)
 
@@ -377,7 +377,7 @@ class _WordEstimates(Result):
         return self.value - reach, self.value + reach
 
 
-def _estimate_single_bit(counts: RapporCounts, method: Method) -> DecodedWords:
+def _estimate_boolean(counts: RapporCounts, method: Method) -> DecodedWords:
     """Return the share of devices whose only bit is set, with its p-value."""
     parts, precisions = [], []
     for support, (totals, ones) in counts.levels.items():

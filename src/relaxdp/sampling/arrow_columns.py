@@ -48,9 +48,9 @@ def ids_to_arrow(column: Any) -> pa.Array:
 
 def _convert_column(column: Any, error: type[RelaxdpError]) -> pa.Array:
     if isinstance(column, pa.Array):
-        return _replace_views(column)
+        return _replace_string_views(column)
     if isinstance(column, pa.ChunkedArray):
-        return _replace_views(column.combine_chunks())
+        return _replace_string_views(column.combine_chunks())
     library = type(column).__module__.partition(".")[0]
     if library == "pandas" and not hasattr(column, "iloc") and hasattr(column, "to_series"):
         column = column.to_series()
@@ -77,10 +77,10 @@ def _convert_column(column: Any, error: type[RelaxdpError]) -> pa.Array:
         found = _convert_objects(list(column))
     if found is None:
         raise _make_conversion_error(column, error)
-    return _replace_views(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
+    return _replace_string_views(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
 
 
-def _replace_views(array: pa.Array) -> pa.Array:
+def _replace_string_views(array: pa.Array) -> pa.Array:
     """Return views as text and bytes with offsets."""
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
@@ -137,24 +137,24 @@ def _convert_integers(items: Sequence[Any]) -> pa.Array | None:
 # `pa.array` of Python objects, and `Array.to_numpy`, import pandas where it is installed, which takes 0.4 seconds.
 
 
-def _make_number_array(kind: pa.DataType, items: Sequence[Any]) -> pa.Array | None:
+def _make_number_array(arrow_type: pa.DataType, items: Sequence[Any]) -> pa.Array | None:
     try:
-        numbers = np.array([0 if item is None else item for item in items], kind.to_pandas_dtype())
+        numbers = np.array([0 if item is None else item for item in items], arrow_type.to_pandas_dtype())
     except (OverflowError, TypeError, ValueError):
         return None
-    return _make_array_from_buffers(kind, items, numbers)
+    return _make_array_from_buffers(arrow_type, items, numbers)
 
 
-def _make_payload_array(kind: pa.DataType, items: Sequence[Any], payloads: Sequence[bytes]) -> pa.Array:
+def _make_payload_array(arrow_type: pa.DataType, items: Sequence[Any], payloads: Sequence[bytes]) -> pa.Array:
     offsets = np.zeros(len(items) + 1, np.int64)
     np.cumsum([len(each) for each in payloads], out=offsets[1:])
-    return _make_array_from_buffers(kind, items, offsets, b"".join(payloads))
+    return _make_array_from_buffers(arrow_type, items, offsets, b"".join(payloads))
 
 
-def _make_array_from_buffers(kind: pa.DataType, items: Sequence[Any], *data: Any) -> pa.Array:
+def _make_array_from_buffers(arrow_type: pa.DataType, items: Sequence[Any], *data: Any) -> pa.Array:
     present = np.array([item is not None for item in items])
     validity = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(items), [validity, *map(pa.py_buffer, data)])
+    return pa.Array.from_buffers(arrow_type, len(items), [validity, *map(pa.py_buffer, data)])
 
 
 def decode_dictionary(array: pa.Array) -> pa.Array:
@@ -189,10 +189,10 @@ def to_numpy(array: pa.Array) -> NDArray[Any]:
     return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
 
 
-def _try_pyarrow(items: Any, kind: Any = None, *, from_pandas: bool = False) -> Any | None:
+def _try_pyarrow(items: Any, arrow_type: Any = None, *, from_pandas: bool = False) -> Any | None:
     """Return an Arrow array, or None: an exception's context would carry a true value along."""
     try:
-        return pa.array(items, kind, from_pandas=from_pandas)
+        return pa.array(items, arrow_type, from_pandas=from_pandas)
     except (pa.ArrowException, UnicodeError, TypeError, ValueError, OverflowError):
         return None
 
@@ -236,7 +236,7 @@ def _make_ascii_array(letters: NDArray[Any]) -> pa.Array | None:
     NumPy pads with NULs, so the letters of all texts are what is not a NUL.
     """
     kernel = get_kernel()
-    found = None if kernel is None or not letters.size else kernel.letters(letters)
+    found = None if kernel is None or not letters.size else kernel.find_ascii_letters(letters)
     if found is None:
         return None
     offsets, data = found

@@ -89,10 +89,10 @@ def encode_canonical(value: Any) -> bytes:
     raise ValueError("it must be a whole number, text, bytes, a UUID or a finite number")
 
 
-def encode_declared(value: Any) -> bytes:
+def encode_declared_value(value: Any) -> bytes:
     """Return enc(value) of a declared value, which may be None: the missing category. An id is never missing.
 
-    >>> encode_declared(None).hex()
+    >>> encode_declared_value(None).hex()
     '07000000000000000000000000000000'
     """
     return _add_tag(MISSING, b"") if value is None else encode_canonical(value)

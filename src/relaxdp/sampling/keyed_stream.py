@@ -52,7 +52,7 @@ class PathId:
 
 
 @dataclass(frozen=True, slots=True)
-class PathName:
+class PathKeyInfo:
     """Hold everything that is bound into the key of a path: its id, and how its reports are made.
 
     Two mechanisms with the same noise would reveal the truth. So another release, attribute, value list, mechanism or
@@ -64,7 +64,7 @@ class PathName:
     alphabet: int
     params: bytes
 
-    def info(self, purpose: Purpose) -> bytes:
+    def make_hkdf_info(self, purpose: Purpose) -> bytes:
         """Return what HKDF binds into the key of one purpose."""
         return (
             add_length_prefix(purpose.encode("ascii"))
@@ -76,12 +76,12 @@ class PathName:
         )
 
 
-def derive_path_key(key: Key, name: PathName, purpose: Purpose = "path") -> bytes:
+def derive_path_key(key: Key, inputs: PathKeyInfo, purpose: Purpose = "path") -> bytes:
     """Return K(purpose) of one path."""
-    return require_key(key).derive(name.info(purpose))
+    return require_key(key).derive(inputs.make_hkdf_info(purpose))
 
 
-def derive_bridge_key(key: Key, name: PathName, lower: Fraction, middle: Fraction, upper: Fraction) -> bytes:
+def derive_bridge_key(key: Key, inputs: PathKeyInfo, lower: Fraction, middle: Fraction, upper: Fraction) -> bytes:
     """Return the key of one bridge; a bridge from noise is a blur. The three retentions are bound into it.
 
     So a level that is drawn between other neighbours is drawn with other noise.
@@ -91,25 +91,28 @@ def derive_bridge_key(key: Key, name: PathName, lower: Fraction, middle: Fractio
         for level in (lower, middle, upper)
         for number in (level.numerator, level.denominator)
     )
-    return key.derive(name.info("bridge" if lower else "blur") + add_length_prefix(levels))
+    return key.derive(inputs.make_hkdf_info("bridge" if lower else "blur") + add_length_prefix(levels))
 
 
-def compute_cmac(derived: bytes, message: bytes) -> bytes:
+def compute_cmac(derived_key: bytes, message: bytes) -> bytes:
     """Return the AES-256-CMAC of a message of whole blocks."""
-    code = CMAC(AES(derived))
+    code = CMAC(AES(derived_key))
     code.update(message)
     return code.finalize()
 
 
-def pack_last_block(index: int, symbol: int, j: int) -> bytes:
+def pack_last_block(true_index: int, symbol: int, attempt: int) -> bytes:
     """Return the last block of a message: index of the truth (or 0), which symbol, which try."""
-    return struct.pack("<QII", index, symbol, j)
+    return struct.pack("<QII", true_index, symbol, attempt)
 
 
-def generate_words(derived: bytes, prefix: bytes, *, index: int = 0, symbol: int = 0) -> Iterator[tuple[int, int]]:
+def generate_word_pairs(
+    derived_key: bytes, prefix: bytes, *, true_index: int = 0, symbol: int = 0
+) -> Iterator[tuple[int, int]]:
     """Return the pairs (position word, value word) of one symbol of one object; `prefix` is whole blocks."""
     for j in range(2**32):
-        position, value = struct.unpack("<QQ", compute_cmac(derived, prefix + pack_last_block(index, symbol, j)))
+        block = pack_last_block(true_index, symbol, j)
+        position, value = struct.unpack("<QQ", compute_cmac(derived_key, prefix + block))
         yield position, value
 
 
@@ -126,9 +129,9 @@ class AesBlockCipher:
     `compute_cmac`, and 200 times as long.
     """
 
-    def __init__(self, derived: bytes) -> None:
+    def __init__(self, derived_key: bytes) -> None:
         # ECB is not used to hide anything here: it is the bare permutation that CMAC is made of.
-        self._encryptor: Any = Cipher(algorithms.AES(derived), modes.ECB()).encryptor()  # noqa: S305
+        self._encryptor: Any = Cipher(algorithms.AES(derived_key), modes.ECB()).encryptor()  # noqa: S305
         self.subkey = _compute_cmac_subkey(self._encryptor.update(bytes(16)))
         self._room = np.empty(2 * CHUNK + 2, dtype=np.uint64)  # the cipher asks for one spare block
 
@@ -159,11 +162,11 @@ class AesBlockCipher:
         np.bitwise_xor((state[:, 1] ^ self.subkey[1])[:, None], symbols, out=rows[:, :, 1])
         return rows.reshape(-1, 2)
 
-    def iterate_words(self, row: Words) -> Iterator[tuple[int, int]]:
+    def iterate_word_pairs(self, last_block: Words) -> Iterator[tuple[int, int]]:
         """Return the words of one object, try after try, from its last block of try 0."""
-        start = int(row[1])
+        start = int(last_block[1])
         for j in range(2**32):
-            again = np.array([[row[0], np.uint64(start ^ j << 32)]], dtype=np.uint64)
+            again = np.array([[last_block[0], np.uint64(start ^ j << 32)]], dtype=np.uint64)
             position, value = self.encrypt(again)[0]
             yield int(position), int(value)
 
@@ -206,7 +209,7 @@ class Ids:
     def __len__(self) -> int:
         return len(self.offsets) - 1 if self.integers is None else len(self.integers)
 
-    def groups(self) -> Groups:
+    def group_by_block_count(self) -> Groups:
         """Return their canonical blocks, grouped by equal numbers of blocks.
 
         Each group is (which of the objects, words of shape (blocks, objects, 2)).
@@ -217,7 +220,7 @@ class Ids:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Messages:
+class MacInputs:
     """The ids of some objects and, after them, blocks of (blocks, objects, 2) words. Its `repr` shows none of them.
 
     Blocks without ids are those of one object, whose bytes are known already.
@@ -231,19 +234,19 @@ class Messages:
             return len(self.ids)
         return 0 if self.more is None else self.more.shape[1]
 
-    def extend(self, blocks: Words | None) -> Messages:
+    def extend(self, blocks: Words | None) -> MacInputs:
         """Return the messages with more blocks after them."""
         if blocks is None:
             return self
-        return Messages(self.ids, blocks if self.more is None else np.concatenate([self.more, blocks]))
+        return MacInputs(self.ids, blocks if self.more is None else np.concatenate([self.more, blocks]))
 
-    def groups(self) -> Groups:
+    def group_by_block_count(self) -> Groups:
         """Return all blocks, laid out: objects with equally many go together."""
         if self.ids is None:
             if self.more is not None:
                 yield slice(None), self.more
             return
-        for chosen, blocks in self.ids.groups():
+        for chosen, blocks in self.ids.group_by_block_count():
             # Contiguous, because AES takes whole rows.
             more = None if self.more is None else np.ascontiguousarray(self.more[:, chosen])
             yield chosen, blocks if more is None else np.concatenate([blocks, more])

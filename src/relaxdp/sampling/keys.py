@@ -16,7 +16,7 @@ from typing import NoReturn
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from relaxdp.errors import KeyFileError, on_error, remove_keys
+from relaxdp.errors import KeyFileError, add_consequence, hide_secret_keys
 from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.private_file import PrivateFileError, read_private_file, write_private_file
 
@@ -98,7 +98,7 @@ class Key:
         try:
             content = read_private_file(place)
         except PrivateFileError as problem:
-            if _is_other_file(place):  # no advice to change the mode of a file that is no key
+            if _has_no_key_header(place):  # no advice to change the mode of a file that is no key
                 raise KeyFileError(
                     "The file {path!r} is not a relaxdp key file.", hint=_NAME_ONE, path=str(place)
                 ) from None
@@ -142,27 +142,27 @@ class Key:
         Raises:
             KeyFileError: The command fails, or does not print a key.
         """
-        return cls._run(command, [_HEADER])
+        return cls._read_from_command(command, [_HEADER])
 
     @classmethod
     def from_command_for_vault(cls, command: str | Sequence[str]) -> Key:
         """Run a command that prints the key of a vault, which only the vault does."""
-        return cls._run(command, [_VAULT_HEADER, _HEADER])
+        return cls._read_from_command(command, [_VAULT_HEADER, _HEADER])
 
     @classmethod
-    def _run(cls, command: str | Sequence[str], headers: Sequence[str]) -> Key:
+    def _read_from_command(cls, command: str | Sequence[str], headers: Sequence[str]) -> Key:
         program = ""
         try:
             words = split_command(command)
             program = Path(words[0]).name  # its other words may be private
-            if any(remove_keys(word) != word for word in words):
+            if any(hide_secret_keys(word) != word for word in words):
                 raise KeyFileError(
                     "The key command contains what looks like the key itself. With the key, anyone can check "
                     "guesses against reports.",
                     hint="Pass a command that prints the key, such as 'pass show study'. Remove this one from the "
                     "history of your shell.",
                 )
-            key = cls._parse_any(run_command(words), headers)
+            key = cls._parse_command_output(run_command(words), headers)
         except KeyCommandError as problem:
             raise KeyFileError(
                 "The key command {program!r} {problem}.",
@@ -180,7 +180,7 @@ class Key:
         return key
 
     @classmethod
-    def _parse_any(cls, content: bytes, headers: Sequence[str]) -> Key | None:
+    def _parse_command_output(cls, content: bytes, headers: Sequence[str]) -> Key | None:
         """Return the key that a command printed: like a file, or its digits alone."""
         digits = _DIGITS.fullmatch(content)
         if digits is not None:
@@ -188,7 +188,7 @@ class Key:
         return next(filter(None, (cls._parse(content, header) for header in headers)), None)
 
     @classmethod
-    def _parse(cls, content: bytes, expected: str = _HEADER) -> Key | None:
+    def _parse(cls, content: bytes, expected_header: str = _HEADER) -> Key | None:
         """Return the key, or None for what is none: an exception's context would carry the secret along."""
         try:
             header, secret, fingerprint = content.decode("ascii").splitlines()
@@ -196,14 +196,14 @@ class Key:
         except (ValueError, KeyFileError):
             return None
         # The fingerprint doubles as a checksum: one wrong character would silently be another key.
-        return key if header == expected and hmac.compare_digest(key.fingerprint, fingerprint) else None
+        return key if header == expected_header and hmac.compare_digest(key.fingerprint, fingerprint) else None
 
-    @on_error("Nothing was written.")
+    @add_consequence("Nothing was written.")
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a key file that only its owner can read. No key is ever overwritten."""
         self._save(path, _HEADER)
 
-    @on_error("Nothing was written.")
+    @add_consequence("Nothing was written.")
     def save_for_vault(self, path: str | os.PathLike[str]) -> None:
         """Write the key of a vault, which `load` rejects."""
         self._save(path, _VAULT_HEADER)
@@ -280,7 +280,7 @@ def check_key_path(path: object) -> Path:
         raise KeyFileError(
             "The path of the key file contains half of a character, so it is not a valid path.", hint=_GIVE_PATH
         )
-    if not os.path.exists(place) and remove_keys(str(place)) != str(place):  # noqa: PTH110 (of any length)
+    if not os.path.exists(place) and hide_secret_keys(str(place)) != str(place):  # noqa: PTH110 (of any length)
         raise KeyFileError(
             "This looks like the key itself, not like the path of a key file. With the key, anyone "
             "can check guesses against reports.",
@@ -289,17 +289,17 @@ def check_key_path(path: object) -> Path:
     return place
 
 
-def _is_encodable_path(place: Path) -> bool:
+def _is_encodable_path(path: Path) -> bool:
     try:
-        os.fsencode(place)
+        os.fsencode(path)
     except UnicodeEncodeError:  # whose context would carry the path along
         return False
     return True
 
 
-def _is_other_file(place: Path) -> bool:
+def _has_no_key_header(path: Path) -> bool:
     try:
-        with place.open("rb") as file:
+        with path.open("rb") as file:
             return file.read(len(_HEADER)) != _HEADER.encode("ascii")
     except OSError:
         return False

@@ -26,12 +26,12 @@ class PrivateFileError(Exception):
         self.what, self.hint = what, "" if exposed is None else "Run: chmod 600 {path!r}"
 
 
-def read_private_file(path: Path, most: int = 1 << 20) -> bytes | None:
+def read_private_file(path: Path, max_bytes: int = 1 << 20) -> bytes | None:
     """Return the content of a file, or None if it is missing. Reject one that others may read or that has two names."""
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
-            content = file.read(most)
+            content = file.read(max_bytes)
     except FileNotFoundError:
         return None
     except OSError as problem:

@@ -16,7 +16,7 @@ from relaxdp.mechanisms.report_arrays import (
     SEED_BYTES,
     Codes,
     Packed,
-    count_packed,
+    count_packed_reports,
     get_code_dtype,
     get_packed_width,
     get_report_width,
@@ -108,7 +108,7 @@ class Codec:
         return np.asarray(first.view("<u4")[:, 0], dtype=np.uint32)
 
     def _counted(self, packed: Packed) -> Integers:
-        return np.concatenate([np.array([len(packed)], dtype=np.int64), count_packed(self._encoding, packed)])
+        return np.concatenate([np.array([len(packed)], dtype=np.int64), count_packed_reports(self._encoding, packed)])
 
     def _bytes(self, report: str | int | float) -> bytes | None:
         try:

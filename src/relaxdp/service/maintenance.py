@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from relaxdp.errors import on_error
+from relaxdp.errors import add_consequence
 from relaxdp.sampling.private_file import sync_folder
 from relaxdp.server_errors import ServiceError
 from relaxdp.service.limits import networks_of
@@ -21,7 +21,7 @@ from relaxdp.storage.address import SqliteAddress
 from relaxdp.storage.database import Database, address_of, check_file
 
 
-@on_error("Nothing was started.")
+@add_consequence("Nothing was started.")
 def prepare(
     settings: Settings, token_file: Path | None = None, *, opened: Callable[[Settings], object] | None = None
 ) -> str | None:
@@ -43,7 +43,7 @@ def prepare(
         database.close()
 
 
-@on_error("No token was made.")
+@add_consequence("No token was made.")
 def renew_token(url: str, token_file: Path | None = None) -> str:
     """Replace the operator's token and return the new one; it is in `token_file` already, where one was named.
 
@@ -72,13 +72,13 @@ def existing(url: str) -> Iterator[Database]:
         database.close()
 
 
-@on_error("Nothing was written.")
+@add_consequence("Nothing was written.")
 def back_up(url: str, target: Path) -> None:
     """Write a consistent copy of the database, also while the service runs. An existing file is replaced whole."""
     _copy(_file_of(url), target)
 
 
-@on_error("Nothing was restored.")
+@add_consequence("Nothing was restored.")
 def restore(source: Path, url: str) -> None:
     """Make a database from a copy. There must be none yet: what is there is never overwritten."""
     target = _file_of(url)

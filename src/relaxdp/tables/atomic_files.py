@@ -190,13 +190,13 @@ def _make_unfinished(target: Path, *, is_folder: bool) -> Iterator[Path]:
         while descriptor is None:
             path = make_unfinished_path(target)
             descriptor = _try_create_and_lock(path, is_folder=is_folder)
-    number = _get_file_identity(os.fstat(descriptor))
+    number = _get_device_and_inode(os.fstat(descriptor))
     _unfinished_targets[number] = target
     try:
         yield path
     finally:
         _unfinished_targets.pop(number, None)
-        is_there = _read_file_identity(path) == number
+        is_there = _read_device_and_inode(path) == number
         os.close(descriptor)
         if is_there:
             shutil.rmtree(path, ignore_errors=True) if is_folder else path.unlink(missing_ok=True)
@@ -215,7 +215,7 @@ def _try_create_and_lock(path: Path, *, is_folder: bool) -> int | None:
     # Where a file system has no locks, no process removes abandoned files either.
     taken, is_held = try_lock(descriptor) is False, False
     try:
-        if not taken and _read_file_identity(path) == _get_file_identity(os.fstat(descriptor)):
+        if not taken and _read_device_and_inode(path) == _get_device_and_inode(os.fstat(descriptor)):
             if is_folder:
                 write_signature(descriptor, path.name)
             is_held = True
@@ -239,7 +239,7 @@ def move_to_target(unfinished: Path, target: Path) -> None:
                 raise
             raise _make_exchanged_error(unfinished.name) from None
         try:
-            if _unfinished_targets.get(_get_file_identity(os.fstat(descriptor))) != target:
+            if _unfinished_targets.get(_get_device_and_inode(os.fstat(descriptor))) != target:
                 raise _make_exchanged_error(unfinished.name)
             os.fchmod(descriptor, 0o666 & ~umask)
         finally:
@@ -259,13 +259,13 @@ def _make_exchanged_error(name: str) -> TableFileError:
     )
 
 
-def _get_file_identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _get_device_and_inode(stat_result: os.stat_result) -> tuple[int, int]:
+    return stat_result.st_dev, stat_result.st_ino
 
 
-def _read_file_identity(path: Path) -> tuple[int, int] | None:
+def _read_device_and_inode(path: Path) -> tuple[int, int] | None:
     with suppress(OSError):
-        return _get_file_identity(path.lstat())
+        return _get_device_and_inode(path.lstat())
     return None
 
 

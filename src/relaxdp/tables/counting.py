@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFileError
 from relaxdp.estimation.counts import Counts, Method
-from relaxdp.estimation.crosstab import Crosstab, PairCounts, combine_tables
+from relaxdp.estimation.crosstab import Crosstab, PairSupportCounts, combine_crosstabs
 from relaxdp.estimation.result import Result
 from relaxdp.mechanisms.report_arrays import (
     Codes,
@@ -83,7 +83,7 @@ class CrosstabCounts:
 
     def estimate(self, method: Method = "average") -> Result:
         """Return one estimate from all pairs of levels. The methods are those of `Counts.estimate`."""
-        return combine_tables(list(self.tables.values()), method)
+        return combine_crosstabs(list(self.tables.values()), method)
 
 
 def count_reports_of_files(
@@ -131,22 +131,25 @@ def _count_crosstab(files: list[ReleasedFile], column: str | None, crosstab: str
     rows, columns = (make_counted_column(files, [pair[place] for pair in names]) for place in (0, 1))
     require_crosstab_columns(rows, columns)
     shape = len(rows.labels), len(columns.labels)
-    pairs: dict[tuple[int, int], PairCounts] = {}
+    pairs: dict[tuple[int, int], PairSupportCounts] = {}
     with _open_counting_database(files) as connection:
         for row_level, column_level, one, other, n in _read_counted_reports(connection, files, [rows, columns]):
-            counted = pairs.setdefault((row_level, column_level), PairCounts(rows.mechanism, columns.mechanism))
+            counted = pairs.setdefault((row_level, column_level), PairSupportCounts(rows.mechanism, columns.mechanism))
             if is_packed(rows) or is_packed(columns):
                 for start in range(0, len(one), counted.step):
                     part = slice(start, start + counted.step)
-                    counted.add(_read_codes(rows, one[part]), _read_codes(columns, other[part]))
+                    counted.add_reports(_read_codes(rows, one[part]), _read_codes(columns, other[part]))
             else:
                 codes = np.ravel_multi_index([one.to_numpy(), other.to_numpy()], shape)
                 cells = _sum_by_code(codes, n, shape[0] * shape[1]).reshape(shape)
-                counted.add_numbers(np.concatenate([[n.sum()], cells.sum(axis=1), cells.sum(axis=0), cells.ravel()]))
+                counted.add_counts(np.concatenate([[n.sum()], cells.sum(axis=1), cells.sum(axis=0), cells.ravel()]))
     tables = {}
     for (row_level, column_level), counted in sorted(pairs.items(), key=lambda item: item[0]):
         one, other = rows.levels[row_level], columns.levels[column_level]
-        supports = rows.mechanism.compute_support(one.retention), columns.mechanism.compute_support(other.retention)
+        supports = (
+            rows.mechanism.compute_support_probabilities(one.retention),
+            columns.mechanism.compute_support_probabilities(other.retention),
+        )
         titles, epsilons = (rows.name, columns.name), (one.epsilon, other.epsilon)
         tables[str(one), str(other)] = counted.make_crosstab(*supports, titles, epsilons)
     return CrosstabCounts(rows, tables)
@@ -157,8 +160,8 @@ def is_packed(column: CountedColumn) -> bool:
     return get_report_width(column.mechanism) is not None
 
 
-def _sum_by_code(codes: Any, n: Any, size: int) -> Any:
-    return np.bincount(codes, n, minlength=size).astype(np.int64)
+def _sum_by_code(codes: Any, counts: Any, n_codes: int) -> Any:
+    return np.bincount(codes, counts, minlength=n_codes).astype(np.int64)
 
 
 def _read_codes(column: CountedColumn, reports: Any) -> tuple[Codes, Words | None]:
@@ -189,7 +192,7 @@ def make_no_rows_error(files: Sequence[ReleasedFile]) -> EstimationError:
     )
 
 
-def split_by(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
+def iterate_groups(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
     """Yield each combination of values in some columns, with the rows that have it."""
     for values in rows.select(names).group_by(names).aggregate([]).to_pylist():
         chosen: Any = True
@@ -221,7 +224,7 @@ def _read_counted_reports(
         )
     for place, column in enumerate(columns):
         if not is_packed(column):
-            _register_declared_values(connection, place, column)
+            _create_declared_values_view(connection, place, column)
     relation = connection.sql(_make_counting_sql(connection, files, columns, by, groups))
     # Codes are one table, so all of them are checked before the first is counted. An error of DuckDB that came through
     # a reader of Arrow could quote a row, and would not be replaced.
@@ -238,7 +241,7 @@ def _read_counted_reports(
             totals[name] += pc.sum(table[name]).as_py() or 0
         if any(total for name, total in totals.items() if name.startswith(("missing", "undeclared", "repeated"))):
             continue  # the rows are rejected below, once all of them are counted
-        for places, rows in split_by(table, keys):
+        for places, rows in iterate_groups(table, keys):
             if None not in places:
                 has_pairs = True
                 reports = [rows[f"report{place}"].combine_chunks() for place in range(len(columns))]
@@ -384,10 +387,10 @@ def sort_groups(groups: Sequence[str | None], by: str | None) -> list[str | None
             by=by,
             maximum=MAX_GROUPS,
         )
-    return sorted(groups, key=_make_natural_key)
+    return sorted(groups, key=_make_group_sort_key)
 
 
-def _make_natural_key(name: str | None) -> tuple[int, float, str]:
+def _make_group_sort_key(name: str | None) -> tuple[int, float, str]:
     if name is None:
         return (2, 0.0, "")
     try:
@@ -401,7 +404,7 @@ def _get_label_kind(column: CountedColumn) -> str:
     return str(next(get_value_kind(label) for label in column.labels if label is not None))
 
 
-def _register_declared_values(connection: Any, place: int, column: CountedColumn) -> None:
+def _create_declared_values_view(connection: Any, index: int, column: CountedColumn) -> None:
     """Make a view of the declared values and their codes, in the type that reports are compared in."""
     kind, labels = _get_label_kind(column), list(column.labels)
     if kind == "integer":
@@ -409,9 +412,9 @@ def _register_declared_values(connection: Any, place: int, column: CountedColumn
         values = pa.array(labels, pa.uint64() if is_wide else pa.int64())
     else:
         values = pa.array([label and str(label) for label in labels] if kind == "uuid" else labels)
-    connection.register(f"labels{place}", pa.table({"value": values, "code": pa.array(range(len(labels)), pa.int64())}))
+    connection.register(f"labels{index}", pa.table({"value": values, "code": pa.array(range(len(labels)), pa.int64())}))
     value = "CAST(value AS UUID)" if kind == "uuid" else "value"
-    connection.execute(f"CREATE VIEW declared{place} AS SELECT {value} AS value, code FROM labels{place}")  # noqa: S608
+    connection.execute(f"CREATE VIEW declared{index} AS SELECT {value} AS value, code FROM labels{index}")  # noqa: S608
 
 
 _TYPE_TESTS = {
@@ -451,15 +454,15 @@ def _make_report_sql(column: CountedColumn, file: ReleasedFile, name: str, sql: 
     return f"nullif({sql}, 'nan'::DOUBLE)" if kind == "number" and None in column.labels else sql
 
 
-def _make_declared_join_sql(column: CountedColumn, file: ReleasedFile, place: int, report: str) -> str:
+def _make_declared_join_sql(column: CountedColumn, file: ReleasedFile, index: int, report: str) -> str:
     """Return SQL that joins reports with the declared values. A null report is the value None, if that is declared."""
-    value = f"declared{place}.value"
+    value = f"declared{index}.value"
     if None not in column.labels:
-        return f"LEFT JOIN declared{place} ON {report} = {value}"
+        return f"LEFT JOIN declared{index} ON {report} = {value}"
     # A text that is no value is null after its conversion, but it is not a missing report.
-    original = f"source.report{place}" if file.table.format is TableFormat.CSV else report
+    original = f"source.report{index}" if file.table.format is TableFormat.CSV else report
     return (
-        f"LEFT JOIN declared{place} ON {report} IS NOT DISTINCT FROM {value} "
+        f"LEFT JOIN declared{index} ON {report} IS NOT DISTINCT FROM {value} "
         f"AND ({original} IS NULL) = ({value} IS NULL)"
     )
 
@@ -472,14 +475,15 @@ def _make_id_sql(file: ReleasedFile) -> str:
     return "source.id"
 
 
-def get_comparable_type(kind: Any) -> Any:
+def get_comparable_type(arrow_type: Any) -> Any:
     """Return a type without a dictionary and with one spelling of text and bytes."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    arrow_type = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+    if pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type):
         return pa.string()
-    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
+    tests = pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view
+    if any(is_kind(arrow_type) for is_kind in tests):
         return pa.binary()
-    return kind
+    return arrow_type
 
 
 def _convert_to_comparable(column: Any) -> Any:
@@ -515,8 +519,8 @@ def _require_unique_ids(connection: Any, file: ReleasedFile) -> None:
         )
 
 
-def _make_counting_error(files: Sequence[ReleasedFile], is_full: bool) -> TableFileError:
-    if is_full:
+def _make_counting_error(files: Sequence[ReleasedFile], is_disk_full: bool) -> TableFileError:
+    if is_disk_full:
         return TableFileError(
             "Counting needs more memory or disk space than is available. The memory limit is {memory}.",
             hint="Free some disk space (TMPDIR names the folder of temporary files), or pass fewer files.",

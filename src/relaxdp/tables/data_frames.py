@@ -90,7 +90,7 @@ class DataFrameReader:
             return parse_description(self._reader.schema.metadata or {})
         return read_frame_description(self.native)
 
-    def get_type(self, name: str) -> Any:
+    def get_arrow_type(self, name: str) -> Any:
         """Return the type of a column as Arrow has it, without executing what is lazy."""
         if name not in self._types:
             self._types[name] = self._find_type(name)
@@ -98,7 +98,7 @@ class DataFrameReader:
 
     def _find_type(self, name: str) -> Any:
         if self._rows is not None or self.library not in ("duckdb", "polars-lazy"):
-            return self._reader.schema.field(name).type if self._reader is not None else self._convert(name).type
+            return self._reader.schema.field(name).type if self._reader is not None else self._convert_column(name).type
         if self.library == "duckdb":
             made = return_none_on_error(lambda: _read_relation(self.native.limit(0), [name]))
         else:
@@ -125,9 +125,9 @@ class DataFrameReader:
 
     def to_arrow(self, columns: Sequence[str]) -> pa.Table:
         """Return columns that were read as an Arrow table, without a copy where that is possible."""
-        return pa.table({name: self._convert(name) for name in columns})
+        return pa.table({name: self._convert_column(name) for name in columns})
 
-    def _convert(self, name: str) -> pa.ChunkedArray:
+    def _convert_column(self, name: str) -> pa.ChunkedArray:
         rows = self._found if self._rows is None else self._rows
         series = rows.get_column(name)
         found = return_none_on_error(lambda: _convert_series(series))
@@ -212,16 +212,16 @@ _RELATION_SQL = {"HUGEINT": "CAST({} AS BIGINT)", "UUID": "unhex(replace(CAST({}
 """Columns of DuckDB of which Arrow would get something else: text of a UUID, and decimals of a sum."""
 
 
-def open_relation(relation: Any, places: Sequence[int]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def open_relation(relation: Any, positions: Sequence[int]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return schema and rows of some columns of a relation, which are chosen by place: two may have one name."""
-    kinds = [str(relation.types[place]) for place in places]
+    kinds = [str(relation.types[place]) for place in positions]
     listed = [
         f"{_RELATION_SQL.get(kind, '{}').format(f'#{place + 1}')} AS c{place}"
-        for place, kind in zip(places, kinds, strict=True)
+        for place, kind in zip(positions, kinds, strict=True)
     ]
     reader = relation.project(", ".join(listed)).to_arrow_reader(BATCH_ROWS)
     types = [pa.uuid() if kind == "UUID" else each.type for kind, each in zip(kinds, reader.schema, strict=True)]
-    schema = pa.schema([(relation.columns[place], kind) for place, kind in zip(places, types, strict=True)])
+    schema = pa.schema([(relation.columns[place], kind) for place, kind in zip(positions, types, strict=True)])
 
     def convert(column: Any, kind: str) -> Any:
         return pa.ExtensionArray.from_storage(pa.uuid(), column.cast(pa.binary(16))) if kind == "UUID" else column
@@ -239,10 +239,10 @@ def _read_relation(relation: Any, columns: Sequence[str]) -> pa.Table:
 # Released rows in the library of the data.
 
 
-def convert_table(table: pa.Table, library: str, native: Any = None) -> Any:
-    """Return released rows as a frame of a library; `native` is its template."""
+def convert_table(table: pa.Table, library: str, template: Any = None) -> Any:
+    """Return released rows as a frame of a library; `template` is its template."""
     if library == "pandas":
-        return _convert_to_pandas(table, native)
+        return _convert_to_pandas(table, template)
     if library in ("polars", "polars-lazy"):
         made: Any = polars.from_arrow(table)
         for name in (field.name for field in table.schema if field.type == pa.uuid()):
@@ -250,28 +250,28 @@ def convert_table(table: pa.Table, library: str, native: Any = None) -> Any:
             made = made.with_columns(polars.Series(name, table[name].to_pylist(), dtype=polars.Object))
         return made.lazy() if library == "polars-lazy" else made
     if library == "duckdb":
-        return _make_relation(None, table) if native is None else native
+        return _make_relation(None, table) if template is None else template
     if library in ("pyarrow", "file"):
         return table
     return nw.from_arrow(table, backend=nw.Implementation.from_string(library)).to_native()  # type: ignore[arg-type]
 
 
-def make_template(library: str, native: Any, table: Any) -> Any:
+def make_template(library: str, frame: Any, table: Any) -> Any:
     """Return what `convert_table` needs of a frame, without its rows: a release must not carry true values along."""
     if library == "duckdb":  # a relation of the same connection, with the released rows
-        return None if table is None else _make_relation(native, table)
-    if library != "pandas" or native is None:
+        return None if table is None else _make_relation(frame, table)
+    if library != "pandas" or frame is None:
         return None
     # Of categories, which are values of people, only the word remains; of all others the type.
-    kinds = [object if isinstance(kind, pandas.CategoricalDtype) else kind for kind in native.dtypes]
+    kinds = [object if isinstance(kind, pandas.CategoricalDtype) else kind for kind in frame.dtypes]
     empty = pandas.DataFrame({place: pandas.Series([], dtype=kind) for place, kind in enumerate(kinds)})
-    return empty.set_axis(native.columns.copy(deep=True), axis=1)
+    return empty.set_axis(frame.columns.copy(deep=True), axis=1)
 
 
-def _convert_to_pandas(table: pa.Table, native: Any) -> Any:
+def _convert_to_pandas(table: pa.Table, template: Any) -> Any:
     """Return a pandas frame. Columns of nullable types keep them; whole numbers never become floating-point ones."""
-    frame, numbers = rename_columns_to_text(native)
-    known = {} if native is None else dict(frame.dtypes.items())
+    frame, numbers = rename_columns_to_text(template)
+    known = {} if template is None else dict(frame.dtypes.items())
     made = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         # Packed reports are bytes, also those of a column of text.

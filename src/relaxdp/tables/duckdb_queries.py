@@ -45,7 +45,7 @@ def query_to_temporary_file(sql: str, path: Path) -> Iterator[Path]:
         with open_database(MEMORY_LIMIT) as connection:
             _restrict_to_input(connection, path)
             try:
-                unreadable = _create_view(connection, path)
+                unreadable = _create_input_view(connection, path)
                 try:
                     relation = connection.sql(statement)
                     schema, batches = open_relation(relation, range(len(relation.columns)))
@@ -75,7 +75,7 @@ def _restrict_to_input(connection: Any, path: Path) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def _create_view(connection: Any, path: Path) -> Exception | None:
+def _create_input_view(connection: Any, path: Path) -> Exception | None:
     """Make the relation `input`, or return why DuckDB cannot: a query may read the path in another way."""
     try:
         if get_file_kind(path).format is TableFormat.PARQUET:

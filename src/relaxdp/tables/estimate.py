@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from relaxdp.errors import EstimationError, MetadataError, on_error
+from relaxdp.errors import EstimationError, MetadataError, add_consequence
 from relaxdp.estimation.counts import Method, check_mechanism
 from relaxdp.estimation.result import GroupedResults, Result, get_frame_library
 from relaxdp.mechanisms.base import Mechanism
@@ -43,7 +43,7 @@ def estimate(
 def estimate(
     source: Any, column: str | int | None = None, *, by: str | int, method: Method = "average", description: Any = None
 ) -> GroupedResults: ...
-@on_error("")
+@add_consequence("")
 def estimate(
     source: Any,
     column: str | int | None = None,
@@ -114,14 +114,19 @@ def estimate(
         if all(map(is_spark_frame, tables)):
             from relaxdp.tables.spark_estimate import count_spark_column  # noqa: PLC0415 (Spark may be missing)
 
-            counted = count_spark_column(tables, descriptions, **names)
+            if crosstab is not None:
+                raise EstimationError(
+                    "A crosstab of Spark DataFrames is not supported.",
+                    hint="Write them to Parquet with frame.write.parquet('FOLDER'), and pass the folder.",
+                )
+            counted = count_spark_column(tables, descriptions, column=names["column"], by=names["by"])
         else:
             opened = open_frames(tables, descriptions, given)
             counted = count_reports_of_files(opened, **names)
     found: dict[str | None, Result] = {group: counts.estimate(method) for group, counts in counted.groups}
     library = getattr(sources[0], "library", None)  # of a `Release`
     for result in found.values():
-        result.set_library(library if library in ("pandas", "polars") else get_frame_library(sources[0]))
+        result.set_frame_library(library if library in ("pandas", "polars") else get_frame_library(sources[0]))
     return found[None] if by is None else GroupedResults(names["by"], found)
 
 
@@ -205,12 +210,12 @@ def count(
     """
     with ExitStack() as stack:
         paths, descriptions = (
-            [stack.enter_context(fetch_file(each)) for each in _list_files(some)] for some in (files, description)
+            [stack.enter_context(fetch_file(each)) for each in _parse_files(some)] for some in (files, description)
         )
         return count_reports_of_files(open_released_files(paths, descriptions), column=column, by=by, crosstab=crosstab)
 
 
-def _list_files(files: Any) -> list[Any]:
+def _parse_files(files: Any) -> list[Any]:
     several = list(files) if isinstance(files, list | tuple) else [] if files is None else [files]
     found = [_get_file_or_frame(each) for each in several]
     for each in found:

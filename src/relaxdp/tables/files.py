@@ -141,7 +141,7 @@ class TableFile:
     def __init__(self, path: Path) -> None:
         """Open a table by its name; its ending decides how it is read."""
         self.path = path
-        with _hide_file_content(path):  # a folder may not be readable
+        with _replace_file_errors(path):  # a folder may not be readable
             self.kind, self.files = get_file_kind(path), list_table_files(path)
             self.format = self.kind.format
             self.schema = self._read_schema()
@@ -182,7 +182,7 @@ class TableFile:
         wanted = list(dict.fromkeys(columns))
         ragged = None
         try:
-            with _hide_file_content(self.path):
+            with _replace_file_errors(self.path):
                 for file in self.files:
                     yield from self._file_batches(file, wanted)
         except TableFileError:
@@ -229,7 +229,7 @@ class TableFile:
 
     def require_same_columns(self, columns: Sequence[str]) -> None:
         """Reject a folder whose files do not have these columns with the same types."""
-        with _hide_file_content(self.path):
+        with _replace_file_errors(self.path):
             for file in self.files if len(self.files) > 1 else ():
                 self._require_same_types(file, pa_parquet.read_schema(file), columns)
 
@@ -246,7 +246,7 @@ class TableFile:
 def read_description(path: Path) -> FileDescription | None:
     """Return the description of a released file, None where it is not one. Its rows are not read."""
     problem = None
-    with _hide_file_content(path):
+    with _replace_file_errors(path):
         path.stat()
         if get_format(path) is not TableFormat.CSV:
             # pandas, polars and Spark put it into places of their own; and a folder may hold reports in one file only.
@@ -254,7 +254,7 @@ def read_description(path: Path) -> FileDescription | None:
             return next((found for found in each if found is not None), None)
         try:
             sidecar = next((beside for beside in list_sidecar_paths(path) if beside.exists()), None)
-            return None if sidecar is None else FileDescription.loads(sidecar.read_text("utf-8"))
+            return None if sidecar is None else FileDescription.from_json(sidecar.read_text("utf-8"))
         except (OSError, UnicodeDecodeError):
             problem = MetadataError(
                 "The file {sidecar!r} cannot be read. It states whether {path!r} contains true values or reports.",
@@ -271,7 +271,7 @@ def _read_metadata(file: Path) -> dict[bytes, bytes]:
 
 
 @contextmanager
-def _hide_file_content(path: Path) -> Iterator[None]:
+def _replace_file_errors(path: Path) -> Iterator[None]:
     """Replace an error about a file by one that shows nothing of the content."""
     try:
         yield

@@ -84,9 +84,9 @@ def exit_from_signal(signal_number: int, exit_status: int) -> None:
         sys.exit(exit_status)
 
 
-def _repeat_signal(signal_number: int, mine: object) -> None:
+def _repeat_signal(signal_number: int, token: object) -> None:
     time.sleep(1.0)
-    while _active_repeater == [mine]:
+    while _active_repeater == [token]:
         _interrupt_queries()
         os.kill(os.getpid(), signal_number)
         time.sleep(1.0)

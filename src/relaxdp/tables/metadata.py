@@ -99,7 +99,7 @@ class ColumnDescription:
         """How many bits a packed report has where text spells them, as for RAPPOR; None for hexadecimal digits."""
         return int(self.options["bits"]) if self.encoding == "bloom" else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: values of every kind are written so that they come back as what they were."""
         values = None if self.values is None else [encode_json_value(value) for value in self.values]
         content: dict[str, Any] = {
@@ -124,7 +124,7 @@ class ColumnDescription:
         return content
 
     @classmethod
-    def from_json(cls, content: Any) -> ColumnDescription:
+    def from_dict(cls, content: Any) -> ColumnDescription:
         """Return the description, or reject JSON that is damaged or from a newer version."""
         if isinstance(content, dict) and content.get("version", VERSION) != VERSION:
             raise MetadataError(
@@ -194,15 +194,15 @@ class FileDescription:
         found = [each for each, column in self.columns.items() if column.path.attribute == name]
         return found[0] if len(found) == 1 else None
 
-    def dumps(self) -> str:
+    def to_json(self) -> str:
         """Return the description as one JSON text."""
-        columns = {name: column.to_json() for name, column in self.columns.items()}
+        columns = {name: column.to_dict() for name, column in self.columns.items()}
         rows = {} if self.rows is None else {"rows": self.rows}
         head = {} if self.head is None else {"vault": asdict(self.head)}
         return json.dumps({"id": self.id_column, "columns": columns, **rows, **head}, ensure_ascii=False)
 
     @classmethod
-    def loads(cls, text: str | bytes) -> FileDescription:
+    def from_json(cls, text: str | bytes) -> FileDescription:
         """Read it back."""
         with _reject_damage():
             content = json.loads(text)
@@ -211,14 +211,14 @@ class FileDescription:
                 raise ValueError
             columns, id_column = dict(content["columns"]), content["id"]
             head = None if head is None else ChainHead(**head)
-        found = {name: ColumnDescription.from_json(column) for name, column in columns.items()}
+        found = {name: ColumnDescription.from_dict(column) for name, column in columns.items()}
         return cls(id_column, found, rows=rows, head=head)
 
     def equals_json(self, text: str | bytes) -> bool:
         """Tell whether a JSON text is the same description, apart from the number of rows and the vault."""
         with suppress(ValueError, TypeError, RecursionError):
             no_matter = {"rows": None, "vault": None}
-            return bool({**json.loads(text), **no_matter} == {**json.loads(self.dumps()), **no_matter})
+            return bool({**json.loads(text), **no_matter} == {**json.loads(self.to_json()), **no_matter})
         return False
 
 
@@ -263,7 +263,7 @@ def parse_description(metadata: Mapping[bytes, bytes]) -> FileDescription | None
     if text is None and SPARK_KEY in metadata:
         return _parse_spark_schema(metadata[SPARK_KEY])
     text = _find_pandas_description(metadata) if text is None else text
-    return None if text is None else FileDescription.loads(text)
+    return None if text is None else FileDescription.from_json(text)
 
 
 def _find_pandas_description(metadata: Mapping[bytes, bytes]) -> str | None:
@@ -287,7 +287,7 @@ def _parse_spark_schema(schema: str | bytes) -> FileDescription | None:
         texts = {field["name"]: field["metadata"].get(_TEXT_KEY) for field in fields}
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    parts = {name: FileDescription.loads(text) for name, text in texts.items() if text is not None}
+    parts = {name: FileDescription.from_json(text) for name, text in texts.items() if text is not None}
     if not parts:
         return None
     first = next(iter(parts.values()))
@@ -304,7 +304,7 @@ def encode_json_value(value: Any) -> Any:
 
 
 def decode_json_value(entry: Any) -> Any:
-    """Return the value that `typed` wrote."""
+    """Return the value that `encode_json_value` wrote."""
     if not isinstance(entry, dict):
         return entry
     ((kind, text),) = entry.items()
@@ -332,7 +332,7 @@ def make_parquet_metadata(schema: Any, description: FileDescription) -> dict[str
 
     Claim: the file is what a writer makes that knows all this before; tests/unit/tables/test_file_rows.py.
     """
-    text = description.dumps()
+    text = description.to_json()
     # pandas puts what it finds under this name into the attributes of the frame that it reads.
     metadata = {_TEXT_KEY: text, "PANDAS_ATTRS": json.dumps({_TEXT_KEY: text})}
     whole = schema.with_metadata(metadata)
@@ -351,9 +351,9 @@ _RELEASED: dict[int, tuple[weakref.ref[Any], FileDescription]] = {}
 def attach_description(frame: Any, description: FileDescription) -> Any:
     """Return the frame with its description, which replaces all other metadata of the frame."""
     if isinstance(frame, pa.Table):
-        return frame.replace_schema_metadata({METADATA_KEY: description.dumps()})
+        return frame.replace_schema_metadata({METADATA_KEY: description.to_json()})
     if isinstance(getattr(frame, "attrs", None), dict):
-        frame.attrs = {_TEXT_KEY: description.dumps()}
+        frame.attrs = {_TEXT_KEY: description.to_json()}
         return frame
     place = id(frame)
     # Python calls this before it gives the number to another object.
@@ -374,6 +374,6 @@ def read_frame_description(frame: Any) -> FileDescription | None:
         return _parse_spark_schema(frame.schema.json())
     attributes = getattr(frame, "attrs", None)
     if isinstance(attributes, dict):
-        return FileDescription.loads(attributes[_TEXT_KEY]) if isinstance(attributes.get(_TEXT_KEY), str) else None
+        return FileDescription.from_json(attributes[_TEXT_KEY]) if isinstance(attributes.get(_TEXT_KEY), str) else None
     reference, description = _RELEASED.get(id(frame), (None, None))
     return description if reference is not None and reference() is frame else None

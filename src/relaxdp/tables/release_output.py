@@ -110,10 +110,10 @@ class ReleaseWriter:
             self._file.close()
 
 
-def format_reports(column: Any, bits: int | None) -> Any:
+def format_reports(column: Any, text_bits: int | None) -> Any:
     """Return packed reports as hexadecimal digits; those of RAPPOR as bits, the highest first."""
-    if bits is not None:
-        return pa.array(format_bits(read_packed_matrix(column, column.type.byte_width), bits), pa.string())
+    if text_bits is not None:
+        return pa.array(format_bits(read_packed_matrix(column, column.type.byte_width), text_bits), pa.string())
     return pa.array([None if cell is None else cell.hex() for cell in column.to_pylist()], pa.string())
 
 
@@ -163,7 +163,7 @@ class MemorySink:
         with pa_ipc.open_stream(buffer.getvalue()) as reader:
             table = reader.read_all().unify_dictionaries().combine_chunks()
         said = replace(self._description, rows=table.num_rows)
-        self.table = table.replace_schema_metadata({METADATA_KEY: said.dumps()})
+        self.table = table.replace_schema_metadata({METADATA_KEY: said.to_json()})
 
     def publish(self) -> None:
         """Do nothing: the caller takes the table."""
@@ -226,7 +226,7 @@ class FileSink:
             sidecar.unlink(missing_ok=True)
             with make_unfinished_file(sidecar) as place:
                 with place.open("w", encoding="utf-8") as file:
-                    file.write(self._output.description.dumps())
+                    file.write(self._output.description.to_json())
                     file.flush()
                     os.fsync(file.fileno())
                 move_to_target(place, sidecar)

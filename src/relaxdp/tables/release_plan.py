@@ -33,16 +33,16 @@ from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SealedColumn
 from relaxdp.ledger.ledger_rules import check_name, make_release_event, require_release
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.declared import DeclaredMechanism, require_list
+from relaxdp.mechanisms.declared import DeclaredMechanism, require_ordered_values
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.mechanisms.numeric import RangeMechanism
-from relaxdp.mechanisms.report_arrays import get_report_type
+from relaxdp.mechanisms.report_arrays import get_report_arrow_type
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ChainHead, ColumnDescription, FileDescription
 from relaxdp.tables.snapshot import (
     ChunkKind,
-    PartWriter,
+    PartSealer,
     Snapshot,
     TrueRows,
     TrueRowValues,
@@ -92,7 +92,7 @@ class PlannedColumn:
     """What the ledger has of it; None before its first release."""
 
     @property
-    def output(self) -> str:
+    def output_name(self) -> str:
         """The name of the reports: a report of a number is not a number of the table, and is not called like it."""
         if isinstance(self.mechanism, Bloom):
             return "report"
@@ -100,7 +100,7 @@ class PlannedColumn:
 
     def make_fields(self) -> list[Any]:
         """Return the columns of the output."""
-        reports = pa.field(self.output, get_report_type(self.mechanism))
+        reports = pa.field(self.output_name, get_report_arrow_type(self.mechanism))
         return [pa.field("cohort", pa.uint32()), reports] if isinstance(self.mechanism, Bloom) else [reports]
 
     def draw(self, key: Key, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueRowValues]:
@@ -186,7 +186,7 @@ class DrawingPlan:
         return described
 
     def draw_batch(
-        self, key: Key, batch: InputBatch, first_row: int, number: int, parts: Sequence[PartWriter]
+        self, key: Key, batch: InputBatch, first_row: int, number: int, parts: Sequence[PartSealer]
     ) -> DrawnBatch:
         """Draw some rows, and seal what they are drawn from as the chunks with this number of all parts."""
         ids, arrays, rows = normalize_ids(batch.ids), [batch.ids], []
@@ -220,7 +220,7 @@ class ReleasePlan(DrawingPlan):
     def description(self) -> FileDescription:
         """The description of the output."""
         known = {"id_type": self.id_type, "key_fingerprint": self.vault.key.fingerprint}
-        described = {each.output: each.make_description(**known) for each in self.columns}
+        described = {each.output_name: each.make_description(**known) for each in self.columns}
         head = ChainHead(self.vault.id, self.account.number, self.account.digest)
         return FileDescription(self.id_column, described, head=head)
 
@@ -233,7 +233,7 @@ class ReleasePlan(DrawingPlan):
                 epsilon=each.level.epsilon,
                 mechanism=each.mechanism.name,
                 params=each.mechanism.params.hex(),
-                description=each.make_description().to_json(),
+                description=each.make_description().to_dict(),
                 why=each.why,
             )
             for each, sealed in zip(self.columns, staged.columns, strict=True)
@@ -325,7 +325,7 @@ def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
         raise ArgumentError("`columns` is empty or names a column twice.", hint="Leave it out to relax all columns.")
     planned = [_continue_column(request, state.columns[name]) for name in names]
     passthrough: list[Any] = []
-    with detect_concurrent_release(vault, request.name, state):
+    with reject_concurrent_release(vault, request.name, state):
         kind = Snapshot(vault.snapshots, state.columns[names[0]].snapshot, vault.key).read_description()["id"]
         if state.passthrough_snapshot is not None:
             sealed = Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key)
@@ -380,7 +380,7 @@ def _require_known_mechanism(column: PlannedColumn) -> None:
 
 
 @contextmanager
-def detect_concurrent_release(vault: VaultFolder, name: str, state: ReleaseState | None) -> Iterator[None]:
+def reject_concurrent_release(vault: VaultFolder, name: str, state: ReleaseState | None) -> Iterator[None]:
     """Report a snapshot that is missing because another process has just released the same name."""
     try:
         yield
@@ -396,11 +396,11 @@ def detect_concurrent_release(vault: VaultFolder, name: str, state: ReleaseState
 
 
 def _plan_column(
-    request: ReleaseRequest, account: Account, state: ReleaseState | None, name: str, declared: Any, kind: Any
+    request: ReleaseRequest, account: Account, state: ReleaseState | None, name: str, declared: Any, arrow_type: Any
 ) -> PlannedColumn:
     known = None if state is None else state.columns.get(name)
     if not isinstance(declared, Mechanism | NumberRange):
-        declared = convert_declared_values(require_list(declared), kind)
+        declared = convert_declared_values(require_ordered_values(declared), arrow_type)
     if known is not None:
         found = _continue_column(request, known)
         if not _has_same_declaration(declared, found.mechanism):
@@ -425,17 +425,17 @@ def _plan_column(
     return PlannedColumn(name, mechanism, why, mechanism.level(request.epsilon), PathId(request.name, name))
 
 
-def _continue_column(request: ReleaseRequest, known: ColumnState) -> PlannedColumn:
-    mechanism = ColumnDescription.from_json(known.description).mechanism()
-    level, path = mechanism.level(request.epsilon), PathId(request.name, known.column)
-    return PlannedColumn(known.column, mechanism, "as at the first release", level, path, state=known)
+def _continue_column(request: ReleaseRequest, state: ColumnState) -> PlannedColumn:
+    mechanism = ColumnDescription.from_dict(state.description).mechanism()
+    level, path = mechanism.level(request.epsilon), PathId(request.name, state.column)
+    return PlannedColumn(state.column, mechanism, "as at the first release", level, path, state=state)
 
 
 def _has_same_declaration(declared: Any, mechanism: Mechanism) -> bool:
     if isinstance(declared, Mechanism):
         return (declared.name, declared.params) == (mechanism.name, mechanism.params)
     if isinstance(declared, NumberRange):
-        return declared.matches(mechanism)
+        return declared.is_range_of(mechanism)
     return isinstance(mechanism, DeclaredMechanism) and tuple(declared) == tuple(mechanism.labels)
 
 
@@ -447,21 +447,21 @@ _MAX_SENSIBLE = 10
 """An epsilon above this protects next to nothing, so it is never advised."""
 
 
-def compute_margin(mechanism: Mechanism, epsilon: Decimal, rows: int | None) -> float | None:
+def compute_margin(mechanism: Mechanism, epsilon: Decimal, n_rows: int | None) -> float | None:
     """Return the expected margin of error (95 %) of a share or a mean; None for words, or an unknown number of rows."""
-    if not rows or isinstance(mechanism, Bloom):
+    if not n_rows or isinstance(mechanism, Bloom):
         return None
-    return find_margin(n=rows, values=mechanism, epsilon=epsilon)
+    return find_margin(n=n_rows, planned_values=mechanism, epsilon=epsilon)
 
 
-def reject_useless_columns(columns: Sequence[PlannedColumn], rows: int, planned_epsilon: Decimal | None) -> None:
+def reject_useless_columns(columns: Sequence[PlannedColumn], n_rows: int, planned_epsilon: Decimal | None) -> None:
     """Reject a cost for what tells next to nothing, now and at the planned epsilon."""
     for each in columns:
         epsilon = max(each.level.epsilon, planned_epsilon or each.level.epsilon)
-        margin = compute_margin(each.mechanism, epsilon, rows)
+        margin = compute_margin(each.mechanism, epsilon, n_rows)
         if not each.cost or margin is None or margin < MAX_USEFUL_MARGIN * compute_max_margin(each.mechanism):
             continue
-        enough = _find_sensible_epsilon(each.mechanism, rows)
+        enough = _find_sensible_epsilon(each.mechanism, n_rows)
         raise UselessReleaseError(
             "{rows:,} rows at epsilon {epsilon} estimate each {answer} of {column!r} with a margin of error of "
             "{margin:.2g}, which tells next to nothing.",
@@ -469,7 +469,7 @@ def reject_useless_columns(columns: Sequence[PlannedColumn], rows: int, planned_
             if enough is None
             else "Use epsilon {enough} or more, or state that you plan to: planned_epsilon={enough} "
             "(--planned-epsilon {enough}).",
-            rows=rows,
+            rows=n_rows,
             epsilon=format_epsilon(epsilon),
             answer="mean" if each.mechanism.mean_weights is not None else "share",
             column=each.column,
@@ -478,9 +478,9 @@ def reject_useless_columns(columns: Sequence[PlannedColumn], rows: int, planned_
         )
 
 
-def _find_sensible_epsilon(mechanism: Mechanism, rows: int) -> str | None:
+def _find_sensible_epsilon(mechanism: Mechanism, n_rows: int) -> str | None:
     try:
-        found = find_epsilon(_PRECISE * compute_max_margin(mechanism), n=rows, values=mechanism)
+        found = find_epsilon(_PRECISE * compute_max_margin(mechanism), n=n_rows, planned_values=mechanism)
     except PlanError:
         return None
     return format_epsilon(found) if found <= _MAX_SENSIBLE else None

@@ -117,7 +117,7 @@ class Release:
         expected = known.rows if rows is None and known is not None else rows
         columns = tuple(
             ReleasedColumn(
-                each.column, each.output, each.mechanism, each.why, each.level.epsilon, each.cost,
+                each.column, each.output_name, each.mechanism, each.why, each.level.epsilon, each.cost,
                 compute_margin(each.mechanism, each.level.epsilon, expected),
             )
             for each in plan.columns
@@ -229,7 +229,7 @@ class Release:
         table = format_html(_HEADINGS, [each.to_row(self.spent) for each in self.columns], rest)
         return f"<p>{escape(first)}</p>{table}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the release as plain JSON. It does not say how many rows joined or left."""
         return {
             "vault": self.vault,

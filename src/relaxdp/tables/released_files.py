@@ -142,9 +142,9 @@ def require_unchanged_rows(files: Sequence[ReleasedFile]) -> None:
     }
     together: Counter[str] = Counter()
     for description, rows in chain.from_iterable(stated.values()):
-        together[description.dumps()] += rows
+        together[description.to_json()] += rows
     for label, parts in stated.items():
-        if any(each.rows not in (rows, together[each.dumps()]) for each, rows in parts):
+        if any(each.rows not in (rows, together[each.to_json()]) for each, rows in parts):
             released, rows = [each.rows or 0 for each, _ in parts], sum(rows for _, rows in parts)
             # The parts of a folder may each state the rows of the whole.
             is_split = len(set(released)) == 1 and rows <= released[0]
@@ -359,11 +359,11 @@ def open_frames(
         )
     return [
         _open_frame(*each, column_names, needs_ids=len(frames) > 1)
-        for each in zip(name_frames(len(frames)), frames, descriptions, strict=True)
+        for each in zip(label_frames(len(frames)), frames, descriptions, strict=True)
     ]
 
 
-def name_frames(frames: int) -> list[str]:
+def label_frames(frames: int) -> list[str]:
     """Return what messages call some data frames."""
     return ["The data frame"] if frames == 1 else [f"Data frame {number}" for number in range(1, frames + 1)]
 

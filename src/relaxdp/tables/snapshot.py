@@ -68,9 +68,9 @@ TrueRowValues = Any
 """True values as a mechanism takes them, or the words of a Bloom filter as Arrow text."""
 
 
-def take_values(values: TrueRowValues, rows: NDArray[np.intp]) -> TrueRowValues:
+def take_values(values: TrueRowValues, indexes: NDArray[np.intp]) -> TrueRowValues:
     """Return the true values of some rows."""
-    return values[rows] if isinstance(values, TrueValues) else values.take(pa.array(rows))
+    return values[indexes] if isinstance(values, TrueValues) else values.take(pa.array(indexes))
 
 
 def concatenate_values(parts: list[TrueRowValues]) -> TrueRowValues:
@@ -129,11 +129,11 @@ def normalize_ids(ids: pa.Array) -> pa.Array:
     return ids.cast(pa.large_binary())
 
 
-def restore_ids(ids: pa.Array, kind: Any) -> pa.Array:
+def restore_ids(ids: pa.Array, arrow_type: Any) -> pa.Array:
     """Return normalized ids in the type that they had in the table: the stream tells a UUID from its bytes."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(kind, ids.cast(kind.storage_type))
-    return ids.cast(kind)
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(arrow_type, ids.cast(arrow_type.storage_type))
+    return ids.cast(arrow_type)
 
 
 def parse_id_type(text: str) -> Any:
@@ -214,7 +214,7 @@ def _unpack_rows(batch: Any) -> TrueRows:
 # Sealing.
 
 
-class PartWriter:
+class PartSealer:
     """Writes one part. Chunks are sealed by any thread, and written by one."""
 
     def __init__(self, write: Callable[[bytes], object], key: Key, description: Mapping[str, Any]) -> None:
@@ -248,8 +248,8 @@ class PartWriter:
         counts = {ChunkKind(kind).name: number for kind, number in sorted(self._counts.items())}
         self._write(self._seal(ChunkKind.END, 0, json.dumps(counts).encode()))
 
-    def _seal(self, kind: ChunkKind, number: int, content: Any) -> bytes:
-        chunk = self._cipher.encrypt(_make_nonce(kind, number), content, self._header)
+    def _seal(self, kind: ChunkKind, chunk_number: int, content: Any) -> bytes:
+        chunk = self._cipher.encrypt(_make_nonce(kind, chunk_number), content, self._header)
         if len(chunk) > _MAX_CHUNK_BYTES:
             raise VaultError(
                 "The rows of one batch take more than 1 GiB in a snapshot.", hint="Use shorter ids or fewer columns."
@@ -262,8 +262,8 @@ def _derive_part_cipher(key: Key, header: bytes) -> AESGCM:
     return AESGCM(key.derive(add_length_prefix(b"snapshot") + add_length_prefix(salt)))
 
 
-def _make_nonce(kind: int, number: int) -> bytes:
-    return struct.pack("<IQ", kind, number)
+def _make_nonce(chunk_kind: int, number: int) -> bytes:
+    return struct.pack("<IQ", chunk_kind, number)
 
 
 def start_snapshot_digest(key: Key) -> hmac.HMAC:
@@ -279,9 +279,9 @@ class StagedSnapshot:
         self.place = folder / f"{STAGED_PREFIX}{secrets.token_hex(8)}"
         self._file: IO[bytes] | None = None
 
-    def start_part(self, description: Mapping[str, Any]) -> PartWriter:
+    def start_part(self, description: Mapping[str, Any]) -> PartSealer:
         """Begin a part of the file."""
-        return PartWriter(self.append, self._key, description)
+        return PartSealer(self.append, self._key, description)
 
     def append(self, content: bytes) -> None:
         """Append sealed bytes: those of a part that was sealed here, or by a worker."""
@@ -339,7 +339,7 @@ class Snapshot:
     def read_description(self) -> dict[str, Any]:
         """Return the description of the rows."""
         with self._open() as file:
-            return _PartReader(file, self._key, start_snapshot_digest(self._key), self.path).description
+            return _SealedPartReader(file, self._key, start_snapshot_digest(self._key), self.path).description
 
     def read_rows(self, kind: ChunkKind) -> Iterator[TrueRows]:
         """Return the rows of one kind, chunk by chunk. At the end the whole file was the one that the ledger names."""
@@ -363,7 +363,7 @@ class Snapshot:
         mac = start_snapshot_digest(self._key)
         with self._open() as file:
             while True:
-                yield from _PartReader(file, self._key, mac, self.path).read(kind)
+                yield from _SealedPartReader(file, self._key, mac, self.path).read(kind)
                 if not file.peek(1):  # type: ignore[attr-defined]
                     break
         if not hmac.compare_digest(mac.hexdigest(), self._digest):
@@ -380,7 +380,7 @@ class Snapshot:
             return self.path.open("rb")
 
 
-class _PartReader:
+class _SealedPartReader:
     """One part that is being read."""
 
     def __init__(self, file: IO[bytes], key: Key, mac: hmac.HMAC, path: Path) -> None:
@@ -440,8 +440,8 @@ class _PartReader:
         except InvalidTag:
             raise _make_damaged_error(self._path) from None
 
-    def _read_json_chunk(self, wanted: ChunkKind, kind: int, chunk: bytes) -> Any:
-        if kind != wanted:
+    def _read_json_chunk(self, wanted_kind: ChunkKind, kind: int, chunk: bytes) -> Any:
+        if kind != wanted_kind:
             raise _make_damaged_error(self._path)
         return json.loads(self._open(kind, 0, chunk))
 

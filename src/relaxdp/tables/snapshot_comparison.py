@@ -22,7 +22,7 @@ from relaxdp.ledger.events import SealedColumn
 from relaxdp.tables.release_plan import PlannedColumn, ReleasePlan
 from relaxdp.tables.snapshot import (
     ChunkKind,
-    PartWriter,
+    PartSealer,
     Snapshot,
     StagedSnapshot,
     TrueRows,
@@ -57,12 +57,12 @@ class _SortedRows:
             self._last_id = rows.ids[len(rows) - 1].as_py()
         return rows
 
-    def take_rows_until(self, last: Any) -> list[TrueRows]:
-        """Return all rows whose ids are at most `last`; None takes all."""
+    def take_rows_until(self, last_id: Any) -> list[TrueRows]:
+        """Return all rows whose ids are at most `last_id`; None takes all."""
         taken: list[TrueRows] = []
         while self._rows is not None:
             ids = self._rows.ids
-            count = len(ids) if last is None else bisect_right(ids, last, key=lambda each: each.as_py())
+            count = len(ids) if last_id is None else bisect_right(ids, last_id, key=lambda each: each.as_py())
             if count:
                 taken.append(self._rows.slice(0, count))
             if count < len(ids):
@@ -93,7 +93,7 @@ class SnapshotComparison:
         absent = []
         for run, is_present in self._runs:
             for old in run.take_rows_until(last):
-                gone = old if rows is None else self._match(old, rows, is_known)
+                gone = old if rows is None else self._compare_known_rows(old, rows, is_known)
                 absent += [gone] if len(gone) else []
                 self.absent += len(gone)
                 self.left += len(gone) if is_present else 0
@@ -103,7 +103,7 @@ class SnapshotComparison:
             self.joined_ids.append(rows.ids.filter(pa.array(~is_known)))
         return merge_rows(absent)
 
-    def _match(self, old: TrueRows, new: TrueRows, is_known: NDArray[np.bool_]) -> TrueRows:
+    def _compare_known_rows(self, old: TrueRows, new: TrueRows, is_known: NDArray[np.bool_]) -> TrueRows:
         """Compare known rows with new ones, and return those that are absent from these."""
         old_ids, new_ids = cast_to_common_type(old.ids, new.ids)
         if len(old) == len(new) and old_ids.equals(new_ids):
@@ -131,7 +131,7 @@ def merge_rows(parts: list[TrueRows]) -> TrueRows | None:
 class ColumnSnapshotWriter:
     """The snapshot of one column that is being made: all rows of the table, and known rows that are absent from it."""
 
-    def __init__(self, plan: ReleasePlan, column: PlannedColumn, staged: StagedSnapshot, part: PartWriter) -> None:
+    def __init__(self, plan: ReleasePlan, column: PlannedColumn, staged: StagedSnapshot, part: PartSealer) -> None:
         self._plan, self._column, self._staged, self.part = plan, column, staged, part
         self._left: list[TrueRows] = []
         self._left_chunks, self._rows = 0, 0
@@ -141,14 +141,14 @@ class ColumnSnapshotWriter:
             self.comparison = SnapshotComparison(self._old, has_left=column.state.left > 0)
 
     @property
-    def changes(self) -> tuple[int, int]:
+    def joined_and_left(self) -> tuple[int, int]:
         """How many rows joined and left since the last release."""
         return (0, 0) if self.comparison is None else (self.comparison.joined, self.comparison.left)
 
     def add(self, rows: TrueRows, chunk: bytes) -> None:
         """Compare the next rows, and keep them."""
         if self.comparison is not None:
-            self._keep_left(self.comparison.compare_rows(rows))
+            self._keep_absent_rows(self.comparison.compare_rows(rows))
             if self.comparison.changed:
                 reject_changed_values(self._plan, self._column)
         self.part.write(chunk)
@@ -160,16 +160,16 @@ class ColumnSnapshotWriter:
         if found is None or known is None:
             self.part.close()
             return SealedColumn(self._staged.close(), self._rows, 0, 0, 0)
-        self._keep_left(found.compare_rows(None), is_last=True)
+        self._keep_absent_rows(found.compare_rows(None), is_last=True)
         self.part.close()
         if found.joined_ids and pa.types.is_large_string(found.joined_ids[0].type):
             joined = normalize_spelling(pa.concat_arrays(found.joined_ids))
             reject_respelled_ids(
                 self._plan, self._old, lambda ids: pc.any(pc.is_in(ids, value_set=joined), min_count=0).as_py()
             )
-        return seal_column(self._plan, known, self._staged, joined=found.joined, absent=found.absent)
+        return seal_column(self._plan, known, self._staged, n_joined=found.joined, n_absent=found.absent)
 
-    def _keep_left(self, rows: TrueRows | None, *, is_last: bool = False) -> None:
+    def _keep_absent_rows(self, rows: TrueRows | None, *, is_last: bool = False) -> None:
         self._left += [] if rows is None else [rows]
         if self._left and (is_last or sum(map(len, self._left)) >= _LEFT_ROWS):
             ids = concatenate_ids([each.ids for each in self._left])
@@ -179,10 +179,10 @@ class ColumnSnapshotWriter:
 
 
 def seal_column(
-    plan: ReleasePlan, known: ColumnState, staged: StagedSnapshot, *, joined: int, absent: int
+    plan: ReleasePlan, state: ColumnState, staged: StagedSnapshot, *, n_joined: int, n_absent: int
 ) -> SealedColumn:
     """Finish the snapshot of a column, or reject a table in which too many ids were exchanged for others."""
-    rows, exchanged = known.known + joined, known.exchanged + min(joined, absent)
+    rows, exchanged = state.known + n_joined, state.exchanged + min(n_joined, n_absent)
     if exchanged > MAX_RESPELLED * rows:
         if not plan.request.accept_new_rows:
             raise RowsChangedError(
@@ -191,11 +191,11 @@ def seal_column(
                 hint="Check that ids are written as before. If the rows are really new, pass accept_new_rows=True "
                 "(--accept-new-rows). The ledger records it.",
                 name=plan.request.name,
-                left=absent,
-                joined=joined,
+                left=n_absent,
+                joined=n_joined,
             )
         exchanged = 0
-    return SealedColumn(staged.close(), rows, known.joined + joined, absent, exchanged)
+    return SealedColumn(staged.close(), rows, state.joined + n_joined, n_absent, exchanged)
 
 
 def reject_changed_values(plan: ReleasePlan, column: PlannedColumn) -> NoReturn:
@@ -210,10 +210,10 @@ def reject_changed_values(plan: ReleasePlan, column: PlannedColumn) -> NoReturn:
     )
 
 
-def reject_respelled_ids(plan: ReleasePlan, old: Snapshot, is_new: Callable[[pa.Array], bool]) -> None:
-    """Reject new ids that differ from known ones only in spelling. `is_new` looks for ids without their spelling."""
-    for _, rows in old.read_all_rows():
-        if is_new(normalize_spelling(rows.ids)):
+def reject_respelled_ids(plan: ReleasePlan, known_snapshot: Snapshot, has_new_id: Callable[[pa.Array], bool]) -> None:
+    """Reject new ids that differ from known ones only in spelling. `has_new_id` takes folded ids."""
+    for _, rows in known_snapshot.read_all_rows():
+        if has_new_id(normalize_spelling(rows.ids)):
             raise RowsChangedError(
                 "New ids differ from released ones only in case, spaces, leading zeros or a trailing .0. The same "
                 "people would be drawn twice.",

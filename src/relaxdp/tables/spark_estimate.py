@@ -18,10 +18,10 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.report_arrays import count_report_column
 from relaxdp.tables.counting import (
     ColumnCounts,
+    iterate_groups,
     make_changed_report_error,
     make_no_rows_error,
     sort_groups,
-    split_by,
 )
 from relaxdp.tables.metadata import FileDescription
 from relaxdp.tables.released_files import (
@@ -29,9 +29,9 @@ from relaxdp.tables.released_files import (
     InMemoryTable,
     ReleasedFile,
     describe_frame,
+    label_frames,
     make_changed_rows_error,
     make_counted_column,
-    name_frames,
 )
 from relaxdp.tables.spark_release import quote_spark_name, replace_spark_errors
 from relaxdp.tables.table_columns import ColumnNames
@@ -49,17 +49,11 @@ def count_spark_column(
     *,
     column: str | None,
     by: str | None,
-    crosstab: str | None,
 ) -> ColumnCounts:
     """Count a column of Spark frames of one release: each individual counts once, at its highest level."""
-    if crosstab is not None:
-        raise EstimationError(
-            "A crosstab of Spark DataFrames is not supported.",
-            hint="Write them to Parquet with frame.write.parquet('FOLDER'), and pass the folder.",
-        )
     files = [
         _describe_spark_frame(*each, needs_ids=len(frames) > 1)
-        for each in zip(name_frames(len(frames)), frames, descriptions, strict=True)
+        for each in zip(label_frames(len(frames)), frames, descriptions, strict=True)
     ]
     counted = make_counted_column(files, [file.find_released_column(column) for file in files])
     if by is not None:
@@ -137,7 +131,7 @@ def _count_partition(mechanism: Mechanism, batches: Iterator[Any]) -> Iterator[A
     found: dict[tuple[str | None, int], Any] = {}
     rejected = []
     for batch in batches:
-        for (kept, level), rows in split_by(pa.Table.from_batches([batch]), ["kept", "level"]):
+        for (kept, level), rows in iterate_groups(pa.Table.from_batches([batch]), ["kept", "level"]):
             counts = None
             if level >= 0:
                 with suppress(EstimationError):

@@ -28,7 +28,7 @@ from relaxdp.mechanisms.keyed_reports import RowTagger
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import METADATA_KEY, read_frame_description
 from relaxdp.tables.release_plan import DrawingPlan, ReleasePlan, StagedRelease
-from relaxdp.tables.snapshot import ChunkKind, PartWriter, Snapshot, StagedSnapshot, TrueRows, normalize_ids
+from relaxdp.tables.snapshot import ChunkKind, PartSealer, Snapshot, StagedSnapshot, TrueRows, normalize_ids
 from relaxdp.tables.snapshot_comparison import (
     merge_rows,
     normalize_spelling,
@@ -130,9 +130,9 @@ def draw_partition(task: SparkTask, batches: Iterator[Any], schema: Any) -> Iter
     yield from _pack_extra_rows([*extra, (_SUMMARY, json.dumps(summary).encode())], summary["partition"], schema)
 
 
-def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, bytes]]) -> Iterator[Any]:
+def _draw_rows(task: SparkTask, batches: Iterator[Any], extra_rows: list[tuple[int, bytes]]) -> Iterator[Any]:
     key, order, first_row, number = task.load_key(), IdOrderCheck(), 0, 0
-    parts: list[PartWriter] = []
+    parts: list[PartSealer] = []
     taggers = [RowTagger(key, each.mechanism, each.path) for each in task.columns]
     for small in resize_batches(batches, BATCH_ROWS):  # those of Spark are small
         batch = task.read_batch(restore_types(small, task.types))
@@ -141,7 +141,7 @@ def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, b
         except NotAscendingError:
             raise make_repeated_ids_error((), SparkSource.label) from None
         if not parts:  # an empty partition has no parts
-            parts = [_start_part(key, place, each, extra) for place, each in enumerate(task.describe_snapshots())]
+            parts = [_start_part(key, place, each, extra_rows) for place, each in enumerate(task.describe_snapshots())]
         drawn = task.draw_batch(key, batch, first_row, number, parts)
         for part, chunk in zip(parts, drawn.sealed, strict=True):
             part.write(chunk)
@@ -150,19 +150,19 @@ def _draw_rows(task: SparkTask, batches: Iterator[Any], extra: list[tuple[int, b
         if pa.types.is_large_string(ids.type):
             tags.append(taggers[0].tag_ids(normalize_spelling(ids)))
         tags += [tagger.tag_rows(ids, rows.values) for tagger, rows in zip(taggers, drawn.rows, strict=True)]
-        extra.append((_TAGS, np.stack(tags).astype("<u8").tobytes()))
+        extra_rows.append((_TAGS, np.stack(tags).astype("<u8").tobytes()))
         yield drawn.released
         first_row, number = first_row + len(batch.ids), number + 1
     for part in parts:
         part.close()
 
 
-def _start_part(key: Key, place: int, description: dict[str, Any], extra: list[tuple[int, bytes]]) -> PartWriter:
+def _start_part(key: Key, index: int, description: dict[str, Any], extra_rows: list[tuple[int, bytes]]) -> PartSealer:
     def keep(content: bytes) -> None:
         for start in range(0, len(content), _PIECE):
-            extra.append((place, content[start : start + _PIECE]))
+            extra_rows.append((index, content[start : start + _PIECE]))
 
-    return PartWriter(keep, key, description)
+    return PartSealer(keep, key, description)
 
 
 def _add_missing_columns(batch: Any, schema: Any) -> Any:
@@ -171,14 +171,14 @@ def _add_missing_columns(batch: Any, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays([*arrays, *nothing], schema=schema)
 
 
-def _pack_extra_rows(extra: list[tuple[int, bytes]], partition: int, schema: Any) -> Iterator[Any]:
+def _pack_extra_rows(extra_rows: list[tuple[int, bytes]], partition: int, schema: Any) -> Iterator[Any]:
     """Return rows that hold no report, and forget them here."""
-    for place, content in extra:
+    for place, content in extra_rows:
         nothing = [pa.nulls(1, each.type) for each in list(schema)[:-3]]
         # Spark keeps the order of rows within a partition, and their number says which partition it is.
         told = [pa.array([place], pa.int32()), pa.array([partition], pa.int32()), pa.array([content], pa.binary())]
         yield pa.RecordBatch.from_arrays([*nothing, *told], schema=schema)
-    extra.clear()
+    extra_rows.clear()
 
 
 class SparkStager(Stager):
@@ -230,47 +230,47 @@ class SparkStager(Stager):
         self._rows = count
         return self._seal(count, received)
 
-    def _seal(self, rows: int, received: dict[int, list[bytes]]) -> StagedRelease:
+    def _seal(self, n_rows: int, received: dict[int, list[bytes]]) -> StagedRelease:
         plan = self.plan
         first_type = normalize_ids(pa.array([], plan.schema.field(plan.id_column).type)).type
         tags = _TableTags(received.get(_TAGS, []), len(plan.columns), has_folded=pa.types.is_large_string(first_type))
         columns, changes = [], [(0, 0)]
         for place, column in enumerate(plan.columns):
-            staged, known = self._keep(received[place]), column.state
+            staged, known = self._stage_contents(received[place]), column.state
             if known is None:
                 columns.append(SealedColumn(staged.close(), len(tags.ids), 0, 0, 0))
                 continue
             joined, left, absent = self._compare(known, place, tags, staged)
-            columns.append(seal_column(plan, known, staged, joined=joined, absent=absent))
+            columns.append(seal_column(plan, known, staged, n_joined=joined, n_absent=absent))
             changes.append((joined, left))
-        digest = self._keep(received[len(plan.columns)]).close() if plan.passthrough else None
+        digest = self._stage_contents(received[len(plan.columns)]).close() if plan.passthrough else None
         joined, left = map(max, zip(*changes, strict=True))
-        return StagedRelease(rows, tuple(columns), digest, joined, left)
+        return StagedRelease(n_rows, tuple(columns), digest, joined, left)
 
-    def _keep(self, contents: list[bytes]) -> StagedSnapshot:
+    def _stage_contents(self, contents: list[bytes]) -> StagedSnapshot:
         staged = self.start_snapshot()
         for content in contents:
             staged.append(content)
         return staged
 
     def _compare(
-        self, known: ColumnState, place: int, tags: _TableTags, staged: StagedSnapshot
+        self, state: ColumnState, column_index: int, tags: _TableTags, staged: StagedSnapshot
     ) -> tuple[int, int, int]:
         """Compare the tags of the table with those of the snapshot, and keep the known rows that are absent.
 
         Return how many rows joined, left since the last release, and are absent of all known ones.
         """
         plan, key = self.plan, self.plan.vault.key
-        column = plan.columns[place]
-        old = Snapshot(plan.vault.snapshots, known.snapshot, key)
+        column = plan.columns[column_index]
+        old = Snapshot(plan.vault.snapshots, state.snapshot, key)
         # Ids have one tag for all columns.
         own, first = (RowTagger(key, each.mechanism, each.path) for each in (column, plan.columns[0]))
         is_joined = np.ones(len(tags.ids), dtype=bool)
         absent: list[TrueRows] = []
         left = 0
         for kind, rows in old.read_all_rows():
-            places, is_there = tags.find(first.tag_ids(rows.ids))
-            changed = own.tag_rows(rows.ids, rows.values)[is_there] != tags.rows[place][places[is_there]]
+            places, is_there = tags.find_rows(first.tag_ids(rows.ids))
+            changed = own.tag_rows(rows.ids, rows.values)[is_there] != tags.rows[column_index][places[is_there]]
             if changed.any():
                 reject_changed_values(plan, column)
             is_joined[places[is_there]] = False
@@ -279,7 +279,7 @@ class SparkStager(Stager):
             absent += [rows.take(gone)] if len(gone) else []
         gone_rows = merge_rows(absent)
         if gone_rows is not None:  # in the order of their ids, as every run of a snapshot
-            part = staged.start_part(plan.describe_snapshots()[place])
+            part = staged.start_part(plan.describe_snapshots()[column_index])
             for number, start in enumerate(range(0, len(gone_rows), BATCH_ROWS)):
                 part.write(part.seal_rows(ChunkKind.LEFT, number, gone_rows.slice(start, BATCH_ROWS)))
             part.close()
@@ -288,7 +288,7 @@ class SparkStager(Stager):
             reject_respelled_ids(plan, old, lambda ids: bool(np.isin(first.tag_ids(ids), new).any()))
         return int(np.count_nonzero(is_joined)), left, sum(map(len, absent))
 
-    def publish(self) -> None:
+    def hand_over(self) -> None:
         """Make the DataFrame of reports, whose columns describe themselves."""
         from pyspark.sql import functions  # noqa: PLC0415
 
@@ -300,7 +300,7 @@ class SparkStager(Stager):
                 column = functions.col(quote_spark_name(name))
                 if name in described.columns:
                     one = replace(described, columns={name: described.columns[name]})
-                    column = column.alias(name, metadata={METADATA_KEY.decode(): one.dumps()})
+                    column = column.alias(name, metadata={METADATA_KEY.decode(): one.to_json()})
                 columns.append(column)
             self.table = rows.select(*columns)
 
@@ -340,7 +340,7 @@ class _TableTags:
         self._order = np.argsort(self.ids, kind="stable")
         self._sorted = self.ids[self._order]
 
-    def find(self, ids: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def find_rows(self, ids: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return where tagged ids are in the table, and whether they are there."""
         places = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
         return self._order[places], np.asarray(self._sorted[places] == ids)
@@ -354,12 +354,12 @@ UNSIGNED = pa.decimal128(20, 0)
 _NEAREST = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): UNSIGNED}
 
 
-def get_spark_type(kind: Any) -> Any:
+def get_spark_type(arrow_type: Any) -> Any:
     """Return the nearest type that Spark has: no dictionaries, and bytes of any width."""
-    kind = get_plain_type(kind)
-    if kind == pa.uuid() or pa.types.is_fixed_size_binary(kind):
+    arrow_type = get_plain_type(arrow_type)
+    if arrow_type == pa.uuid() or pa.types.is_fixed_size_binary(arrow_type):
         return pa.binary()
-    return _NEAREST.get(kind, kind)
+    return _NEAREST.get(arrow_type, arrow_type)
 
 
 def restore_types(batch: Any, types: ColumnTypes) -> Any:

@@ -210,10 +210,10 @@ def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
     column = decode_dictionary(column)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return column
-    numbers = _try_cast(column)
+    numbers = _try_cast_to_float(column)
     if numbers is not None:
         return numbers
-    row = next((row for row in range(len(column)) if _try_cast(column[row : row + 1]) is None), 0)
+    row = next((row for row in range(len(column)) if _try_cast_to_float(column[row : row + 1]) is None), 0)
     cell = column[row].as_py()
     if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell):
         raise ValuesError(
@@ -230,7 +230,7 @@ def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
     )
 
 
-def _try_cast(column: Any) -> Any | None:
+def _try_cast_to_float(column: Any) -> Any | None:
     try:
         return column.cast(pa.float64())
     except pa.ArrowException:
@@ -248,32 +248,32 @@ def _is_iso_date(value: str) -> bool:
 _KNOWN = ("arrow.uuid", "arrow.json", "arrow.bool8", "pandas.interval", "pandas.period")
 
 
-def get_plain_type(kind: Any) -> Any:
+def get_plain_type(arrow_type: Any) -> Any:
     """Return the type of a column after `remove_hidden_values`."""
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return get_plain_type(kind.value_type)
-    if isinstance(kind, pa.BaseExtensionType):
-        return kind if kind.extension_name in _KNOWN else get_plain_type(kind.storage_type)
-    if pa.types.is_string_view(kind):
+    if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
+        return get_plain_type(arrow_type.value_type)
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return arrow_type if arrow_type.extension_name in _KNOWN else get_plain_type(arrow_type.storage_type)
+    if pa.types.is_string_view(arrow_type):
         return pa.large_string()
-    if pa.types.is_binary_view(kind):
+    if pa.types.is_binary_view(arrow_type):
         return pa.large_binary()
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, get_plain_type(each.type)) for each in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(get_plain_type(kind.key_type), get_plain_type(kind.item_type))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(get_plain_type(kind.value_type), kind.list_size)
-    if pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind):
-        return pa.large_list(get_plain_type(kind.value_type))
-    if pa.types.is_list(kind) or pa.types.is_list_view(kind):
-        return pa.list_(get_plain_type(kind.value_type))
-    if pa.types.is_union(kind):
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([pa.field(each.name, get_plain_type(each.type)) for each in arrow_type])
+    if pa.types.is_map(arrow_type):
+        return pa.map_(get_plain_type(arrow_type.key_type), get_plain_type(arrow_type.item_type))
+    if pa.types.is_fixed_size_list(arrow_type):
+        return pa.list_(get_plain_type(arrow_type.value_type), arrow_type.list_size)
+    if pa.types.is_large_list(arrow_type) or pa.types.is_large_list_view(arrow_type):
+        return pa.large_list(get_plain_type(arrow_type.value_type))
+    if pa.types.is_list(arrow_type) or pa.types.is_list_view(arrow_type):
+        return pa.list_(get_plain_type(arrow_type.value_type))
+    if pa.types.is_union(arrow_type):
         raise ColumnError(
             "A column of a union type cannot be released: it keeps values of types that a row does not have.",
             hint="Convert the column to one type, such as text.",
         )
-    return kind
+    return arrow_type
 
 
 def remove_hidden_values(column: Any) -> Any:

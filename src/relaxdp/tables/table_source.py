@@ -67,10 +67,10 @@ class TableSource(ABC):
             IdError: an id is missing or repeated.
         """
 
-    def sort(self) -> None:  # noqa: B027 (a data frame is sorted as it is read)
+    def sort_from_now_on(self) -> None:  # noqa: B027 (a data frame is sorted as it is read)
         """Let `batches` give the rows through a sort from now on."""
 
-    def get_original_row(self, row: int) -> int | None:
+    def find_original_row(self, row: int) -> int | None:
         """Return the number of a row as the caller counts it; None where that is not known.
 
         Args:
@@ -145,11 +145,11 @@ class FileSource(TableSource):
         with closing(rows):
             yield rows
 
-    def sort(self) -> None:
+    def sort_from_now_on(self) -> None:
         """Sort the rows from now on."""
         self._is_sorted = True
 
-    def get_original_row(self, row: int) -> int | None:
+    def find_original_row(self, row: int) -> int | None:
         """Return the number of a row in the file, which a sort does not keep."""
         return None if self._is_sorted else row
 
@@ -218,7 +218,7 @@ class _FrameSchema:
 
     def field(self, name: str) -> pa.Field:
         """Return a column's name and type."""
-        return pa.field(name, self._frame.get_type(name))
+        return pa.field(name, self._frame.get_arrow_type(name))
 
 
 class FrameSource(TableSource):
@@ -235,15 +235,15 @@ class FrameSource(TableSource):
     @contextmanager
     def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
         """Give the rows in id order."""
-        table = self._load(list(dict.fromkeys(columns)))
+        table = self._read_frame_columns(list(dict.fromkeys(columns)))
         self._order = compute_id_order(table.column(id_column), self.label)
         yield _split_into_batches(table, self._order)
 
-    def get_original_row(self, row: int) -> int | None:
+    def find_original_row(self, row: int) -> int | None:
         """Return the number of a row in the frame."""
         return row if self._order is None else int(self._order[row - 1]) + 1
 
-    def _load(self, columns: list[str]) -> pa.Table:
+    def _read_frame_columns(self, columns: list[str]) -> pa.Table:
         if self._table is None:
             self._frame.read_columns(columns)
             self._table, self.rows = self._frame.to_arrow(columns), self._frame.rows
@@ -319,7 +319,7 @@ class IdOrderCheck:
         return ids[len(ids) - len(before) + pc.index(pc.equal(before, ids[-len(before) :]), True).as_py()]
 
 
-def resize_batches(batches: Iterable[Any], rows: int = BATCH_ROWS) -> Iterator[Any]:
+def resize_batches(batches: Iterable[Any], batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
     """Return the same rows in batches of a fixed number of rows; only the last one is smaller.
 
     Batches of a text file end where a block of text ends, so that their lengths depend on true values. Row groups of
@@ -329,10 +329,10 @@ def resize_batches(batches: Iterable[Any], rows: int = BATCH_ROWS) -> Iterator[A
     count = 0
     for batch in batches:
         while batch.num_rows:
-            part = batch.slice(0, rows - count)
+            part = batch.slice(0, batch_rows - count)
             batch, count = batch.slice(part.num_rows), count + part.num_rows  # noqa: PLW2901 (the rest of it)
             waiting.append(part)
-            if count == rows:
+            if count == batch_rows:
                 yield _join_batches(waiting)
                 waiting, count = [], 0
     if waiting:

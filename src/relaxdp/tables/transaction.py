@@ -26,7 +26,7 @@ from relaxdp.tables.release_plan import (
     InputBatch,
     ReleasePlan,
     StagedRelease,
-    detect_concurrent_release,
+    reject_concurrent_release,
     reject_useless_columns,
 )
 from relaxdp.tables.release_result import Release
@@ -59,7 +59,7 @@ class Stager(ABC):
         """Draw and seal everything, durably."""
 
     @abstractmethod
-    def publish(self) -> None:
+    def hand_over(self) -> None:
         """Hand over what was staged."""
 
     def discard(self) -> None:
@@ -84,9 +84,9 @@ def run_release(plan: ReleasePlan, stager: Stager, source: Any) -> Release:
     with plan.vault.lock_snapshots(plan.account), stager.resources:
         staged = _stage(plan, stager)
         account = _charge(plan, staged, stager)
-        plan.vault.remove_snapshots(plan.account, account)
+        plan.vault.remove_superseded_snapshots(plan.account, account)
         try:
-            stager.publish()
+            stager.hand_over()
         except RelaxdpError as problem:
             problem.consequence = _CHARGED
             raise
@@ -95,7 +95,7 @@ def run_release(plan: ReleasePlan, stager: Stager, source: Any) -> Release:
 
 def _stage(plan: ReleasePlan, stager: Stager) -> StagedRelease:
     try:
-        with detect_concurrent_release(plan.vault, plan.request.name, plan.state):
+        with reject_concurrent_release(plan.vault, plan.request.name, plan.state):
             staged = stager.stage()
         reject_useless_columns(plan.columns, staged.rows, plan.request.planned_epsilon)
     except BaseException:
@@ -136,10 +136,10 @@ class LocalStager(Stager):
             return self._stage_source(self._source)
         self.discard()
         self.resources.close()
-        self._source.sort()
+        self._source.sort_from_now_on()
         return self._stage_source(self._source)
 
-    def publish(self) -> None:
+    def hand_over(self) -> None:
         """Give the file its name, or return the table."""
         self._sink.publish()
         self.table = self._sink.table
@@ -151,7 +151,7 @@ class LocalStager(Stager):
         except RelaxdpError as problem:
             row = problem.fields.get("row")
             if isinstance(row, int):
-                original = source.get_original_row(row)
+                original = source.find_original_row(row)
                 problem.fields |= {"counted": "by id"} if original is None else {"row": original}
             raise
 
@@ -189,7 +189,7 @@ class LocalStager(Stager):
         if passthrough is not None:
             passthrough.close()
             digest = staged[-1].close()
-        joined, left = (max(changes) for changes in zip(*(each.changes for each in writers), strict=True))
+        joined, left = (max(changes) for changes in zip(*(each.joined_and_left for each in writers), strict=True))
         return StagedRelease(rows, sealed, digest, joined, left)
 
 

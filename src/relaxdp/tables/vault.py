@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from relaxdp.errors import ArgumentError, on_error
+from relaxdp.errors import ArgumentError, add_consequence
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
 from relaxdp.ledger import ledger_rules
 from relaxdp.ledger.events import CopyAdopted, Event, VaultCreated, parse_budget
@@ -22,11 +22,11 @@ from relaxdp.tables.release_plan import ReleaseRequest, plan_relaxation, plan_re
 from relaxdp.tables.release_result import Release, make_data_frame
 from relaxdp.tables.table_source import open_source
 from relaxdp.tables.transaction import LocalStager, Progress, Stager, run_release
-from relaxdp.tables.vault_check import Check, check_vault
+from relaxdp.tables.vault_check import CheckResult, check_vault
 from relaxdp.tables.vault_folder import VaultFolder, copy_vault, resolve_vault_path
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
-__all__ = ["Check", "Release", "Vault", "resolve_vault_path"]
+__all__ = ["CheckResult", "Release", "Vault", "resolve_vault_path"]
 
 PathLike = str | os.PathLike[str]
 _LOG = logging.getLogger("relaxdp")
@@ -62,7 +62,7 @@ class Vault:
         self._folder = VaultFolder(_require_path(path, "path"))
 
     @classmethod
-    @on_error("Nothing was created.")
+    @add_consequence("Nothing was created.")
     def create(
         cls,
         path: PathLike,
@@ -106,7 +106,7 @@ class Vault:
         )
         return cls(path)
 
-    @on_error("Nothing was released.")
+    @add_consequence("Nothing was released.")
     def release(
         self,
         data: Any,
@@ -185,7 +185,7 @@ class Vault:
             _LOG.info("%s", release.summary)
         return release
 
-    @on_error("Nothing was released.")
+    @add_consequence("Nothing was released.")
     def relax(
         self,
         name: str | Release,
@@ -250,7 +250,7 @@ class Vault:
         """The rest of the budget."""
         return self._folder.read_account().remaining
 
-    @on_error("The budget was not raised.")
+    @add_consequence("The budget was not raised.")
     def raise_budget(self, budget: Epsilon, *, reason: str) -> None:
         """Raise the budget. It can never be lowered: a part of it may have been promised already.
 
@@ -264,7 +264,7 @@ class Vault:
         exact = parse_budget(budget)
         self._append_event(lambda account: ledger_rules.make_budget_event(account, exact, reason, datetime.now(UTC)))
 
-    @on_error("Nothing was retired.")
+    @add_consequence("Nothing was retired.")
     def retire(self, name: str, *, reason: str) -> None:
         """Erase the snapshots of a release. Its name is never released or relaxed again, and its cost stays.
 
@@ -279,7 +279,7 @@ class Vault:
         with self._folder.lock_snapshots(self._folder.read_account()):
             pass  # which removes what interrupted releases of it left
 
-    @on_error("Nothing was adopted.")
+    @add_consequence("Nothing was adopted.")
     def adopt(self, *, reason: str) -> None:
         """Accept this copy of the vault as the newest one, although this machine has seen another.
 
@@ -301,10 +301,10 @@ class Vault:
             )
         self._folder.adopt_copy(lambda account: CopyAdopted(account.number + 1, datetime.now(UTC), reason, found))
 
-    def _append_event(self, make: Any) -> None:
+    def _append_event(self, make_event: Any) -> None:
         before = self._folder.read_account()
-        after = self._folder.append_event(make)
-        self._folder.remove_snapshots(before, after)
+        after = self._folder.append_event(make_event)
+        self._folder.remove_superseded_snapshots(before, after)
 
     def releases(self) -> Any:
         """Return a data frame with a row for each released column.
@@ -340,7 +340,7 @@ class Vault:
         """Return the events of the ledger."""
         return self._folder.ledger.read_events()
 
-    def check(self, files: PathLike | Sequence[PathLike] = ()) -> Check:
+    def check(self, files: PathLike | Sequence[PathLike] = ()) -> CheckResult:
         """Verify the chain of events, snapshots, file modes and released files.
 
         Args:
@@ -352,7 +352,7 @@ class Vault:
         listed = files if isinstance(files, Sequence) and not isinstance(files, str) else [files]
         return check_vault(self._folder, [_require_path(file, "files") for file in listed])
 
-    @on_error("Nothing was backed up.")
+    @add_consequence("Nothing was backed up.")
     def backup(self, folder: PathLike, *, with_key: bool = False) -> Path:
         """Copy ledger, snapshots and settings to a new folder. The key is left out unless you ask for it.
 
@@ -368,7 +368,7 @@ class Vault:
         """
         return copy_vault(self._folder, _require_path(folder, "folder"), with_key=_require_bool(with_key, "with_key"))
 
-    def _format_parts(self) -> tuple[str, list[str], list[list[str]], list[str]]:
+    def _format_repr_parts(self) -> tuple[str, list[str], list[list[str]], list[str]]:
         account = self._folder.read_account()
         spent, budget, left = map(format_epsilon, (account.spent, account.budget, account.remaining))
         rows = [
@@ -388,11 +388,11 @@ class Vault:
         return first, ["name", "column", "mechanism", "epsilon", "rows"], rows, notes
 
     def __repr__(self) -> str:
-        first, headings, rows, notes = self._format_parts()
+        first, headings, rows, notes = self._format_repr_parts()
         return "\n".join([first, *([format_table(headings, rows, left=(0, 1, 2))] if rows else []), *notes])
 
     def _repr_html_(self) -> str:
-        first, headings, rows, notes = self._format_parts()
+        first, headings, rows, notes = self._format_repr_parts()
         return f"<p>{escape(first)}</p>{format_html(headings, rows, notes)}"
 
     def __reduce__(self) -> Any:

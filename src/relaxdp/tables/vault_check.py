@@ -31,7 +31,7 @@ from relaxdp.theory.epsilon import format_epsilon
 
 
 @dataclass(slots=True)
-class Check:
+class CheckResult:
     """The result of a check: verified parts, and problems."""
 
     lines: list[str] = field(default_factory=list)
@@ -46,9 +46,9 @@ class Check:
         return "\n".join([*self.lines, *(f"PROBLEM: {problem}" for problem in self.problems)])
 
 
-def check_vault(vault: VaultFolder, files: Sequence[Path]) -> Check:
+def check_vault(vault: VaultFolder, files: Sequence[Path]) -> CheckResult:
     """Verify everything that can be verified."""
-    found = Check()
+    found = CheckResult()
     try:
         account, old = vault.read_account_and_problem()
     except RelaxdpError as problem:
@@ -68,7 +68,7 @@ def check_vault(vault: VaultFolder, files: Sequence[Path]) -> Check:
     return found
 
 
-def _check_snapshots(vault: VaultFolder, account: Account, found: Check) -> None:
+def _check_snapshots(vault: VaultFolder, account: Account, result: CheckResult) -> None:
     count = 0
     for release in account.releases.values():
         if release.retired:
@@ -81,26 +81,26 @@ def _check_snapshots(vault: VaultFolder, account: Account, found: Check) -> None
                 Snapshot(vault.snapshots, digest, vault.key).verify()
                 count += 1
             except RelaxdpError as problem:
-                found.problems.append(f"{what} of {release.name!r}: {problem.sentence}")
-    found.lines.append(f"snapshots: {count} verified")
+                result.problems.append(f"{what} of {release.name!r}: {problem.sentence}")
+    result.lines.append(f"snapshots: {count} verified")
 
 
-def _check_file(vault: VaultFolder, account: Account, file: Path, found: Check) -> None:
+def _check_file(vault: VaultFolder, account: Account, file: Path, result: CheckResult) -> None:
     try:
         with open_source(file) as source:
             try:
                 problems, rows = _check_released_columns(vault, account, source.report_description, source)
             except NotAscendingError:  # numbers are text in a text file, and sort in another order
-                source.sort()
+                source.sort_from_now_on()
                 problems, rows = _check_released_columns(vault, account, source.report_description, source)
     except RelaxdpError as problem:
         problems, rows = [problem.sentence], 0
     if problems:
-        found.problems += [f"{file}: {problem}" for problem in problems]
+        result.problems += [f"{file}: {problem}" for problem in problems]
     elif rows:
-        found.lines.append(f"{file}: {rows:,} rows, drawn again and equal")
+        result.lines.append(f"{file}: {rows:,} rows, drawn again and equal")
     else:
-        found.lines.append(f"{file}: its levels are charged; it is retired, so that its rows cannot be drawn again")
+        result.lines.append(f"{file}: its levels are charged; it is retired, so that its rows cannot be drawn again")
 
 
 def _check_released_columns(
@@ -180,13 +180,13 @@ def _convert_ids(ids: Any, id_type: Any) -> Any:
     return ids.cast(pa.decimal128(20, 0))
 
 
-def _compare_report_columns(one: Any, other: Any, text_bits: int | None) -> Any:
+def _compare_report_columns(column: Any, other_column: Any, text_bits: int | None) -> Any:
     """Compare reports row by row; a missing category is a report like any other."""
-    other = decode_dictionary(other)
-    one = one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one
-    if pa.types.is_fixed_size_binary(one.type) and one.type != other.type:
-        one = format_reports(one, text_bits)
-    if one.type != other.type:
-        one, other = one.cast(pa.string()), other.cast(pa.string())
-    both_missing = pc.and_(one.is_null(), other.is_null())
-    return pc.or_(pc.fill_null(pc.equal(one, other), False), both_missing)
+    other_column = decode_dictionary(other_column)
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_fixed_size_binary(column.type) and column.type != other_column.type:
+        column = format_reports(column, text_bits)
+    if column.type != other_column.type:
+        column, other_column = column.cast(pa.string()), other_column.cast(pa.string())
+    both_missing = pc.and_(column.is_null(), other_column.is_null())
+    return pc.or_(pc.fill_null(pc.equal(column, other_column), False), both_missing)

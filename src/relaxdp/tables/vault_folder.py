@@ -66,9 +66,9 @@ class VaultSettings:
             "file": self.key_file, "command": self.key_command, "fingerprint": self.key_fingerprint,
             "worker_file": self.worker_key_file,
         }  # fmt: skip
-        lines = [f"version = {_VERSION}", f"id = {_quote(self.vault)}", "", "[key]"]
-        lines += [f"{name} = {_quote(text)}" for name, text in key.items() if text is not None]
-        lines += [] if self.ledger is None else ["", "[ledger]", f"url = {_quote(self.ledger)}"]
+        lines = [f"version = {_VERSION}", f"id = {_quote_toml(self.vault)}", "", "[key]"]
+        lines += [f"{name} = {_quote_toml(text)}" for name, text in key.items() if text is not None]
+        lines += [] if self.ledger is None else ["", "[ledger]", f"url = {_quote_toml(self.ledger)}"]
         return "\n".join([*lines, ""])
 
     @classmethod
@@ -97,7 +97,7 @@ def _make_missing_error(vault: Path, name: str) -> VaultError:
     )
 
 
-def _quote(text: str) -> str:
+def _quote_toml(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -346,7 +346,7 @@ class VaultFolder:
                     left.unlink()
 
     def _find_unnamed_snapshots(self, account: Account) -> list[Path]:
-        named = {get_snapshot_path(self.snapshots, digest) for digest in list_snapshots(account)}
+        named = {get_snapshot_path(self.snapshots, digest) for digest in list_snapshot_digests(account)}
         ours = (
             each
             for each in self.snapshots.iterdir()
@@ -354,14 +354,14 @@ class VaultFolder:
         )
         return [each for each in ours if each not in named]
 
-    def remove_snapshots(self, before: Account, after: Account) -> None:
+    def remove_superseded_snapshots(self, old_account: Account, new_account: Account) -> None:
         """Remove the snapshots that the ledger named before and does not name any more."""
-        for digest in set(list_snapshots(before)) - set(list_snapshots(after)):
+        for digest in set(list_snapshot_digests(old_account)) - set(list_snapshot_digests(new_account)):
             with suppress(OSError):
                 get_snapshot_path(self.snapshots, digest).unlink(missing_ok=True)
 
 
-def list_snapshots(account: Account) -> list[str]:
+def list_snapshot_digests(account: Account) -> list[str]:
     """Return the digests of all snapshots that releases continue from."""
     found: list[str] = []
     for release in account.releases.values():
@@ -371,9 +371,9 @@ def list_snapshots(account: Account) -> list[str]:
     return found
 
 
-def _is_open_to_others(place: Path) -> bool:
+def _is_open_to_others(path: Path) -> bool:
     with suppress(FileNotFoundError):  # another process may have removed it: a journal, or an older snapshot
-        found = place.lstat().st_mode
+        found = path.lstat().st_mode
         return not stat.S_ISLNK(found) and bool(found & (stat.S_IRWXG | stat.S_IRWXO))
     return False
 
@@ -406,9 +406,9 @@ def _read_stamp(vault: str) -> tuple[int, str] | None:
         return None
 
 
-def _read_json(place: Path) -> Any:
+def _read_json(path: Path) -> Any:
     try:
-        return json.loads(read_private_file(place) or b"null")
+        return json.loads(read_private_file(path) or b"null")
     except (ValueError, PrivateFileError, OSError, RuntimeError):
         return None
 
@@ -503,7 +503,7 @@ def _copy_vault_files(vault: VaultFolder, folder: Path, *, with_key: bool) -> No
         # A release that ends meanwhile replaces snapshots: then ledger and snapshots are copied again.
         (folder / LEDGER).unlink(missing_ok=True)
         account = vault.ledger.copy_to(folder / LEDGER)
-        digests = list_snapshots(account)
+        digests = list_snapshot_digests(account)
         missing = [digest for digest in digests if not _copy_snapshot(vault.snapshots, folder / SNAPSHOTS, digest)]
         if not missing:
             break

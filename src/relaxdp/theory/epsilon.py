@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-from relaxdp.errors import EpsilonError, ValuesError, remove_keys
+from relaxdp.errors import EpsilonError, ValuesError, hide_secret_keys
 
 Epsilon = Decimal | int | str | float
 
@@ -18,8 +18,8 @@ MIN_EXPONENT = -100
 _HINT = "Write a number between 0.01 and 10, such as 0.5."
 
 
-def as_epsilon(value: Epsilon, *, zero: bool = False) -> Decimal:
-    """Return `value` as an exact, positive `Decimal`; zero only where `zero` allows it.
+def as_epsilon(value: Epsilon, *, allow_zero: bool = False) -> Decimal:
+    """Return `value` as an exact, positive `Decimal`; zero only where `allow_zero` allows it.
 
     A float means the shortest decimal number that prints as it, which is the number that was typed: 0.1 is one tenth.
     A float32 does not print as the number that was typed, so it is rejected.
@@ -36,9 +36,11 @@ def as_epsilon(value: Epsilon, *, zero: bool = False) -> Decimal:
         )
     if not number.is_finite():
         raise EpsilonError("Epsilon must be finite, not {epsilon}.", hint=_HINT, epsilon=_describe_input(value))
-    if number < 0 or (number == 0 and not zero):
+    if number < 0 or (number == 0 and not allow_zero):
         raise EpsilonError(
-            "Epsilon must be 0 or more, not {epsilon}." if zero else "Epsilon must be greater than 0, not {epsilon}.",
+            "Epsilon must be 0 or more, not {epsilon}."
+            if allow_zero
+            else "Epsilon must be greater than 0, not {epsilon}.",
             hint=_HINT,
             epsilon=_describe_input(value),
         )
@@ -103,7 +105,7 @@ def _describe_input(value: Any) -> str:
     """Return the input in a few characters, and only if it can be a number: it may be a key in the wrong place."""
     if isinstance(value, str):
         if len(value) > 20:
-            return "a long text" if remove_keys(value) != value else repr(value[:8] + "...")
+            return "a long text" if hide_secret_keys(value) != value else repr(value[:8] + "...")
         return repr(value)
     if isinstance(value, Decimal | float | complex):
         return str(value)[:40]
@@ -116,7 +118,7 @@ ONE = 1 << 64
 MAX_VALUES = 1 << 32
 
 
-def compute_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
+def compute_threshold(epsilon: Epsilon, n_values: int | Fraction) -> int:
     """Return the largest threshold T, out of ONE, whose retention T / ONE does not exceed that of `epsilon`.
 
     The exact retention is expm1(epsilon) / (expm1(epsilon) + values). (Where a truth is spread over w of D places at
@@ -130,37 +132,37 @@ def compute_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
     >>> compute_threshold(1, 2)
     8524556932045589908
     """
-    check_value_count(values)
-    return _compute_threshold_of_decimal(as_epsilon(epsilon, zero=True), values)
+    check_value_count(n_values)
+    return _compute_threshold_of_decimal(as_epsilon(epsilon, allow_zero=True), n_values)
 
 
 @lru_cache(maxsize=4096)
-def _compute_threshold_of_decimal(exact: Decimal, values: int | Fraction) -> int:
+def _compute_threshold_of_decimal(epsilon: Decimal, n_values: int | Fraction) -> int:
     # Two cut-offs keep the working precision small whatever was written. Below 10^-21 the retention is under 2^-64;
     # above ln(values) + 46 it is over 1 - 2^-64, because e^46 > 2^66. (Only comparisons: those ignore the context.)
-    if exact < Decimal("1e-21"):
+    if epsilon < Decimal("1e-21"):
         return 0
-    if exact > 46 + ceil(values).bit_length():
+    if epsilon > 46 + ceil(n_values).bit_length():
         return ONE - 1
     precision = 40
     while True:
-        low, high = (_round_down_threshold(power, values) for power in _compute_exp_bounds(exact, precision))
+        low, high = (_round_down_threshold(power, n_values) for power in _compute_exp_bounds(epsilon, precision))
         if low == high:
             return low
         # e^eps is transcendental, so ONE * values / (e^eps - 1 + values) is never an integer and this ends.
         precision *= 2
 
 
-def compute_nonzero_threshold(epsilon: Epsilon, values: int | Fraction) -> int:
+def compute_nonzero_threshold(epsilon: Epsilon, n_values: int | Fraction) -> int:
     """Return the threshold of a level that is to be released, which must tell at least something.
 
     >>> compute_nonzero_threshold(0.5, 2) == compute_threshold(0.5, 2)
     True
     """
-    return compute_split_threshold(epsilon, values, parts=1)
+    return compute_split_threshold(epsilon, n_values, parts=1)
 
 
-def compute_split_threshold(epsilon: Epsilon, values: int | Fraction, *, parts: int) -> int:
+def compute_split_threshold(epsilon: Epsilon, n_values: int | Fraction, *, parts: int) -> int:
     """Return the threshold of each symbol of a report in which two truths differ in up to `parts` symbols.
 
     Every symbol gets an equal part of epsilon: the odds of independent symbols multiply. A part that is not a decimal
@@ -172,10 +174,10 @@ def compute_split_threshold(epsilon: Epsilon, values: int | Fraction, *, parts: 
     >>> compute_split_threshold(2, 2, parts=2) == compute_threshold(1, 2)
     True
     """
-    check_value_count(values)
+    check_value_count(n_values)
     exact = as_epsilon(epsilon)
     level = _compute_threshold_of_decimal(
-        make_decimal_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(parts)), values
+        make_decimal_context(100, rounding=ROUND_FLOOR).divide(exact, Decimal(parts)), n_values
     )
     if level == 0:
         raise EpsilonError(
@@ -184,26 +186,26 @@ def compute_split_threshold(epsilon: Epsilon, values: int | Fraction, *, parts: 
             else "Epsilon {epsilon} is too small to be divided into {parts} parts. Every report would be pure noise.",
             hint=_HINT,
             epsilon=format_epsilon(exact),
-            values=values if isinstance(values, int) else str(values),
+            values=n_values if isinstance(n_values, int) else str(n_values),
             parts=parts,
         )
     return level
 
 
-def check_value_count(values: int | Fraction) -> None:
+def check_value_count(n_values: int | Fraction) -> None:
     """Reject a number of values that is not a whole number from 2 to 2**32, or a fraction above 1."""
-    if isinstance(values, Fraction) and 1 < values <= MAX_VALUES:
+    if isinstance(n_values, Fraction) and 1 < n_values <= MAX_VALUES:
         return
-    if isinstance(values, bool) or not isinstance(values, int) or not 2 <= values <= MAX_VALUES:
+    if isinstance(n_values, bool) or not isinstance(n_values, int) or not 2 <= n_values <= MAX_VALUES:
         raise ValuesError(
             "The number of values must be a whole number from 2 to 2**32, not {values}.",
             hint="Pass the number of values that can be reported, such as m=3.",
-            values=_describe_input(values),
+            values=_describe_input(n_values),
         )
 
 
-def _round_down_threshold(power: Decimal, values: int | Fraction) -> int:
-    noise: Fraction = ONE * values / (Fraction(power) - 1 + values)
+def _round_down_threshold(exp_epsilon: Decimal, n_values: int | Fraction) -> int:
+    noise: Fraction = ONE * n_values / (Fraction(exp_epsilon) - 1 + n_values)
     return ONE - ceil(noise)
 
 

@@ -18,7 +18,7 @@ def compute_retention(threshold: int) -> Fraction:
     return Fraction(threshold, ONE)
 
 
-def compute_odds(retention: Fraction, values: int | Fraction) -> Fraction:
+def compute_odds(retention: Fraction, n_values: int | Fraction) -> Fraction:
     """Return e^epsilon of a report with this retention: how much likelier the truth is than any other value.
 
     (Where a truth is spread over w of D places, D / w replaces the number of values, as in `compute_threshold`.)
@@ -28,7 +28,7 @@ def compute_odds(retention: Fraction, values: int | Fraction) -> Fraction:
     """
     if not 0 <= retention < 1:
         raise ValueError(f"A retention must be in [0, 1), not {retention}.")
-    return 1 + values * retention / (1 - retention)
+    return 1 + n_values * retention / (1 - retention)
 
 
 def compute_log_rounded_up(ratio: Fraction, *, digits: int = 40) -> Decimal:
@@ -80,20 +80,20 @@ class Level:
     def __post_init__(self) -> None:
         object.__setattr__(self, "retention", compute_retention(self.threshold))
 
-    def to_json(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         """Return the level as two texts, so that nothing is rounded. `Mechanism.level` accepts both."""
         return {"epsilon": str(self), "threshold": str(self.threshold)}
 
     def __eq__(self, other: object) -> bool:
-        return self._require_same_scale(other) == self.threshold if isinstance(other, Level) else NotImplemented
+        return self._require_same_mechanism(other) == self.threshold if isinstance(other, Level) else NotImplemented
 
     def __lt__(self, other: Level) -> bool:
-        return self.threshold < self._require_same_scale(other) if isinstance(other, Level) else NotImplemented
+        return self.threshold < self._require_same_mechanism(other) if isinstance(other, Level) else NotImplemented
 
     def __hash__(self) -> int:
         return hash((self.scale, self.threshold))
 
-    def _require_same_scale(self, other: Level) -> int:
+    def _require_same_mechanism(self, other: Level) -> int:
         if other.scale != self.scale:
             raise LevelError(
                 "Levels of different mechanisms cannot be compared. A threshold has a meaning only "

@@ -28,19 +28,19 @@ class PrivacyLoss:
 
 
 def compute_transcript_probability(
-    values: int, levels: Sequence[Fraction], reports: Sequence[int], *, truth: int
+    n_values: int, retentions: Sequence[Fraction], reports: Sequence[int], *, truth: int
 ) -> Fraction:
     """Return the probability of all `reports`, at retentions that do not fall, given the truth."""
     probability = Fraction(1)
     old, last = NOISE, 0  # a relaxation from pure noise is the first report, whatever the noise showed
-    for new, report in zip(levels, reports, strict=True):
-        mixture = compute_bridge_mixture(values, old, new, TRUTH, agree=truth == last)
-        probability *= mixture.probability(values, report, lower=last, upper=truth)
+    for new, report in zip(retentions, reports, strict=True):
+        mixture = compute_bridge_mixture(n_values, old, new, TRUTH, ends_agree=truth == last)
+        probability *= mixture.compute_probability(n_values, report, lower_report=last, upper_report=truth)
         old, last = new, report
     return probability
 
 
-def compute_step_odds(values: int, old: Fraction, new: Fraction) -> Fraction:
+def compute_step_odds(n_values: int, old_retention: Fraction, new_retention: Fraction) -> Fraction:
     """Return e^eps_delta: the guarantee of one step looked at alone, as a query with the last report known.
 
     It is the product of the odds of both levels (the paper's e^(eps_1 + eps_2)), more than the whole transcript
@@ -52,7 +52,9 @@ def compute_step_odds(values: int, old: Fraction, new: Fraction) -> Fraction:
     >>> compute_step_odds(2, Fraction(1, 3), Fraction(1, 2))
     Fraction(6, 1)
     """
-    return Fraction(1) if old == new else compute_odds(old, values) * compute_odds(new, values)
+    if old_retention == new_retention:
+        return Fraction(1)
+    return compute_odds(old_retention, n_values) * compute_odds(new_retention, n_values)
 
 
 def privacy_loss(epsilons: Sequence[Epsilon], reports: Sequence[int], *, m: int) -> PrivacyLoss:

@@ -22,7 +22,7 @@ from relaxdp.theory.epsilon import (
 from relaxdp.theory.level import compute_retention
 
 
-def compute_report_distribution(values: int, retention: Fraction, *, truth: int) -> list[Fraction]:
+def compute_report_distribution(n_values: int, retention: Fraction, *, truth: int) -> list[Fraction]:
     """Return the law of a report with this `retention`: the truth, or else a uniform draw from all values.
 
     This is the randomized response of the paper with odds 1 + values * retention / (1 - retention).
@@ -32,18 +32,18 @@ def compute_report_distribution(values: int, retention: Fraction, *, truth: int)
     >>> compute_report_distribution(3, Fraction(1, 2), truth=1)
     [Fraction(1, 6), Fraction(2, 3), Fraction(1, 6)]
     """
-    noise = (1 - retention) / values
-    return [noise + retention if value == truth else noise for value in range(values)]
+    noise = (1 - retention) / n_values
+    return [noise + retention if value == truth else noise for value in range(n_values)]
 
 
-def compute_blur_retention(lower: Fraction, upper: Fraction) -> Fraction:
-    """Return with which probability a report at retention `upper` is kept when it is blurred down to `lower`.
+def compute_blur_retention(lower_retention: Fraction, upper_retention: Fraction) -> Fraction:
+    """Return with which probability a report is kept when it is blurred down to a lower retention.
 
     Retentions multiply. From zero to zero there is nothing to blur: the report stays as it is.
     """
-    if lower > upper:
+    if lower_retention > upper_retention:
         raise ValueError("The lower retention is larger than the upper one. A blur only lowers a retention.")
-    return Fraction(1) if lower == upper else lower / upper
+    return Fraction(1) if lower_retention == upper_retention else lower_retention / upper_retention
 
 
 TRUTH = Fraction(1)  # the truth is a report with full retention
@@ -58,19 +58,21 @@ class BridgeMixture:
     to_lower: Fraction
     redraw: Fraction
 
-    def probability(self, values: int, value: int, *, lower: int, upper: int) -> Fraction:
+    def compute_probability(self, n_values: int, value: int, *, lower_report: int, upper_report: int) -> Fraction:
         """Return the probability of one value."""
-        return self.redraw / values + (value == upper) * self.to_upper + (value == lower) * self.to_lower
+        kept = (value == upper_report) * self.to_upper + (value == lower_report) * self.to_lower
+        return self.redraw / n_values + kept
 
-    def law(self, values: int, *, lower: int, upper: int) -> list[Fraction]:
+    def compute_distribution(self, n_values: int, *, lower_report: int, upper_report: int) -> list[Fraction]:
         """Return the probability of every value."""
-        return [self.probability(values, value, lower=lower, upper=upper) for value in range(values)]
+        reports = {"lower_report": lower_report, "upper_report": upper_report}
+        return [self.compute_probability(n_values, value, **reports) for value in range(n_values)]
 
 
 def compute_bridge_mixture(
-    values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, agree: bool
+    n_values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, ends_agree: bool
 ) -> BridgeMixture:
-    """Return the bridge's law at retention `middle`, for ends that show the same value (`agree`) or different ones.
+    """Return the law of a report between two others, which show the same value (`ends_agree`) or different ones.
 
     By Bayes the law is proportional to blur(middle / upper)[v | upper report] * blur(lower / middle)[lower report | v].
     Multiplied out, each factor is "keep, or draw uniformly", so the product is a mixture of the two ends and of noise.
@@ -79,21 +81,21 @@ def compute_bridge_mixture(
     """
     if not 0 <= lower <= middle <= upper <= 1:
         raise ValueError("The retentions are not in order. Expected 0 <= lower <= middle <= upper <= 1.")
-    above, below = compute_blur_retention(middle, upper), compute_blur_retention(lower, middle)
+    above, below = (compute_blur_retention(middle, upper), compute_blur_retention(lower, middle))
     only_above, only_below, neither = above * (1 - below), below * (1 - above), (1 - above) * (1 - below)
-    both = values * above * below if agree else Fraction(0)
+    both = n_values * above * below if ends_agree else Fraction(0)
     total = both + only_above + only_below + neither
     if total == 0:
         raise ValueError("Different reports at equal levels have no bridge.")
-    if agree:  # both ends are one value, so it does not matter which of them a draw goes to
+    if ends_agree:  # both ends are one value, so it does not matter which of them a draw goes to
         return BridgeMixture((both + only_above + only_below) / total, Fraction(0), neither / total)
     return BridgeMixture(only_above / total, only_below / total, neither / total)
 
 
 def compute_bridge_distribution(
-    values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, lower_report: int, upper_report: int
+    n_values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, lower_report: int, upper_report: int
 ) -> list[Fraction]:
-    """Return the law of a report at `middle` between two known reports, without the truth.
+    """Return the law of a report between two known reports, without the truth.
 
     The holder of the upper report can release every lower level. Each new level must be drawn from its two nearest
     neighbours among all levels that were released.
@@ -101,21 +103,22 @@ def compute_bridge_distribution(
     >>> compute_bridge_distribution(2, Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), lower_report=0, upper_report=1)
     [Fraction(3, 8), Fraction(5, 8)]
     """
-    mixture = compute_bridge_mixture(values, lower, middle, upper, agree=lower_report == upper_report)
-    return mixture.law(values, lower=lower_report, upper=upper_report)
+    mixture = compute_bridge_mixture(n_values, lower, middle, upper, ends_agree=lower_report == upper_report)
+    return mixture.compute_distribution(n_values, lower_report=lower_report, upper_report=upper_report)
 
 
 def compute_next_report_distribution(
-    values: int, old: Fraction, new: Fraction, *, truth: int, last: int
+    n_values: int, old_retention: Fraction, new_retention: Fraction, *, truth: int, last_report: int
 ) -> list[Fraction]:
     """Return the law of the next report, given the truth and the last report: one step of Algorithm 1.
 
-    `old` and `new` are retentions. We pretend that the new report came first and was then blurred into `last`.
+    We pretend that the new report came first and was then blurred into the last one.
     The blur never sees the truth, so both reports together reveal no more than the new one alone.
 
     Claim: equals p_aa, p_ba, p_bb of the paper; checked exactly in tests/exact/theory/test_laws.py.
     """
-    return compute_bridge_distribution(values, old, new, TRUTH, lower_report=last, upper_report=truth)
+    retentions = old_retention, new_retention, TRUTH
+    return compute_bridge_distribution(n_values, *retentions, lower_report=last_report, upper_report=truth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +135,10 @@ class CloneProbabilities:
     neither: Fraction
 
     @classmethod
-    def from_one_symbol(cls, keep: Fraction, values: int, share: Fraction | int = 1) -> CloneProbabilities:
-        """Return the cover of a report that is one of `values` values itself, a `share` of which tell truths apart."""
-        other = (1 - keep) / values
-        return cls(own=(keep + other) * share, clone=other * share, neither=(values - 2) * other * share)
+    def from_one_symbol(cls, retention: Fraction, n_values: int, share: Fraction | int = 1) -> CloneProbabilities:
+        """Return the cover of a report that is one of the values itself, a `share` of which tell truths apart."""
+        other = (1 - retention) / n_values
+        return cls(own=(retention + other) * share, clone=other * share, neither=(n_values - 2) * other * share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +149,16 @@ class SupportProbabilities:
     gain: Fraction
 
     @classmethod
-    def from_one_symbol(cls, keep: Fraction, values: int) -> SupportProbabilities:
-        """Return the support of a report that is one of `values` values itself, with retention `keep`."""
-        return cls(noise=(1 - keep) / values, gain=keep)
+    def from_one_symbol(cls, retention: Fraction, n_values: int) -> SupportProbabilities:
+        """Return the support of a report that is one of the values itself."""
+        return cls(noise=(1 - retention) / n_values, gain=retention)
 
     @property
     def hit(self) -> Fraction:
         """The probability that a report supports its own truth."""
         return self.noise + self.gain
 
-    def debias(self, share: Any) -> Any:
+    def debias(self, supporting_share: Any) -> Any:
         """Return the unbiased share of truths behind a share of supporting reports, exact or as an array of floats.
 
         E[share] = noise + gain * truth, solved for the truth.
@@ -165,9 +168,9 @@ class SupportProbabilities:
         >>> SupportProbabilities(noise=Fraction(1, 6), gain=Fraction(1, 2)).debias(Fraction(1, 2))
         Fraction(2, 3)
         """
-        if isinstance(share, Fraction):
-            return (share - self.noise) / self.gain
-        return (share - float(self.noise)) / float(self.gain)
+        if isinstance(supporting_share, Fraction):
+            return (supporting_share - self.noise) / self.gain
+        return (supporting_share - float(self.noise)) / float(self.gain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +223,7 @@ def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> Rel
         >>> relaxation_law(m=3, old_epsilon=0.1, new_epsilon=0.5)
         m = 3: p_aa = 0.584433, p_ba = 0.378607, p_bb = 0.391757
     """
-    old, new = as_epsilon(old_epsilon, zero=True), as_epsilon(new_epsilon)
+    old, new = as_epsilon(old_epsilon, allow_zero=True), as_epsilon(new_epsilon)
     if new < old:
         raise LevelError(
             "A relaxation from {old_epsilon} to {new_epsilon} is not possible. Epsilon may only grow.",
@@ -229,10 +232,10 @@ def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> Rel
             new_epsilon=format_epsilon(new),
         )
     levels = compute_retention(compute_threshold(old, m)), compute_retention(compute_nonzero_threshold(new, m))
-    same, other = (compute_bridge_mixture(m, *levels, TRUTH, agree=agree) for agree in (True, False))
+    same, other = (compute_bridge_mixture(m, *levels, TRUTH, ends_agree=agree) for agree in (True, False))
     return RelaxationLaw(
         m,
-        p_aa=same.probability(m, 0, lower=0, upper=0),
-        p_ba=other.probability(m, 0, lower=1, upper=0),
-        p_bb=other.probability(m, 1, lower=1, upper=0),
+        p_aa=same.compute_probability(m, 0, lower_report=0, upper_report=0),
+        p_ba=other.compute_probability(m, 0, lower_report=1, upper_report=0),
+        p_bb=other.compute_probability(m, 1, lower_report=1, upper_report=0),
     )

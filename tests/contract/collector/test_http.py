@@ -341,7 +341,7 @@ def test_people_are_told_how_many_it_takes(server: Running) -> None:
     values = {"name": "categorical", "values": ["a", "b", "c", "d"]}
     made = server.create(encoding=values, levels=levels, target={"half_width": 0.02})
     shown = server.ask("GET", f"/v1/campaigns/{made['id']}").json["learns"]
-    needed = [find_n(0.02, epsilon=each["epsilon"], values=4) for each in levels]
+    needed = [find_n(0.02, epsilon=each["epsilon"], planned_values=4) for each in levels]
     assert shown == {"half_width": 0.02, "devices": needed}
     assert server.create(encoding={"name": "numeric", "range": [0, 100]})["learns"]["half_width"] == 10
 

@@ -233,4 +233,4 @@ def test_every_code_has_a_sentence() -> None:
     for code, words in [("53100", "disk of its server is full"), ("53300", "no connection"), ("25006", "read-only"),
                         ("57014", "took too long"), ("XX001", "is damaged"), ("22000", "cannot be used")]:  # fmt: skip
         problem = psycopg.errors.lookup(code)("SELECT") if code[:2] != "22" else psycopg.DataError("SELECT")
-        assert words in store._make_error(store._find_problem(problem, "use")).sentence
+        assert words in store._make_error(store._explain_error(problem, "use")).sentence

@@ -163,8 +163,8 @@ def test_no_room_for_a_new_ledger(tmp_path: Path) -> None:
 def test_an_error_that_hides_how_a_commit_ended(path: Path) -> None:
     store, error = SqliteStore(path), sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_DIR_FSYNC
-    assert isinstance(store._make_error(store._find_problem(error, "use")), LedgerError)
-    problem = store._make_error(store._find_problem(error, "commit"))
+    assert isinstance(store._make_error(store._explain_error(error, "use")), LedgerError)
+    problem = store._make_error(store._explain_error(error, "commit"))
     assert isinstance(problem, LedgerUncertainError)
     assert problem.message.endswith("Nothing is charged twice.")
     assert_one_sentence(problem, path)

@@ -17,7 +17,7 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import ColumnError, EstimationError, IdError, LevelError, RelaxdpError, StateFileError
 from relaxdp.mechanisms import registry
-from relaxdp.mechanisms.base import Mechanism, make_path_name
+from relaxdp.mechanisms.base import Mechanism, make_path_key_info
 from relaxdp.mechanisms.bridged_columns import (
     FreshRandomness,
     draw_bridged_column,
@@ -30,12 +30,12 @@ from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_argument
 from relaxdp.mechanisms.report_arrays import (
     count_report_column,
     count_supported_labels,
-    get_report_type,
+    get_report_arrow_type,
     get_report_width,
     make_report_list,
     read_report_column,
 )
-from relaxdp.sampling.bridge import draw_keyed_bridge
+from relaxdp.sampling.bridge import draw_keyed_bridge_report
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.level import compute_retention
@@ -89,7 +89,7 @@ def test_path_arrays_and_pieces_are_one(mechanism: Mechanism) -> None:
         codes = release_codes(encoding, values, ids(), level=encoding.level(exact), **WHERE)
         assert codes.shape == (ROWS, encoding.symbols)
         column = release_reports(encoding, values, ids(), level=encoding.level(exact), **WHERE)
-        assert column.type == get_report_type(encoding)
+        assert column.type == get_report_arrow_type(encoding)
         assert len(column) == ROWS
         read, seeds = read_report_column(encoding, column)
         assert np.array_equal(read, codes)
@@ -114,7 +114,7 @@ def test_integer_ids_and_no_rows(mechanism: Mechanism) -> None:
             mechanism.path(values[row], id=row, **NAMED).draw_codes(encoding.level(1)), codes[row : row + 1]
         )
     empty = release_reports(encoding, values[:0], np.arange(0), level=encoding.level(1), **WHERE)
-    assert (len(empty), empty.type) == (0, get_report_type(encoding))
+    assert (len(empty), empty.type) == (0, get_report_arrow_type(encoding))
     assert count_report_column(encoding, empty)[1] == 0
     with pytest.raises(ColumnError):
         release_reports(encoding, values, [1], level=encoding.level(1), **WHERE)
@@ -250,43 +250,53 @@ def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
     encoding, entropy = mechanism, SystemEntropy()
     truth = make_noiseless_column(encoding, values_of(mechanism), entropy=entropy)
     low, middle, high = (compute_retention(encoding.threshold(Decimal(epsilon))) for epsilon in ("0.5", "1", "2"))
-    first = draw_bridged_column(encoding, NOISE, low, TRUTH, lower=None, upper=truth, entropy=entropy)
-    second = draw_bridged_column(encoding, low, high, TRUTH, lower=first, upper=truth, entropy=entropy)
-    between = draw_bridged_column(encoding, low, middle, high, lower=first, upper=second, entropy=entropy)
+    first = draw_bridged_column(encoding, NOISE, low, TRUTH, lower_reports=None, upper_reports=truth, entropy=entropy)
+    second = draw_bridged_column(encoding, low, high, TRUTH, lower_reports=first, upper_reports=truth, entropy=entropy)
+    between = draw_bridged_column(
+        encoding, low, middle, high, lower_reports=first, upper_reports=second, entropy=entropy
+    )
     for column in (first, second, between):
-        assert column.type == get_report_type(encoding)
+        assert column.type == get_report_arrow_type(encoding)
         if encoding.seeded:
             assert read_report_column(encoding, column)[1].tolist() == read_report_column(encoding, truth)[1].tolist()  # type: ignore[union-attr]
-    same = draw_bridged_column(encoding, low, high, high, lower=first, upper=second, entropy=entropy)
+    same = draw_bridged_column(encoding, low, high, high, lower_reports=first, upper_reports=second, entropy=entropy)
     assert same.equals(second)
-    name = make_path_name(encoding, PathId("r", "a"))
+    name = make_path_key_info(encoding, PathId("r", "a"))
     levels: tuple[Fraction, Fraction, Fraction]
     for levels, lower in (((low, middle, high), first), ((NOISE, middle, high), None)):
-        given: Any = {"ids": ids(), "key": KEY, "name": name}
-        keyed = draw_keyed_bridged_column(encoding, *levels, lower=lower, upper=second, **given)
-        assert draw_keyed_bridged_column(encoding, *levels, lower=lower, upper=second, **given).equals(keyed)
+        given: Any = {"ids": ids(), "key": KEY, "inputs": name}
+        keyed = draw_keyed_bridged_column(encoding, *levels, lower_reports=lower, upper_reports=second, **given)
+        assert draw_keyed_bridged_column(encoding, *levels, lower_reports=lower, upper_reports=second, **given).equals(
+            keyed
+        )
         above, below, drawn = (
             read_report_column(encoding, each)[0] for each in (second, second if lower is None else lower, keyed)
         )
         for row in range(0, ROWS, 60):
             for symbol in range(encoding.symbols):
-                assert drawn[row, symbol] == draw_keyed_bridge(
+                assert drawn[row, symbol] == draw_keyed_bridge_report(
                     KEY, name, ids()[row], *levels, symbol=symbol, upper_report=int(above[row, symbol]),
                     lower_report=0 if lower is None else int(below[row, symbol]),
                 )  # fmt: skip
-    empty = draw_bridged_column(encoding, NOISE, low, TRUTH, lower=None, upper=truth[:0], entropy=entropy)
-    assert (len(empty), empty.type) == (0, get_report_type(encoding))
+    empty = draw_bridged_column(
+        encoding, NOISE, low, TRUTH, lower_reports=None, upper_reports=truth[:0], entropy=entropy
+    )
+    assert (len(empty), empty.type) == (0, get_report_arrow_type(encoding))
     with pytest.raises(ColumnError):
-        draw_bridged_column(encoding, low, middle, high, lower=first[:3], upper=second, entropy=entropy)
+        draw_bridged_column(encoding, low, middle, high, lower_reports=first[:3], upper_reports=second, entropy=entropy)
     with pytest.raises(ColumnError):
-        draw_keyed_bridged_column(encoding, low, middle, high, lower=first, upper=second, ids=[1], key=KEY, name=name)
+        draw_keyed_bridged_column(
+            encoding, low, middle, high, lower_reports=first, upper_reports=second, ids=[1], key=KEY, inputs=name
+        )
 
 
 def test_seeds_of_two_objects_are_not_bridged() -> None:
     encoding, entropy = MECHANISMS["local-hash"], SystemEntropy()
     one, two = (make_noiseless_column(encoding, LETTERS, entropy=entropy) for _ in range(2))
     with refused(LevelError, says="their seeds differ"):
-        draw_bridged_column(encoding, Fraction(1, 4), Fraction(1, 3), TRUTH, lower=one, upper=two, entropy=entropy)
+        draw_bridged_column(
+            encoding, Fraction(1, 4), Fraction(1, 3), TRUTH, lower_reports=one, upper_reports=two, entropy=entropy
+        )
 
 
 def test_levels_are_ordered(mechanism: Mechanism) -> None:
@@ -308,7 +318,7 @@ def test_options_make_the_same_encoding(mechanism: Mechanism) -> None:
         return
     encoding = mechanism
     again = create_mechanism(encoding.name, values=LETTERS, options=get_mechanism_arguments(encoding)["options"])
-    assert make_path_name(again, PathId("r", "a")) == make_path_name(encoding, PathId("r", "a"))
+    assert make_path_key_info(again, PathId("r", "a")) == make_path_key_info(encoding, PathId("r", "a"))
     other = create_mechanism(encoding.name, values=LETTERS[::-1], options=get_mechanism_arguments(encoding)["options"])
     assert other.params != encoding.params
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.exact.enumeration import Law as Chances
-from tests.exact.enumeration import compute_chain_distribution
+from tests.exact.enumeration import compute_transcript_distribution
 from tests.refusals import refused
 
 from relaxdp.audit.attacks import (
     ATTACKS,
     Candidates,
-    IndependentDistribution,
+    IndependentReportsDistribution,
     NoisySamplesDistribution,
-    RelaxedDistribution,
+    RelaxedReportsDistribution,
     TranscriptDistribution,
     compute_error_probabilities,
     compute_error_rate,
@@ -29,7 +29,7 @@ from relaxdp.audit.attacks import (
     compute_retentions,
     guess_by_frequency,
     guess_by_maximum_likelihood,
-    guess_last_output,
+    guess_last_report,
 )
 from relaxdp.errors import ArgumentError
 from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
@@ -45,14 +45,14 @@ def all_transcripts(values: int, reports: int) -> np.ndarray:
 
 
 def relaxed_law(values: int, levels: Sequence[Fraction]) -> list[Chances]:
-    return [compute_chain_distribution(values, levels, truth) for truth in range(values)]
+    return [compute_transcript_distribution(values, levels, truth) for truth in range(values)]
 
 
 def independent_law(values: int, levels: Sequence[Fraction]) -> list[Chances]:
-    def afresh(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
+    def afresh(values: int, old: Fraction, new: Fraction, *, truth: int, last_report: int) -> list[Fraction]:
         return compute_report_distribution(values, new, truth=truth)
 
-    return [compute_chain_distribution(values, levels, truth, afresh) for truth in range(values)]
+    return [compute_transcript_distribution(values, levels, truth, afresh) for truth in range(values)]
 
 
 def exact_error(laws: Sequence[Chances], reports: int, attack: Callable[[np.ndarray], Candidates]) -> Fraction:
@@ -67,7 +67,7 @@ def exact_error(laws: Sequence[Chances], reports: int, attack: Callable[[np.ndar
 
 
 def _guess_report(values: int, place: int, rows: np.ndarray) -> Candidates:
-    return guess_last_output(rows[:, : place + 1], values=values)
+    return guess_last_report(rows[:, : place + 1], n_values=values)
 
 
 def bayes_error(laws: Sequence[Chances]) -> Fraction:
@@ -78,7 +78,7 @@ def bayes_error(laws: Sequence[Chances]) -> Fraction:
 
 @pytest.mark.parametrize("values", [2, 3, 4])
 def test_no_attack_on_a_relaxed_transcript_beats_the_last_output(values: int) -> None:
-    law = RelaxedDistribution.from_epsilons(EPSILONS, values=values)
+    law = RelaxedReportsDistribution.from_epsilons(EPSILONS, n_values=values)
     laws = relaxed_law(values, law.retentions)
     least = Fraction(values - 1) / (compute_odds(law.retentions[-1], values) + values - 1)
     error = {
@@ -98,20 +98,20 @@ def test_no_attack_on_a_relaxed_transcript_beats_the_last_output(values: int) ->
 def test_independent_reports_are_beaten(values: int) -> None:
     """The mistake that relaxation avoids: then all attacks together know more than the last output."""
     epsilons = ("0.5", "0.9", "1")  # two earlier reports that agree outweigh the last one
-    law = IndependentDistribution.from_epsilons(epsilons, values=values)
+    law = IndependentReportsDistribution.from_epsilons(epsilons, n_values=values)
     laws = independent_law(values, law.retentions)
-    last = exact_error(laws, 3, lambda rows: guess_last_output(rows, values=values))
+    last = exact_error(laws, 3, lambda rows: guess_last_report(rows, n_values=values))
     likeliest = exact_error(laws, 3, lambda rows: guess_by_maximum_likelihood(rows, law))
-    weighted = exact_error(laws, 3, lambda rows: guess_by_frequency(rows, values=values, weights=epsilons))
+    weighted = exact_error(laws, 3, lambda rows: guess_by_frequency(rows, n_values=values, weights=epsilons))
     # The log odds of independent reports add up, so the sum of epsilons is the likelihood.
     assert weighted == likeliest == bayes_error(laws)
     assert likeliest < last
-    again = IndependentDistribution.from_epsilons(["1", "1", "1"], values=values)
+    again = IndependentReportsDistribution.from_epsilons(["1", "1", "1"], n_values=values)
     laws = independent_law(values, again.retentions)
     least = Fraction(values - 1) / (compute_odds(again.retentions[-1], values) + values - 1)
     for attack in (
         lambda rows: guess_by_maximum_likelihood(rows, again),
-        lambda rows: guess_by_frequency(rows, values=values),
+        lambda rows: guess_by_frequency(rows, n_values=values),
     ):
         assert exact_error(laws, 3, attack) < least
 
@@ -121,30 +121,30 @@ def test_likelihoods_are_those_of_the_law(values: int, reports: int) -> None:
     levels = compute_retentions(("0.3", "0.3", "0.9", "2.5")[:reports], values)
     rows = all_transcripts(values, reports)
     for law, laws in (
-        (RelaxedDistribution(values, levels), relaxed_law(values, levels)),
-        (IndependentDistribution(values, levels), independent_law(values, levels)),
+        (RelaxedReportsDistribution(values, levels), relaxed_law(values, levels)),
+        (IndependentReportsDistribution(values, levels), independent_law(values, levels)),
     ):
-        assert isinstance(law, RelaxedDistribution | IndependentDistribution)
+        assert isinstance(law, RelaxedReportsDistribution | IndependentReportsDistribution)
         logarithms = law.compute_log_likelihoods(rows)
         for row, transcript in enumerate(map(tuple, rows.tolist())):
             for truth in range(values):
                 exact = laws[truth].get(transcript, Fraction(0))
-                if isinstance(law, RelaxedDistribution):
+                if isinstance(law, RelaxedReportsDistribution):
                     assert exact == compute_transcript_probability(values, levels, transcript, truth=truth)
                 assert logarithms[row, truth] == (pytest.approx(log(exact), abs=1e-12) if exact else -np.inf)
 
 
 def noisy_law(law: NoisySamplesDistribution) -> list[Chances]:
     laws = []
-    for truth in range(law.values):
-        kept = compute_report_distribution(law.values, law.permanent, truth=truth)
+    for truth in range(law.n_values):
+        kept = compute_report_distribution(law.n_values, law.permanent, truth=truth)
         sampled = [
-            compute_report_distribution(law.values, law.sample, truth=permanent) for permanent in range(law.values)
+            compute_report_distribution(law.n_values, law.sample, truth=permanent) for permanent in range(law.n_values)
         ]
         chances = {}
-        for transcript in product(range(law.values), repeat=law.samples):
+        for transcript in product(range(law.n_values), repeat=law.samples):
             chances[transcript] = sum(
-                (kept[b] * prod([sampled[b][s] for s in transcript], start=Fraction(1)) for b in range(law.values)),
+                (kept[b] * prod([sampled[b][s] for s in transcript], start=Fraction(1)) for b in range(law.n_values)),
                 Fraction(0),
             )
         laws.append(chances)
@@ -153,15 +153,17 @@ def noisy_law(law: NoisySamplesDistribution) -> list[Chances]:
 
 @pytest.mark.parametrize(("values", "samples"), [(2, 4), (2, 5), (3, 3)])
 def test_noisy_samples(values: int, samples: int) -> None:
-    law = NoisySamplesDistribution.from_epsilons(epsilon_alpha=1, epsilon_beta="0.5", samples=samples, values=values)
+    law = NoisySamplesDistribution.from_epsilons(
+        epsilon_alpha=1, epsilon_beta="0.5", n_samples=samples, n_values=values
+    )
     laws = noisy_law(law)
     rows = all_transcripts(values, samples)
     exact = [[float(laws[truth][tuple(row)]) for truth in range(values)] for row in rows.tolist()]
     assert law.compute_log_likelihoods(rows) == pytest.approx(np.log(exact), abs=1e-12)
     best = bayes_error(laws)
     assert exact_error(laws, samples, lambda rows: guess_by_maximum_likelihood(rows, law)) == best
-    assert exact_error(laws, samples, lambda rows: guess_by_frequency(rows, values=values)) == best
-    assert exact_error(laws, samples, lambda rows: guess_last_output(rows, values=values)) > best
+    assert exact_error(laws, samples, lambda rows: guess_by_frequency(rows, n_values=values)) == best
+    assert exact_error(laws, samples, lambda rows: guess_last_report(rows, n_values=values)) > best
     if values == 2:
         guarantee = compute_noisy_sampling_epsilon(epsilon_alpha=1, epsilon_beta="0.5", samples=samples)
         assert best > compute_minimum_error_rate(2, guarantee)
@@ -176,17 +178,17 @@ def test_the_papers_minimum() -> None:
 
 def test_ties_are_broken_uniformly() -> None:
     rows = np.array([[0, 1], [1, 1]])
-    mask = guess_by_frequency(rows, values=3)
+    mask = guess_by_frequency(rows, n_values=3)
     assert mask.tolist() == [[True, True, False], [False, True, False]]
     assert compute_error_probabilities(mask, np.array([0, 0])).tolist() == [0.5, 1.0]
     assert compute_error_rate(mask, np.array([2, 1])) == 0.5
     # Weights that are equal on paper, though not as floats: 0.1 + 0.2 against 0.3.
-    tied = guess_by_frequency(np.array([[0, 0, 1]]), values=2, weights=["0.1", "0.2", "0.3"])
+    tied = guess_by_frequency(np.array([[0, 0, 1]]), n_values=2, weights=["0.1", "0.2", "0.3"])
     assert tied.tolist() == [[True, True]]
 
 
 def test_error_rates_names_all_four() -> None:
-    law: TranscriptDistribution = RelaxedDistribution.from_epsilons(EPSILONS, values=2)
+    law: TranscriptDistribution = RelaxedReportsDistribution.from_epsilons(EPSILONS, n_values=2)
     rows = np.array([[0, 0, 1], [1, 1, 1]], dtype=np.uint8)
     rates = compute_error_rates(rows, np.array([1, 1]), law, EPSILONS)
     assert list(rates) == ["last output", "maximum likelihood", "highest frequency", "weighted highest frequency"]
@@ -195,7 +197,7 @@ def test_error_rates_names_all_four() -> None:
 
 
 def test_refusals() -> None:
-    law = RelaxedDistribution.from_epsilons(EPSILONS, values=2)
+    law = RelaxedReportsDistribution.from_epsilons(EPSILONS, n_values=2)
     shapeless: dict[str, Any] = {"says": "one row per individual"}
     for rows, fields in (
         (np.zeros(3, int), shapeless),
@@ -207,4 +209,4 @@ def test_refusals() -> None:
         with refused(ArgumentError, **fields):
             guess_by_maximum_likelihood(rows, law)
     with refused(ArgumentError, says="No true value leads to one of the transcripts"):
-        guess_by_maximum_likelihood(np.array([[0, 1]]), RelaxedDistribution.from_epsilons([1, 1], values=2))
+        guess_by_maximum_likelihood(np.array([[0, 1]]), RelaxedReportsDistribution.from_epsilons([1, 1], n_values=2))

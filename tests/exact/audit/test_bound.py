@@ -12,7 +12,7 @@ from scipy.stats import beta, binom
 from tests.exact.audit.test_attacks import independent_law, relaxed_law
 from tests.exact.enumeration import Law as Chances
 
-from relaxdp.audit.attacks import IndependentDistribution, NoisySamplesDistribution, RelaxedDistribution
+from relaxdp.audit.attacks import IndependentReportsDistribution, NoisySamplesDistribution, RelaxedReportsDistribution
 from relaxdp.audit.guessing_rules import (
     FIRST,
     NO_GUESS,
@@ -92,24 +92,33 @@ def test_no_rule_of_guessing_exceeds_epsilon_and_the_best_reaches_it() -> None:
 @pytest.mark.parametrize("values", [2, 3])
 def test_the_rule_of_a_law_is_the_best(values: int) -> None:
     levels = ("0.5", "1", "2")
-    relaxed = derive_optimal_rule(RelaxedDistribution.from_epsilons(levels, values=values), 3, (0, 1), 10**6, 1e-4)
+    relaxed = derive_optimal_rule(
+        RelaxedReportsDistribution.from_epsilons(levels, n_values=values), 3, (0, 1), 10**6, 1e-4
+    )
     assert relaxed is not None
     digits = ProductBinning([ColumnBinning(place, 0, values) for place in range(3)], "all").list_cell_digits()
     # Where the last report is one of the two truths it is guessed, elsewhere nothing is known.
     expected = np.where(digits[:, 2] < 2, digits[:, 2] + 1, 0)
     assert relaxed.table[expected > 0].tolist() == expected[expected > 0].tolist()
     independent = derive_optimal_rule(
-        IndependentDistribution.from_epsilons(["1", "1"], values=2), 2, (0, 1), 10**6, 1e-4
+        IndependentReportsDistribution.from_epsilons(["1", "1"], n_values=2), 2, (0, 1), 10**6, 1e-4
     )
     assert independent is not None
     assert independent.table.tolist() == [1, 0, 0, 2]
     assert 1.95 < independent.expected_bound < 2
     noisy = derive_optimal_rule(
-        NoisySamplesDistribution.from_epsilons(epsilon_alpha=1, epsilon_beta="0.5", samples=10), 10, (0, 1), 10**6, 1e-4
+        NoisySamplesDistribution.from_epsilons(epsilon_alpha=1, epsilon_beta="0.5", n_samples=10),
+        10,
+        (0, 1),
+        10**6,
+        1e-4,
     )
     assert noisy is not None
     assert 0.9 < noisy.expected_bound < 0.98433
-    assert derive_optimal_rule(RelaxedDistribution.from_epsilons(["1"] * 30, values=2), 30, (0, 1), 10**6, 1e-4) is None
+    assert (
+        derive_optimal_rule(RelaxedReportsDistribution.from_epsilons(["1"] * 30, n_values=2), 30, (0, 1), 10**6, 1e-4)
+        is None
+    )
 
 
 def test_a_rule_learned_from_exact_counts_is_the_best() -> None:

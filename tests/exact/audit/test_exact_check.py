@@ -85,13 +85,13 @@ class WholeBits(Unary):
 class WithoutOffset(SquareWave):
     """A window that nobody uses: each truth has one place."""
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
         class Still:
             def draw_words(self, purpose: Any, symbol: Any = 0) -> Words:
-                found = permanent.draw_words(purpose, symbol)
+                found = randomness.draw_words(purpose, symbol)
                 return found * np.uint64(0) if purpose == "coin" else found
 
-        return super().compute_true_symbols(truths, Still())
+        return super().compute_true_symbols(true_values, Still())
 
 
 class WiderThanItIs(SquareWave):
@@ -104,13 +104,13 @@ class WiderThanItIs(SquareWave):
 class OddWindow(SquareWave):
     """A window of three out of two bits: one offset is twice as likely."""
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
         class Three:
             def draw_words(self, purpose: Any, symbol: Any = 0) -> Words:
-                found = permanent.draw_words(purpose, symbol)
+                found = randomness.draw_words(purpose, symbol)
                 return found % np.uint64(4) % np.uint64(3) if purpose == "coin" else found
 
-        return super().compute_true_symbols(truths, Three())
+        return super().compute_true_symbols(true_values, Three())
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ class Biased(Numeric):
 class Boasting(Categorical):
     """A support that is not so."""
 
-    def compute_support(self, retention: Fraction) -> SupportProbabilities:
+    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
         return SupportProbabilities.from_one_symbol(retention, self.alphabet + 1)
 
 
@@ -154,28 +154,28 @@ class Shrinking(Categorical):
 class Secretive(Numeric):
     """A rounding that looks at bits which are not enumerated."""
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        return (permanent.draw_words("round") >> np.uint64(30) & np.uint64(1)).astype(np.uint8)[:, None]
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+        return (randomness.draw_words("round") >> np.uint64(30) & np.uint64(1)).astype(np.uint8)[:, None]
 
 
 class SecretiveHash(LocalHash):
     """The same beside a public seed, of which any bit may be looked at."""
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        moved = permanent.draw_words("coin") >> np.uint64(30) & np.uint64(1)
-        return ((super().compute_true_symbols(truths, permanent)[:, 0] + moved) % np.uint64(self.alphabet)).astype(
-            np.uint8
-        )[:, None]
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+        moved = randomness.draw_words("coin") >> np.uint64(30) & np.uint64(1)
+        return (
+            (super().compute_true_symbols(true_values, randomness)[:, 0] + moved) % np.uint64(self.alphabet)
+        ).astype(np.uint8)[:, None]
 
 
 class Chained(Categorical):
     """A second word is asked for only where the first one says so: it would not be enumerated."""
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        moved = permanent.draw_words("coin") & np.uint64(1)
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+        moved = randomness.draw_words("coin") & np.uint64(1)
         if moved.any():
-            moved = moved & permanent.draw_words("round")
-        return ((truths.index + moved) % np.uint64(3)).astype(np.uint8)[:, None]
+            moved = moved & randomness.draw_words("round")
+        return ((true_values.index + moved) % np.uint64(3)).astype(np.uint8)[:, None]
 
 
 @pytest.mark.parametrize(

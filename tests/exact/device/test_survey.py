@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.exact.enumeration import compute_chain_distribution
+from tests.exact.enumeration import compute_transcript_distribution
 from tests.servers.fake_collector import FakeCollector, fake_collector
 
 from relaxdp.device import Device
 from relaxdp.device.report import draw
 from relaxdp.device.survey import Division, divide, divided
 from relaxdp.mechanisms.keyed_reports import ReportPath
-from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, reduce_words
+from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, reduce_word_pair
 from relaxdp.theory.epsilon import ONE
 from relaxdp.theory.level import compute_log_rounded_up
 
@@ -98,7 +98,7 @@ def joint_law(seen: Seen, truths: tuple[str, ...]) -> Law:
     for group in groups.values():
         if len(group) == 1:
             levels = [Fraction(each, ONE) for each in seen.thresholds[group[0]]]
-            own: Law = compute_chain_distribution(len(VALUES[group[0]]), levels, indices[group[0]])
+            own: Law = compute_transcript_distribution(len(VALUES[group[0]]), levels, indices[group[0]])
         else:
             own = shared_law(group, seen, indices)
         law = {(*one, *two): p * q for (one, p), (two, q) in itertools.product(law.items(), own.items())}
@@ -115,7 +115,7 @@ def shared_law(group: list[str], seen: Seen, indices: dict[str, int]) -> Law:
     standing: dict[int, defaultdict[tuple[int, ...], Fraction]] = {n: defaultdict(Fraction) for n in range(SMALL + 1)}
     standing[SMALL][tuple(truth for truth, _ in places)] = Fraction(1)
     for bound in range(SMALL, 0, -1):
-        drawn = [reduce_words(u, v, bound, values, one=SMALL) for u in range(SMALL) for v in range(SMALL)]
+        drawn = [reduce_word_pair(u, v, bound, values, base=SMALL) for u in range(SMALL) for v in range(SMALL)]
         hits = [each for each in drawn if each is not None]
         for reports, chance in standing[bound].items():
             for position, value in hits:

@@ -11,8 +11,8 @@ from typing import get_args
 import pytest
 from tests.exact.enumeration import Law, path_law
 
-from relaxdp.estimation.frequency import compute_report_variance
-from relaxdp.sampling.keyed_stream import PathId, PathName, Purpose, derive_path_key
+from relaxdp.estimation.frequency import compute_support_variance
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo, Purpose, derive_path_key
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.randomized_response import SupportProbabilities
 
@@ -27,7 +27,7 @@ def joint_law(truths: tuple[int, int]) -> Law:
     """The law of all reports under both names, every word fed: equal keys and truths read the same words."""
     sources: dict[tuple[bytes, int], list[int]] = {}
     for date, (path, truth) in enumerate(zip(NAMES, truths, strict=True)):
-        key = derive_path_key(KEY, PathName(path, "categorical", VALUES, b""))
+        key = derive_path_key(KEY, PathKeyInfo(path, "categorical", VALUES, b""))
         sources.setdefault((key, truth), []).append(date)
     law: Law = {}
     parts = [
@@ -58,7 +58,7 @@ def check_names(truths: tuple[int, int]) -> None:
         has = [F(int(truth == value)) for truth in truths]
         assert mean == has[1] - has[0]
         assert variance == sum(
-            compute_report_variance(share, each.hit, each.noise, "sample") / each.gain**2
+            compute_support_variance(share, each.hit, each.noise, "sample") / each.gain**2
             for share, each in zip(has, supports, strict=True)
         )
 
@@ -73,9 +73,11 @@ def test_two_names_are_two_paths(truths: tuple[int, int]) -> None:
 
 def test_mutant_a_path_that_names_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the name were not part of the stream, an individual who did not change would answer with the same noise."""
-    info = PathName.info
+    info = PathKeyInfo.make_hkdf_info
     monkeypatch.setattr(
-        PathName, "info", lambda self, purpose: info(replace(self, path=PathId("survey", self.path.attribute)), purpose)
+        PathKeyInfo,
+        "make_hkdf_info",
+        lambda self, purpose: info(replace(self, path=PathId("survey", self.path.attribute)), purpose),
     )
     for truth in range(VALUES):
         with pytest.raises(AssertionError):
@@ -85,5 +87,5 @@ def test_mutant_a_path_that_names_share_is_caught(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("purpose", get_args(Purpose))
 def test_names_share_no_kept_randomness_either(purpose: Purpose) -> None:
     """A rounding or a hash that were kept from one name to the next would be noise in common."""
-    keys = {derive_path_key(KEY, PathName(path, "categorical", VALUES, b""), purpose) for path in NAMES}
+    keys = {derive_path_key(KEY, PathKeyInfo(path, "categorical", VALUES, b""), purpose) for path in NAMES}
     assert len(keys) == 2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relaxdp.estimation.crosstab import Crosstab
-from relaxdp.estimation.frequency import Frequency, compute_categorical_covariance, compute_report_variance
+from relaxdp.estimation.frequency import Frequency, compute_categorical_covariance, compute_support_variance
 from relaxdp.theory.epsilon import compute_threshold
 from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import (
@@ -53,7 +53,7 @@ def test_covariance_is_the_appendix(values: int, epsilon: str) -> None:
     ours = compute_categorical_covariance(truths.astype(float), objects, support_of(values, epsilon))
     assert np.abs(ours - brute).max() < 1e-12 * np.abs(brute).max() * 100
     sup = support_of(values, epsilon)
-    single = compute_report_variance(truths / objects, float(sup.hit), float(sup.noise), "sample")
+    single = compute_support_variance(truths / objects, float(sup.hit), float(sup.noise), "sample")
     assert np.allclose(np.diag(ours), single / objects / float(sup.gain) ** 2, rtol=1e-10)
 
 
@@ -121,7 +121,7 @@ def test_levels_that_depend_on_ones_own_reports_bias_everything() -> None:
         if report == 1:
             mean += chance * debiased(first, 1)
         else:
-            following = compute_next_report_distribution(2, first, second, truth=1, last=0)
+            following = compute_next_report_distribution(2, first, second, truth=1, last_report=0)
             mean += chance * sum(step * debiased(second, after) for after, step in enumerate(following))
     assert mean == F(25, 16)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.exact.enumeration import compute_blur_distribution, compute_chain_distribution, path_law
+from tests.exact.enumeration import compute_blur_distribution, compute_transcript_distribution, path_law
 
 from relaxdp.audit.exact_check import _compute_symbol_distribution
 from relaxdp.estimation.report_pairs import (
@@ -79,7 +79,7 @@ def transcripts(encoding: Mechanism, truth: Any, levels: Sequence[F], symbol_law
 
 
 def check_law(
-    encoding: Mechanism, truths: Sequence[Any], levels: Sequence[F], symbol_law: Any = compute_chain_distribution
+    encoding: Mechanism, truths: Sequence[Any], levels: Sequence[F], symbol_law: Any = compute_transcript_distribution
 ) -> None:
     """Given all newer reports, an older one depends on the next newer one alone, and is its blur, symbol by symbol.
 
@@ -151,7 +151,7 @@ def test_what_is_counted_of_pairs_has_the_law_that_is_tested(encoding: Mechanism
                 for column in zip(*each, strict=True)
             ]
             table = ReportPairCounts(encoding, older, newer, each[0])
-            stay, leave = table.stay, table.leave
+            stay, leave = table.stay_probability, table.switch_probability
             assert float(mean[1]) == pytest.approx(encoding.symbols * stay, rel=1e-12)
             news = [int(n) for n in each[0][2 : 2 + labels]]
             assert [float(n) for n in mean[2 + 2 * labels :]] == pytest.approx([stay * n for n in news], rel=1e-12)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.exact.enumeration import compute_chain_distribution
+from tests.exact.enumeration import compute_transcript_distribution
 
 import relaxdp as rx
 from relaxdp.estimation import shuffling
@@ -131,7 +131,7 @@ def test_the_bound_is_reached(exact: dict[Any, Any], values: int) -> None:
 
 def rows_of(encoding: Mechanism, keep: F) -> list[Law]:
     """The law of a row of bits, of each truth, from the chances of a bit."""
-    support, values = encoding.compute_support(keep), len(encoding.labels)
+    support, values = encoding.compute_support_probabilities(keep), len(encoding.labels)
     laws = []
     for truth in range(values):
         ones = [support.hit if place == truth else support.noise for place in range(values)]
@@ -274,7 +274,7 @@ def test_all_levels_together_cost_the_last_one(values: int) -> None:
     """Rows of all reports in random order, and also every level in an order of its own."""
     said = ("0.5", "1", "2") if values == 2 else ("0.5", "2")
     levels = [compute_retention(compute_nonzero_threshold(epsilon, values)) for epsilon in said]
-    laws = [compute_chain_distribution(values, levels, truth) for truth in range(values)]
+    laws = [compute_transcript_distribution(values, levels, truth) for truth in range(values)]
     last = response("2", values)
     for others in combinations_with_replacement(range(values), 2):
         rows = [shuffled_law([laws[truth], *(laws[other] for other in others)]) for truth in (0, 1)]

@@ -14,7 +14,7 @@ from functools import cache
 
 import pytest
 from tests.exact.checks import check_all, check_guarantee, check_marginals, check_sums
-from tests.exact.enumeration import Transcript, compute_chain_distribution
+from tests.exact.enumeration import Transcript, compute_transcript_distribution
 from tests.exact.market.orders import (
     Afresh,
     AmongDeliveries,
@@ -43,7 +43,7 @@ LEVELS, ONE = GRIDS[1]
 ORDERS = [4, 54, 2_178, 181_160]
 
 RIGHT = Market()
-chain = cache(compute_chain_distribution)
+chain = cache(compute_transcript_distribution)
 Pool = tuple[tuple[Draw, ...], tuple[int, ...]]
 """All draws, and the places of those that are sold."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from tests.exact.enumeration import compute_chain_distribution, path_law
+from tests.exact.enumeration import compute_transcript_distribution, path_law
 
 from relaxdp.mechanisms import local_hash
 from relaxdp.mechanisms.base import Mechanism, TrueValues
@@ -45,7 +45,7 @@ def by_path(alphabet: int, levels: Sequence[F], truth: int) -> dict[tuple[int, .
 
 
 def by_chain(alphabet: int, levels: Sequence[F], truth: int) -> dict[tuple[int, ...], F]:
-    return compute_chain_distribution(alphabet, levels, truth)
+    return compute_transcript_distribution(alphabet, levels, truth)
 
 
 def transcript_law(encoding: Mechanism, levels: Sequence[F], index: int, kept: Kept, symbol_law: SymbolLaw) -> Law:
@@ -128,7 +128,7 @@ def test_unary(kind: Any, power: int, size: int) -> None:
         laws = unary_laws(encoding, levels)
         check_guarantee(laws, compute_odds(levels[-1], 2) ** power)
         check_posterior(laws)
-        check_supports(laws, levels, encoding.compute_support)
+        check_supports(laws, levels, encoding.compute_support_probabilities)
         assert laws == unary_laws(encoding, levels, by_chain)
 
 
@@ -207,7 +207,7 @@ def test_local_hash(buckets: int) -> None:
     table = local_hash.compute_hash_buckets(
         seeds[:, None], local_hash.compute_hash_points(np.arange(size, dtype=np.uint64), bits=bits), buckets, bits=bits
     )
-    laws = {bucket: compute_chain_distribution(buckets, levels, bucket) for bucket in range(buckets)}
+    laws = {bucket: compute_transcript_distribution(buckets, levels, bucket) for bucket in range(buckets)}
     apart = False
     for row in table.tolist():
         given: list[Law] = [
@@ -245,7 +245,7 @@ def test_a_seed_that_knows_the_truth_is_caught() -> None:
         for seed in seeds:
             where = local_hash.compute_hash_points(np.array([index], np.uint64))
             bucket = int(local_hash.compute_hash_buckets(np.array([seed], np.uint64), where, buckets)[0])
-            for (report,), chance in compute_chain_distribution(buckets, levels, bucket).items():
+            for (report,), chance in compute_transcript_distribution(buckets, levels, bucket).items():
                 law[((seed, report),)] = chance / len(seeds)
         laws.append(law)
     with pytest.raises(AssertionError):
@@ -254,7 +254,7 @@ def test_a_seed_that_knows_the_truth_is_caught() -> None:
 
 def test_supports_of_local_hash() -> None:
     encoding, keep = LocalHash(range(5), buckets=4), F(2, 7)
-    support = encoding.compute_support(keep)
+    support = encoding.compute_support_probabilities(keep)
     assert support.hit == keep + (1 - keep) / 4
     assert support.noise == F(1, 4)
     assert support.debias(F(1, 2)) == (F(1, 2) - F(1, 4)) / (keep * F(3, 4))

@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.exact.checks import check_guarantee
-from tests.exact.enumeration import Law, Transcript, compute_blur_distribution, compute_chain_distribution, path_law
+from tests.exact.enumeration import (
+    Law,
+    Transcript,
+    compute_blur_distribution,
+    compute_transcript_distribution,
+    path_law,
+)
 from tests.refusals import refused
 
 from relaxdp.audit.exact_check import check_exactly
@@ -63,7 +69,7 @@ def by_path(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
 
 @cache
 def by_chain(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
-    return compute_chain_distribution(alphabet, levels, place)
+    return compute_transcript_distribution(alphabet, levels, place)
 
 
 @cache
@@ -79,8 +85,10 @@ def by_market(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
             if len(levels) == 2:
                 law[first, top] = chance * blurred
                 continue
-            mixture = compute_bridge_mixture(alphabet, *levels, agree=first == top)
-            for middle, bridged in enumerate(mixture.law(alphabet, lower=first, upper=top)):
+            mixture = compute_bridge_mixture(alphabet, *levels, ends_agree=first == top)
+            for middle, bridged in enumerate(
+                mixture.compute_distribution(alphabet, lower_report=first, upper_report=top)
+            ):
                 law[first, middle, top] = chance * blurred * bridged
     return {reports: chance for reports, chance in law.items() if chance}
 

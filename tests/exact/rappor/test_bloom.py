@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from tests.exact.enumeration import compute_chain_distribution, path_law
+from tests.exact.enumeration import compute_transcript_distribution, path_law
 
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, compute_bit_threshold
 from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
@@ -35,7 +35,7 @@ def filter_of(shape: BloomShape, cohort: int, word: str) -> tuple[int, ...]:
 
 def transcripts(bits: tuple[int, ...], levels: list[Fraction]) -> dict[Transcript, Fraction]:
     """The joint law of whole reports at all levels: bits are independent, each of them a chain."""
-    laws = [compute_chain_distribution(2, levels, bit) for bit in bits]
+    laws = [compute_transcript_distribution(2, levels, bit) for bit in bits]
     return {
         tuple(zip(*per_bit, strict=True)): prod(
             (law[each] for law, each in zip(laws, per_bit, strict=True)), start=F(1)
@@ -105,7 +105,7 @@ def test_the_last_report_says_all_that_the_transcript_says() -> None:
 def test_each_bit_of_the_path_is_a_chain() -> None:
     """Words of four bits: the path of a bit, read at several thresholds, has the law of Algorithm 1."""
     for bit in (0, 1):
-        assert path_law(2, (4, 8), bit, one=16) == compute_chain_distribution(2, LEVELS, bit)
+        assert path_law(2, (4, 8), bit, one=16) == compute_transcript_distribution(2, LEVELS, bit)
 
 
 def test_thresholds_round_to_the_private_side() -> None:

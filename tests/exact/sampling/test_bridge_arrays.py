@@ -17,15 +17,15 @@ from relaxdp.mechanisms.report_arrays import make_report_column
 from relaxdp.sampling.bridge import (
     FRESH_CHUNK,
     KeyedBridgeSampler,
-    _BoundaryPair,
-    _ProbabilityPair,
-    _SymbolSampler,
-    draw_fresh_bridges,
-    draw_keyed_bridge,
-    draw_mixture,
+    _AgreeDifferBoundary,
+    _AgreeDifferProbability,
+    _FreshBridgeSampler,
+    draw_fresh_bridge_reports,
+    draw_from_mixture,
+    draw_keyed_bridge_report,
 )
 from relaxdp.sampling.entropy import Keystream, SystemEntropy
-from relaxdp.sampling.keyed_stream import Ids, Messages, PathId, PathName, derive_bridge_key
+from relaxdp.sampling.keyed_stream import Ids, MacInputs, PathId, PathKeyInfo, derive_bridge_key
 from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture, compute_bridge_mixture
@@ -57,9 +57,9 @@ def test_every_triple_of_bytes(low: int, high: int) -> None:
     result = np.empty(size, dtype=np.uint8)
     for start in range(0, size, FRESH_CHUNK):
         part = slice(start, start + FRESH_CHUNK)
-        draw = _SymbolSampler(4, agree, differ, Feed(*(every[part] for every in feed)))
+        draw = _FreshBridgeSampler(4, agree, differ, Feed(*(every[part] for every in feed)))
         draw.draw_into(result[part], lower[part], upper[part])
-    law = (agree if low == high else differ).law(4, lower=low, upper=high)
+    law = (agree if low == high else differ).compute_distribution(4, lower_report=low, upper_report=high)
     assert [F(int(count), size) for count in np.bincount(result, minlength=4)] == law
 
 
@@ -69,8 +69,8 @@ def test_two_values_take_one_byte(agree: bool) -> None:
     upper = np.ones(256, dtype=np.uint8)
     lower = upper if agree else upper - np.uint8(1)
     result = np.empty_like(upper)
-    _SymbolSampler(2, *mixtures, Feed(*every_byte(1))).draw_into(result, lower, upper)
-    law = mixtures[0 if agree else 1].law(2, lower=int(lower[0]), upper=1)
+    _FreshBridgeSampler(2, *mixtures, Feed(*every_byte(1))).draw_into(result, lower, upper)
+    law = mixtures[0 if agree else 1].compute_distribution(2, lower_report=int(lower[0]), upper_report=1)
     assert [F(int(count), 256) for count in np.bincount(result, minlength=2)] == law
 
 
@@ -86,8 +86,10 @@ def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
         ([digit, int(rest * ONE) + 1], False),
     ]:
         feed = Feed(np.array([77], np.uint8), *(np.array([word], "<u8").view(np.uint8) for word in words))
-        draw = _SymbolSampler(3, BridgeMixture(1 - chance, F(0), chance), BridgeMixture(1 - chance, F(0), chance), feed)
-        assert draw._draw_flags(_ProbabilityPair(chance, chance), np.zeros(1, np.uint8)).tolist() == [expected]
+        draw = _FreshBridgeSampler(
+            3, BridgeMixture(1 - chance, F(0), chance), BridgeMixture(1 - chance, F(0), chance), feed
+        )
+        assert draw._draw_flags(_AgreeDifferProbability(chance, chance), np.zeros(1, np.uint8)).tolist() == [expected]
         assert not feed.buffers
 
 
@@ -95,7 +97,7 @@ def test_a_tie_reads_further_digits_until_it_is_decided() -> None:
 def test_uniform_bytes(values: int) -> None:
     limit = 256 - 256 % values
     again = [np.zeros(256 - limit, np.uint8)] if limit < 256 else []
-    draw = _SymbolSampler(
+    draw = _FreshBridgeSampler(
         values, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), Feed(*every_byte(1), *again)
     )
     counts = np.bincount(draw._draw_uniform(256, np.uint8), minlength=values)
@@ -106,7 +108,7 @@ def test_uniform_bytes(values: int) -> None:
 def test_uniform_bytes_are_rejected_again() -> None:
     always = BridgeMixture(F(0), F(0), F(1))
     feed = Feed(*(np.array(each, np.uint8) for each in ([254, 255, 0, 255], [255, 7], [254])))
-    assert _SymbolSampler(255, always, always, feed)._draw_uniform(4, np.uint8).tolist() == [254, 254, 0, 7]
+    assert _FreshBridgeSampler(255, always, always, feed)._draw_uniform(4, np.uint8).tolist() == [254, 254, 0, 7]
 
 
 def test_uniform_words() -> None:
@@ -115,7 +117,7 @@ def test_uniform_words() -> None:
     last = ONE - 1 - ONE % 300
     words = [[0, 301, last, last + 1, ONE - 1], [last + 1, 7], [last]]
     feed = Feed(*(np.array(each, "<u8").view(np.uint8) for each in words))
-    assert _SymbolSampler(300, always, always, feed)._draw_uniform(5, np.uint64).tolist() == [0, 1, 299, 299, 7]
+    assert _FreshBridgeSampler(300, always, always, feed)._draw_uniform(5, np.uint64).tolist() == [0, 1, 299, 299, 7]
 
 
 @pytest.mark.parametrize(("values", "kind"), [(3, "u1"), (256, "u1"), (257, "<u8")])
@@ -125,7 +127,7 @@ def test_a_redraw_takes_bytes_up_to_256_values_and_words_beyond(values: int, kin
     feed = Feed(np.zeros(3, np.uint8), np.array([0, 254, 255], np.uint8), drawn.view(np.uint8))
     ends = np.ones(3, np.uint16)
     result = np.empty_like(ends)
-    _SymbolSampler(values, always, always, feed).draw_into(result, ends, ends)
+    _FreshBridgeSampler(values, always, always, feed).draw_into(result, ends, ends)
     assert result.tolist() == [0, 2, values - 1]
     assert not feed.buffers
 
@@ -134,10 +136,13 @@ def test_chances_of_both_kinds_are_exact_at_their_ties() -> None:
     """One chance ends with its first byte, the other has a digit more; one object of each kind at each tie."""
     chances = F(77, 256), F(80, 256) + F(5, 256 * ONE)
     kinds = np.array([0, 0, 1, 1, 1, 1, 0], np.uint8)
-    for chance, which in [(_ProbabilityPair(*chances), kinds), (_ProbabilityPair(*chances[::-1]), 1 - kinds)]:
+    for chance, which in [
+        (_AgreeDifferProbability(*chances), kinds),
+        (_AgreeDifferProbability(*chances[::-1]), 1 - kinds),
+    ]:
         words = np.array([0, 5, 4, 5], "<u8")
         feed = Feed(np.array([76, 77, 79, 80, 80, 80, 78], np.uint8), words.view(np.uint8))
-        draw = _SymbolSampler(3, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), feed)
+        draw = _FreshBridgeSampler(3, BridgeMixture(F(0), F(0), F(1)), BridgeMixture(F(0), F(0), F(1)), feed)
         assert draw._draw_flags(chance, which).tolist() == [True, False, True, False, True, False, False]
 
 
@@ -147,11 +152,13 @@ def test_certainty() -> None:
     upper, lower = rng.integers(0, 5, (2, 10_000)).astype(np.uint8)
     level = F(2, 3)
     for low, middle, expected in [(level, level, lower), (level, TRUTH, upper), (NOISE, NOISE, lower)]:
-        drawn = draw_fresh_bridges(
+        drawn = draw_fresh_bridge_reports(
             5, low, middle, TRUTH, lower_reports=lower, upper_reports=upper, entropy=SystemEntropy()
         )
         assert np.array_equal(drawn, expected)
-    same = draw_fresh_bridges(5, level, level, level, lower_reports=lower, upper_reports=lower, entropy=SystemEntropy())
+    same = draw_fresh_bridge_reports(
+        5, level, level, level, lower_reports=lower, upper_reports=lower, entropy=SystemEntropy()
+    )
     assert np.array_equal(same, lower)
 
 
@@ -160,49 +167,51 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="pure noise"):
         blur_once(10, F(0), F(1, 2), reports=codes)
     with pytest.raises(ValueError, match="pure noise"):
-        relax_once(10, F(0), F(0), truth=codes, last=None)
+        relax_once(10, F(0), F(0), truths=codes, last_reports=None)
     with pytest.raises(ValueError, match="Lower reports are missing"):
-        relax_once(10, F(1, 3), F(1, 2), truth=codes, last=None)
-    encoding, name = Categorical(["a", "b"]), PathName(PathId("r", "a"), "categorical", 2, b"")
-    column: Any = {"lower": None, "upper": make_report_column(encoding, codes[:, None])}
+        relax_once(10, F(1, 3), F(1, 2), truths=codes, last_reports=None)
+    encoding, name = Categorical(["a", "b"]), PathKeyInfo(PathId("r", "a"), "categorical", 2, b"")
+    column: Any = {"lower_reports": None, "upper_reports": make_report_column(encoding, codes[:, None])}
     with pytest.raises(ValueError, match="Lower reports are missing"):
         draw_bridged_column(encoding, F(1, 3), F(1, 2), TRUTH, **column, entropy=SystemEntropy())
     with pytest.raises(ValueError, match="Lower reports are missing"):
         draw_keyed_bridged_column(
-            encoding, F(1, 3), F(1, 2), TRUTH, **column, ids=range(4), key=Key.generate(), name=name
+            encoding, F(1, 3), F(1, 2), TRUTH, **column, ids=range(4), key=Key.generate(), inputs=name
         )
     with pytest.raises(ValueError, match="one unsigned type and one length"):
-        relax_once(10, F(1, 3), F(1, 2), truth=codes, last=codes[:1])
+        relax_once(10, F(1, 3), F(1, 2), truths=codes, last_reports=codes[:1])
     with pytest.raises(ValueError, match="does not fit into the type"):
-        relax_once(1000, NOISE, F(1, 2), truth=codes, last=None)
+        relax_once(1000, NOISE, F(1, 2), truths=codes, last_reports=None)
     with pytest.raises(ValueError, match="outside of the alphabet"):
-        relax_once(2, NOISE, F(1, 2), truth=codes + np.uint8(2), last=None)
+        relax_once(2, NOISE, F(1, 2), truths=codes + np.uint8(2), last_reports=None)
     level = F(1, 3)
     with pytest.raises(ValueError, match="Different reports at equal levels"):
-        bridge_once(3, level, level, level, lower=codes, upper=codes + np.uint8(1))
+        bridge_once(3, level, level, level, lower_reports=codes, upper_reports=codes + np.uint8(1))
 
 
 def test_reports_between_which_there_is_no_keyed_bridge() -> None:
     """Different reports at equal levels, and codes outside of the alphabet, at either end."""
-    level, codes, messages = F(1, 3), np.zeros((4, 1), np.uint8), Messages(Ids.from_integers(np.arange(4)))
+    level, codes, messages = F(1, 3), np.zeros((4, 1), np.uint8), MacInputs(Ids.from_integers(np.arange(4)))
     bridges = KeyedBridgeSampler(bytes(32), 3, level, level, level)
-    assert bridges.draw_reports(messages, codes, codes, first=0).tolist() == codes.tolist()
+    assert bridges.draw_reports(messages, codes, codes, first_symbol=0).tolist() == codes.tolist()
     for other in ([1, 1, 1, 1], [0, 0, 1, 0]):
         with pytest.raises(ValueError, match="Different reports at equal levels"):
-            bridges.draw_reports(messages, codes, np.array(other, np.uint8)[:, None], first=0)
+            bridges.draw_reports(messages, codes, np.array(other, np.uint8)[:, None], first_symbol=0)
     for values in (2, 3, 200):
         between = KeyedBridgeSampler(bytes(32), values, level, F(1, 2), TRUTH)
         outside = np.array([0, 0, values, 0], np.uint8)[:, None]
-        assert between.draw_reports(messages, outside - outside // values, codes, first=0).max() < values
+        assert between.draw_reports(messages, outside - outside // values, codes, first_symbol=0).max() < values
         for ends in ((outside, codes), (codes, outside)):
             with pytest.raises(ValueError, match="outside of the alphabet"):
-                between.draw_reports(messages, *ends, first=0)
+                between.draw_reports(messages, *ends, first_symbol=0)
 
 
 def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
     truth = np.zeros(4096, np.uint8)
     one, two = (
-        draw_fresh_bridges(2, NOISE, F(1, 2), TRUTH, lower_reports=None, upper_reports=truth, entropy=SystemEntropy())
+        draw_fresh_bridge_reports(
+            2, NOISE, F(1, 2), TRUTH, lower_reports=None, upper_reports=truth, entropy=SystemEntropy()
+        )
         for _ in range(2)
     )
     assert not np.array_equal(one, two)
@@ -232,7 +241,7 @@ def test_keystream_is_aes_ctr() -> None:
 @pytest.mark.parametrize("values", [2, 3, 10, 300, 2**63 + 1])
 def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
     """At 2^63 + 1 values about half of the value words are rejected, so that branch is met too."""
-    key, name = Key.from_bytes(bytes(range(32))), PathName(PathId("r", "a"), "categorical", values, b"p")
+    key, name = Key.from_bytes(bytes(range(32))), PathKeyInfo(PathId("r", "a"), "categorical", values, b"p")
     rng = np.random.default_rng(values % 1000)
     lower, upper = rng.integers(0, min(values, 2**63), (2, 300, symbols)).astype(np.uint64)
     lower[::2] = upper[::2]
@@ -240,9 +249,9 @@ def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
     for levels in [(F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 3), F(4, 7)), (F(1, 3), F(1, 3), F(4, 7))]:
         below = lower if levels[0] else np.zeros_like(lower)
         bridges = KeyedBridgeSampler(derive_bridge_key(key, name, *levels), values, *levels)
-        together = bridges.draw_reports(Messages(Ids.from_integers(ids)), below, upper, first=3)
+        together = bridges.draw_reports(MacInputs(Ids.from_integers(ids)), below, upper, first_symbol=3)
         for row, symbol in np.ndindex(300, symbols):
-            alone = draw_keyed_bridge(
+            alone = draw_keyed_bridge_report(
                 key, name, int(ids[row]), *levels,
                 lower_report=int(below[row, symbol]), upper_report=int(upper[row, symbol]), symbol=3 + symbol,
             )  # fmt: skip
@@ -262,37 +271,37 @@ def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
         bridges.cipher = SimpleNamespace(  # type: ignore[assignment]
             compute_chaining_state=lambda blocks: blocks,
             encrypt=lambda rows: rows,
-            iterate_words=lambda row: iter([tuple(row.tolist()), *again]),
+            iterate_word_pairs=lambda row: iter([tuple(row.tolist()), *again]),
         )
         bridges._make_last_blocks = lambda *_: rows  # type: ignore[method-assign] # noqa: B023
         for low, high in [(1, 1), (0, 2)]:
             lower, upper = (np.full((len(words), 1), report, np.uint64) for report in (low, high))
-            together = bridges.draw_reports(Messages(None, rows[None]), lower, upper, first=0)
-            mixture = compute_bridge_mixture(values, *levels, agree=low == high)
+            together = bridges.draw_reports(MacInputs(None, rows[None]), lower, upper, first_symbol=0)
+            mixture = compute_bridge_mixture(values, *levels, ends_agree=low == high)
             for word, report in zip(words, together[:, 0].tolist(), strict=True):
                 pairs = iter([word, *again])
-                assert report == draw_mixture(mixture, values, pairs, lower_report=low, upper_report=high)
+                assert report == draw_from_mixture(mixture, values, pairs, lower_report=low, upper_report=high)
 
 
 def test_keyed_arrays_resolve_a_tie_alone() -> None:
     """A cut exactly at an object's word, with a rest: the array must hand the object to the exact rule."""
-    key, name = Key.from_bytes(bytes(32)), PathName(PathId("r", "a"), "categorical", 3, b"")
+    key, name = Key.from_bytes(bytes(32)), PathKeyInfo(PathId("r", "a"), "categorical", 3, b"")
     levels = (F(1, 9), F(1, 3), F(1))
-    derived, messages = derive_bridge_key(key, name, *levels), Messages(Ids.from_integers(np.arange(1)))
+    derived, messages = derive_bridge_key(key, name, *levels), MacInputs(Ids.from_integers(np.arange(1)))
     bridges = KeyedBridgeSampler(derived, 3, *levels)
-    ((_, blocks),) = messages.groups()
+    ((_, blocks),) = messages.group_by_block_count()
     lower, upper = np.zeros((1, 1), np.uint64), np.full((1, 1), 2, np.uint64)
     ends = np.array([[[2, 0]]], np.uint64)
     state = bridges.cipher.compute_chaining_state(np.concatenate([blocks, ends]))
-    stream = bridges.cipher.iterate_words(
+    stream = bridges.cipher.iterate_word_pairs(
         bridges.cipher.make_last_blocks(state, np.zeros(1, np.uint64), np.zeros((1, 1), np.uint64))[0]
     )
     (first, _), (second, _) = next(stream), next(stream)
     for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
         cut = (first + rest) / ONE
         bridges._mixtures = (BridgeMixture(cut, 1 - cut, F(0)), BridgeMixture(cut, 1 - cut, F(0)))
-        bridges._boundaries = (_BoundaryPair(cut, cut), _BoundaryPair(F(1), F(1)))
-        assert bridges.draw_reports(messages, lower, upper, first=0).tolist() == [[expected]]
+        bridges._boundaries = (_AgreeDifferBoundary(cut, cut), _AgreeDifferBoundary(F(1), F(1)))
+        assert bridges.draw_reports(messages, lower, upper, first_symbol=0).tolist() == [[expected]]
 
 
 def test_a_cut_is_exact_at_its_word() -> None:
@@ -308,20 +317,23 @@ def test_a_cut_is_exact_at_its_word() -> None:
         for kinds in (agree, agree + np.uint8(1)):
             noted = np.zeros(4, np.bool_)
             other = F(1, 2)
-            made = _BoundaryPair(cut, other) if kinds is agree else _BoundaryPair(other, cut)
+            made = _AgreeDifferBoundary(cut, other) if kinds is agree else _AgreeDifferBoundary(other, cut)
             assert made.find_reached(words, kinds, noted).tolist() == reached
             assert noted.tolist() == unclear
 
 
 def test_mixture_of_algorithm_1_is_what_arrays_draw() -> None:
-    agree = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=True)
-    differ = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, agree=False)
-    draw = _SymbolSampler(2, agree, differ, Feed())
-    flip = _ProbabilityPair(agree.law(2, lower=0, upper=0)[1], differ.law(2, lower=1, upper=0)[1])
+    agree = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, ends_agree=True)
+    differ = compute_bridge_mixture(2, F(1, 4), F(1, 2), TRUTH, ends_agree=False)
+    draw = _FreshBridgeSampler(2, agree, differ, Feed())
+    flip = _AgreeDifferProbability(
+        agree.compute_distribution(2, lower_report=0, upper_report=0)[1],
+        differ.compute_distribution(2, lower_report=1, upper_report=0)[1],
+    )
     assert vars(draw._flip) == vars(flip)
-    ends = _SymbolSampler(3, agree, BridgeMixture(F(1, 8), F(1, 4), F(5, 8)), Feed())
-    assert vars(ends._to_upper) == vars(_ProbabilityPair(F(0), F(1, 3)))
-    assert vars(ends._redraw) == vars(_ProbabilityPair(agree.redraw, F(5, 8)))
-    sure = _ProbabilityPair(F(1), F(0))
+    ends = _FreshBridgeSampler(3, agree, BridgeMixture(F(1, 8), F(1, 4), F(5, 8)), Feed())
+    assert vars(ends._to_upper) == vars(_AgreeDifferProbability(F(0), F(1, 3)))
+    assert vars(ends._redraw) == vars(_AgreeDifferProbability(agree.redraw, F(5, 8)))
+    sure = _AgreeDifferProbability(F(1), F(0))
     assert int(sure.top) == 255
     assert sure.rests == (F(1), F(0))

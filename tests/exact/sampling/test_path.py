@@ -7,10 +7,10 @@ from fractions import Fraction as F
 
 import pytest
 from tests.exact.checks import check_all, check_marginals
-from tests.exact.enumeration import Accept, Law, Transcript, compute_chain_distribution, path_law
+from tests.exact.enumeration import Accept, Law, Transcript, compute_transcript_distribution, path_law
 
 from relaxdp.errors import MechanismError
-from relaxdp.sampling.keyed_path import find_report, iterate_draws, reduce_words
+from relaxdp.sampling.keyed_path import find_report, iterate_path_draws, reduce_word_pair
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_path_equals_chain(values: int, one: int, places: tuple[int, ...]) -> No
         levels = [F(threshold, one) for threshold in thresholds]
         laws = [path_law(values, thresholds, truth, one=one) for truth in range(values)]
         check_all(laws, values, levels)
-        assert laws == [compute_chain_distribution(values, levels, truth) for truth in range(values)]
+        assert laws == [compute_transcript_distribution(values, levels, truth) for truth in range(values)]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_path_equals_chain_for_other_words(one: int, values: int) -> None:
     thresholds = (1, one // 3, one - 1)
     levels = [F(threshold, one) for threshold in thresholds]
     for truth in (0, values - 1):
-        assert path_law(values, thresholds, truth, one=one) == compute_chain_distribution(values, levels, truth)
+        assert path_law(values, thresholds, truth, one=one) == compute_transcript_distribution(values, levels, truth)
 
 
 def test_reading_order_does_not_matter() -> None:
@@ -51,7 +51,7 @@ def test_reading_order_does_not_matter() -> None:
 def test_accept_is_exactly_uniform(values: int) -> None:
     one = 16
     for bound in range(1, one + 1):
-        hits = [reduce_words(u, v, bound, values, one=one) for u in range(one) for v in range(one)]
+        hits = [reduce_word_pair(u, v, bound, values, base=one) for u in range(one) for v in range(one)]
         counts = {(r, v): hits.count((r, v)) for r in range(bound) for v in range(values)}
         assert len(set(counts.values())) == 1
         assert min(counts.values()) > 0
@@ -59,7 +59,7 @@ def test_accept_is_exactly_uniform(values: int) -> None:
 
 
 def test_the_whole_sampler_on_every_string_of_words() -> None:
-    """`iterate_draws` and `find_report` together, on all strings of three pairs of 3-bit words.
+    """`iterate_path_draws` and `find_report` together, on all strings of three pairs of 3-bit words.
 
     A string that is too short for an answer is unresolved: its mass bounds how far a probability may be off.
     """
@@ -68,30 +68,30 @@ def test_the_whole_sampler_on_every_string_of_words() -> None:
     unresolved = 0
     pairs = list(itertools.product(range(one), range(one)))
     for words in itertools.product(pairs, repeat=3):
-        draws = list(iterate_draws(words, values, one=one))
+        draws = list(iterate_path_draws(words, values, base=one))
         if draws and draws[-1].position < min(thresholds):
             key = tuple(find_report(draws, threshold, truth=truth) for threshold in thresholds)
             resolved[key] = resolved.get(key, 0) + 1
         else:
             unresolved += 1
     total = len(pairs) ** 3
-    for reports, chance in compute_chain_distribution(values, [F(t, one) for t in thresholds], truth).items():
+    for reports, chance in compute_transcript_distribution(values, [F(t, one) for t in thresholds], truth).items():
         assert F(resolved[reports], total) <= chance <= F(resolved[reports] + unresolved, total)
     assert sum(resolved.values()) + unresolved == total
     assert unresolved < total / 2
 
 
-def one_too_high(u: int, v: int, bound: int, values: int, *, one: int) -> tuple[int, int] | None:
+def one_too_high(u: int, v: int, bound: int, values: int, *, base: int) -> tuple[int, int] | None:
     """The next position may repeat the last one."""
-    return reduce_words(u, v, min(bound + 1, one), values, one=one)
+    return reduce_word_pair(u, v, min(bound + 1, base), values, base=base)
 
 
-def one_too_low(u: int, v: int, bound: int, values: int, *, one: int) -> tuple[int, int] | None:
+def one_too_low(u: int, v: int, bound: int, values: int, *, base: int) -> tuple[int, int] | None:
     """The next position leaves out the highest place."""
-    return reduce_words(u, v, max(bound - 1, 1) if bound < one else one, values, one=one)
+    return reduce_word_pair(u, v, max(bound - 1, 1) if bound < base else base, values, base=base)
 
 
-def modulo_bias(u: int, v: int, bound: int, values: int, *, one: int) -> tuple[int, int] | None:
+def modulo_bias(u: int, v: int, bound: int, values: int, *, base: int) -> tuple[int, int] | None:
     """Nothing is rejected."""
     return u % bound, v % values
 
@@ -105,7 +105,7 @@ def test_mutants_of_the_position_draw_are_caught(mutant: Accept) -> None:
         laws = [path_law(3, thresholds, truth, one=one, rule=rule) for truth in range(3)]
         check_all(laws, 3, levels)
 
-    check(reduce_words)
+    check(reduce_word_pair)
     with pytest.raises((AssertionError, MechanismError)):
         check(mutant)
 

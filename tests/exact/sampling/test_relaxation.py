@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.exact.enumeration import Transcript, compute_chain_distribution
+from tests.exact.enumeration import Transcript, compute_transcript_distribution
 from tests.golden.enumeration import Numbers, enumerate_outcomes
 
 import relaxdp as rx
-from relaxdp.mechanisms.relaxation import State
+from relaxdp.mechanisms.relaxation import RelaxationState
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.level import Level
 
@@ -44,13 +44,13 @@ class TranscriptSource:
 def joint_distribution(relaxation: rx.Relaxation, levels: Sequence[str]) -> dict[Transcript, Fraction]:
     """Return the distribution of all transcripts, but for words that lie on a boundary: one in 2^64."""
     joint: dict[Transcript, Fraction] = {(): Fraction(1)}
-    states: dict[Transcript, State] = {(): relaxation._seen}  # by the last report
+    states: dict[Transcript, RelaxationState] = {(): relaxation._seen}  # by the last report
     for epsilon in levels:
         steps: dict[Transcript, dict[int, Fraction]] = {}
-        following: dict[Transcript, State] = {}
+        following: dict[Transcript, RelaxationState] = {}
         for last, state in states.items():
 
-            def draw(numbers: Numbers, state: State = state, epsilon: str = epsilon) -> int:
+            def draw(numbers: Numbers, state: RelaxationState = state, epsilon: str = epsilon) -> int:
                 relaxation._store.write(state)
                 relaxation._seen, relaxation._entropy = state, TranscriptSource(numbers)
                 report = relaxation.relax(epsilon)
@@ -79,7 +79,7 @@ def is_same(found: dict[Transcript, Fraction], exact: dict[Transcript, Fraction]
 def exact_distribution(levels: Sequence[str], start: tuple[str, int] | None = None) -> dict[Transcript, Fraction]:
     """Return the paper's distribution of transcripts; given the report that it starts from, the conditional one."""
     every = [*([] if start is None else [start[0]]), *levels]
-    law = compute_chain_distribution(len(VALUES), [TERNARY.level(epsilon).retention for epsilon in every], ANSWER)
+    law = compute_transcript_distribution(len(VALUES), [TERNARY.level(epsilon).retention for epsilon in every], ANSWER)
     if start is None:
         return dict(law)
     given = {transcript[1:]: chance for transcript, chance in law.items() if transcript[0] == start[1]}
@@ -112,7 +112,7 @@ def make(is_array: bool, kind: type[rx.Relaxation] = rx.Relaxation, start: int |
 class StatedAgain(rx.Relaxation):
     """A mistake: every step begins at the epsilon that the caller stated."""
 
-    def _draw_next_state(self, state: State, level: Level) -> State:
+    def _draw_next_state(self, state: RelaxationState, level: Level) -> RelaxationState:
         stated = self._mechanism.level(state.start_epsilon)
         return super()._draw_next_state(replace(state, threshold=str(stated.threshold)), level)
 

@@ -8,7 +8,7 @@ from fractions import Fraction as F
 import pytest
 import sympy
 from tests.exact.checks import check_all, check_guarantee
-from tests.exact.enumeration import Law, compute_blur_distribution, compute_chain_distribution, level_lists
+from tests.exact.enumeration import Law, compute_blur_distribution, compute_transcript_distribution, level_lists
 
 from relaxdp.theory.level import compute_odds
 from relaxdp.theory.privacy_loss import compute_step_odds, compute_transcript_probability
@@ -22,22 +22,22 @@ from relaxdp.theory.randomized_response import (
 LEVELS = [F(1, 7), F(2, 5), F(1, 2), F(9, 11)]
 
 
-def paper_step(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]:
+def paper_step(values: int, old: F, new: F, *, truth: int, last_report: int) -> list[F]:
     """Eq. (solution_poly) of the paper with e^eps written as odds; undefined at new = 0."""
     e1, e2, m = compute_odds(old, values), compute_odds(new, values), values
     p_aa = e2 / (e2 - 1) - e2 / e1 * (e1 + m - 1) / ((e2 - 1) * (e2 + m - 1))
     p_ba = (e2 * e2 - e1 * e2) / ((e2 - 1) * (e2 + m - 1))
     p_bb = e1 / (e2 - 1) - (e1 + m - 1) / ((e2 - 1) * (e2 + m - 1))
-    if truth == last:
+    if truth == last_report:
         return [p_aa if v == truth else (1 - p_aa) / (m - 1) for v in range(m)]
-    return [p_ba if v == truth else p_bb if v == last else (1 - p_ba - p_bb) / (m - 2) for v in range(m)]
+    return [p_ba if v == truth else p_bb if v == last_report else (1 - p_ba - p_bb) / (m - 2) for v in range(m)]
 
 
-def bayes_step(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]:
+def bayes_step(values: int, old: F, new: F, *, truth: int, last_report: int) -> list[F]:
     """Section 3's definition, written out: the new report came first and was blurred into the last one."""
     weights = [
         compute_report_distribution(values, new, truth=truth)[v]
-        * compute_blur_distribution(values, old, new, report=v)[last]
+        * compute_blur_distribution(values, old, new, report=v)[last_report]
         for v in range(values)
     ]
     return [weight / sum(weights) for weight in weights]
@@ -46,21 +46,21 @@ def bayes_step(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]
 @pytest.mark.parametrize("values", [2, 3, 4])
 def test_every_transcript_of_up_to_four_levels(values: int) -> None:
     for levels in level_lists(LEVELS, 4):
-        laws = [compute_chain_distribution(values, levels, truth) for truth in range(values)]
+        laws = [compute_transcript_distribution(values, levels, truth) for truth in range(values)]
         check_all(laws, values, levels)
-        assert laws == [compute_chain_distribution(values, levels, truth, paper_step) for truth in range(values)]
+        assert laws == [compute_transcript_distribution(values, levels, truth, paper_step) for truth in range(values)]
 
 
 @pytest.mark.parametrize("values", [2, 3, 4, 7])
 def test_the_step_is_bayes_and_the_paper(values: int) -> None:
     for old, new in itertools.combinations_with_replacement([NOISE, *LEVELS], 2):
         for truth, last in itertools.product(range(values), repeat=2):
-            step = compute_next_report_distribution(values, old, new, truth=truth, last=last)
+            step = compute_next_report_distribution(values, old, new, truth=truth, last_report=last)
             assert sum(step) == 1
             if new:
-                assert step == paper_step(values, old, new, truth=truth, last=last)
+                assert step == paper_step(values, old, new, truth=truth, last_report=last)
             if old < new:
-                assert step == bayes_step(values, old, new, truth=truth, last=last)
+                assert step == bayes_step(values, old, new, truth=truth, last_report=last)
             if old == new:
                 assert step[last] == 1
 
@@ -86,7 +86,9 @@ def test_levels_chosen_from_earlier_reports() -> None:
                 law[reports] = chance
                 continue
             old, last = (levels[-1], reports[-1]) if levels else (NOISE, 0)
-            for report, step in enumerate(compute_next_report_distribution(values, old, level, truth=truth, last=last)):
+            for report, step in enumerate(
+                compute_next_report_distribution(values, old, level, truth=truth, last_report=last)
+            ):
                 if step:
                     stack.append(((*reports, report), (*levels, level), chance * step))
         assert sum(law.values()) == 1
@@ -105,7 +107,7 @@ def test_blur_goes_down_the_same_chain() -> None:
     """Retentions multiply, and truth -> upper -> lower has the joint law of truth -> lower -> upper."""
     for values, (lower, upper) in itertools.product([2, 3, 4], itertools.combinations(LEVELS, 2)):
         for truth in range(values):
-            joint = compute_chain_distribution(values, [lower, upper], truth)
+            joint = compute_transcript_distribution(values, [lower, upper], truth)
             for below, above in itertools.product(range(values), repeat=2):
                 blurred = compute_blur_distribution(values, lower, upper, report=above)[below]
                 assert compute_report_distribution(values, upper, truth=truth)[above] * blurred == joint[below, above]
@@ -116,7 +118,7 @@ def test_blur_goes_down_the_same_chain() -> None:
 def test_bridge_is_the_chain_given_its_neighbours(values: int) -> None:
     for levels in itertools.combinations(LEVELS, 3):
         for truth in range(values):
-            law = compute_chain_distribution(values, levels, truth)
+            law = compute_transcript_distribution(values, levels, truth)
             for low, high in itertools.product(range(values), repeat=2):
                 weights = [law[low, middle, high] for middle in range(values)]
                 bridge = compute_bridge_distribution(values, *levels, lower_report=low, upper_report=high)
@@ -145,7 +147,7 @@ def test_one_step_alone_costs_the_product_of_the_odds(values: int) -> None:
     for old, new in itertools.combinations_with_replacement(LEVELS, 2):
         ratios, pairs = [], list(itertools.product(range(values), repeat=2))
         laws = {
-            (last, truth): compute_next_report_distribution(values, old, new, truth=truth, last=last)
+            (last, truth): compute_next_report_distribution(values, old, new, truth=truth, last_report=last)
             for last, truth in pairs
         }
         for (last, truth), (other, report) in itertools.product(pairs, repeat=2):
@@ -158,15 +160,15 @@ def test_one_step_alone_costs_the_product_of_the_odds(values: int) -> None:
 
 
 def test_transcript_probability_is_the_chain() -> None:
-    for reports, chance in compute_chain_distribution(3, LEVELS[:3], 1).items():
+    for reports, chance in compute_transcript_distribution(3, LEVELS[:3], 1).items():
         assert compute_transcript_probability(3, LEVELS[:3], reports, truth=1) == chance
 
 
 def test_mutant_independent_second_report_is_caught() -> None:
-    def independent(values: int, old: F, new: F, *, truth: int, last: int) -> list[F]:
+    def independent(values: int, old: F, new: F, *, truth: int, last_report: int) -> list[F]:
         return compute_report_distribution(values, new, truth=truth)
 
-    laws = [compute_chain_distribution(3, LEVELS[:2], truth, independent) for truth in range(3)]
+    laws = [compute_transcript_distribution(3, LEVELS[:2], truth, independent) for truth in range(3)]
     with pytest.raises(AssertionError):
         check_guarantee(laws, 3, LEVELS[1])
 

@@ -190,7 +190,7 @@ def test_the_longest_epsilons_and_their_one_spelling() -> None:
     with refused(EpsilonError, says="too small"):
         as_epsilon("9e-101")
     for zero in ("0", "0.00", "-0", "0e-200", "0e9"):
-        assert repr(as_epsilon(zero, zero=True)) == "Decimal('0')"
+        assert repr(as_epsilon(zero, allow_zero=True)) == "Decimal('0')"
     for written, plain in [
         ("100", "100"),
         ("100.0", "100"),

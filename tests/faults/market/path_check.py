@@ -26,9 +26,9 @@ from tests.faults.market.world import (
     member_report,
 )
 
-from relaxdp.mechanisms.base import make_path_name
-from relaxdp.sampling.bridge import draw_keyed_bridge
-from relaxdp.sampling.keyed_stream import PathId, PathName
+from relaxdp.mechanisms.base import make_path_key_info
+from relaxdp.sampling.bridge import draw_keyed_bridge_report
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo
 
 ONE = 1 << 64
 SAMPLE = 8
@@ -84,7 +84,7 @@ def check_neighbours(levels: list[Level]) -> None:
         out.append(level)
 
 
-def check_draws(levels: list[Level], goods: Goods, name: PathName, sample: int) -> None:
+def check_draws(levels: list[Level], goods: Goods, name: PathKeyInfo, sample: int) -> None:
     """Draw some reports of each level again, with the scalar bridge, from what its recorded neighbours are."""
     for level in levels:
         if level.delivered:
@@ -92,7 +92,7 @@ def check_draws(levels: list[Level], goods: Goods, name: PathName, sample: int) 
         assert level.upper is not None
         ends = [Fraction(0 if end is None else int(end), ONE) for end in (level.lower, level.threshold, level.upper)]
         for place in random.Random(level.threshold).sample(range(len(goods.ids)), sample):
-            drawn = draw_keyed_bridge(
+            drawn = draw_keyed_bridge_report(
                 MARKET_KEY, name, goods.ids[place], *ends,
                 lower_report=0 if level.lower is None else goods.reports[level.lower][place],
                 upper_report=goods.reports[level.upper][place],
@@ -112,7 +112,7 @@ def check_release(rows: Rows, folder: Path, levels: list[Level]) -> None:
     sold = {purchase.threshold for purchase in rows.purchases.values() if rows.listings[purchase.listing] == LISTING}
     drawn = {level.threshold for level in levels if not level.delivered}
     assert drawn <= sold, "a level was drawn for nobody"
-    name = make_path_name(ENCODING, PathId(f"{LISTING}/{SELLER_KEY.fingerprint}/{RELEASE}", "answer"))
+    name = make_path_key_info(ENCODING, PathId(f"{LISTING}/{SELLER_KEY.fingerprint}/{RELEASE}", "answer"))
     check_draws(levels, Goods(list(range(OBJECTS)), reports), name, SAMPLE)
 
 
@@ -123,7 +123,7 @@ def check_member(rows: Rows, account: int, levels: list[Level]) -> None:
         if level.delivered:
             assert VALUES[_code(level)] == member_report(name, level.epsilon)[1]
     goods = Goods([rows.members[account][0]], {level.threshold: [_code(level)] for level in levels})
-    check_draws(levels, goods, make_path_name(ENCODING, PathId(f"{POOL}//{POOL}", "answer")), 1)
+    check_draws(levels, goods, make_path_key_info(ENCODING, PathId(f"{POOL}//{POOL}", "answer")), 1)
 
 
 def check_sold(rows: Rows, purchase: Purchase) -> None:

@@ -97,7 +97,7 @@ def member_report(member: str, epsilon: str) -> tuple[WireLevel, str]:
     where: Any = {"name": POOL, "column": "answer"}
     truth = VALUES[MEMBERS.index(member) % len(VALUES)]
     (report,) = Categorical(VALUES).release([truth], [member], key=SELLER_KEY, epsilon=epsilon, **where)
-    return WireLevel(**ENCODING.level(epsilon).to_json()), report
+    return WireLevel(**ENCODING.level(epsilon).to_dict()), report
 
 
 def set_up(place: Place, folder: Path) -> Market:

@@ -178,7 +178,7 @@ class Lineage:
         name, ids = self.names.setdefault(job.name, Name(job.id_type)), job.list_ids()
         for column in job.columns:
             known = name.columns.setdefault(column, Known(job.unary))
-            mechanism = ColumnDescription.from_json(charges[column].description).mechanism()
+            mechanism = ColumnDescription.from_dict(charges[column].description).mechanism()
             assert known.mechanism is None or repr(known.mechanism) == repr(mechanism)
             exchanged, total = known.count_exchanged(ids)
             known.exchanged = exchanged

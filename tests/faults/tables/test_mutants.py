@@ -22,7 +22,8 @@ from relaxdp.tables import snapshot_comparison, transaction, vault
 from relaxdp.tables.release_plan import StagedRelease
 from relaxdp.tables.release_result import Release
 from relaxdp.tables.snapshot import get_snapshot_path
-from relaxdp.tables.vault_folder import VaultFolder, list_snapshots
+from relaxdp.tables.snapshot_comparison import ColumnSnapshotWriter
+from relaxdp.tables.vault_folder import VaultFolder, list_snapshot_digests
 
 FORK = multiprocessing.get_context("fork")
 PATIENCE = 60  # seconds, for events that occur at once
@@ -37,16 +38,16 @@ def charge_before_stage(plan: Any, stager: Any, source: Any) -> Any:
         unknown = StagedRelease(0, tuple(SealedColumn("", 0, 0, 0, 0) for _ in plan.columns), None)
         account = transaction._charge(plan, unknown, stager)
         staged = transaction._stage(plan, stager)
-        stager.publish()
+        stager.hand_over()
     return Release.from_plan(plan, source, staged, account, output=stager.target, table=stager.table)
 
 
 def publish_before_charge(plan: Any, stager: Any, source: Any) -> Any:
     with plan.vault.lock_snapshots(plan.account), stager.resources:
         staged = transaction._stage(plan, stager)
-        stager.publish()
+        stager.hand_over()
         account = transaction._charge(plan, staged, stager)
-        plan.vault.remove_snapshots(plan.account, account)
+        plan.vault.remove_superseded_snapshots(plan.account, account)
     return Release.from_plan(plan, source, staged, account, output=stager.target, table=stager.table)
 
 
@@ -56,7 +57,7 @@ def forget_rows(seal: Any, rows: Any, *, is_last: bool = False) -> None:
 
 def compare_if_paid(seal: Any, rows: Any, chunk: bytes) -> None:
     if seal.comparison is not None:
-        seal._keep_left(seal.comparison.compare_rows(rows))
+        seal._keep_absent_rows(seal.comparison.compare_rows(rows))
         if seal.comparison.changed and seal._column.cost:
             snapshot_comparison.reject_changed_values(seal._plan, seal._column)
     seal.part.write(chunk)
@@ -68,7 +69,7 @@ def swap_without_compare(account: Any, draft: Any, expected: Any, charge: Any = 
 
 
 def sweep_by_old_account(folder: Any, account: Any) -> None:
-    named = {get_snapshot_path(folder.snapshots, digest) for digest in list_snapshots(account)}
+    named = {get_snapshot_path(folder.snapshots, digest) for digest in list_snapshot_digests(account)}
     for left in set(folder.snapshots.iterdir()) - named:
         left.unlink()
 
@@ -138,8 +139,8 @@ class Mutant:
 MUTANTS = [
     Mutant(vault, "run_release", charge_before_stage, release_changed_table, "a rejected operation was charged"),
     Mutant(vault, "run_release", publish_before_charge, crash_everywhere, "reports left that were never paid for"),
-    Mutant(snapshot_comparison.ColumnSnapshotWriter, "_keep_left", forget_rows, return_changed, "RowsChangedError"),
-    Mutant(snapshot_comparison.ColumnSnapshotWriter, "add", compare_if_paid, release_changed_table, "RowsChangedError"),
+    Mutant(ColumnSnapshotWriter, "_keep_absent_rows", forget_rows, return_changed, "RowsChangedError"),
+    Mutant(ColumnSnapshotWriter, "add", compare_if_paid, release_changed_table, "RowsChangedError"),
     Mutant(
         transaction, "make_release_event", swap_without_compare,
         race_slowly("_stage", [replace(FIRST, epsilon="4", rows=ROWS), replace(FIRST, epsilon="3", rows=OTHER[1:])]),

@@ -141,7 +141,7 @@ def test_too_many_transcripts_to_count(draws: int, is_violated: bool) -> None:
         columns = generator.integers(0, 2, (len(truths), 30), dtype=np.uint8)
         for place in range(draws):
             truth = truths.astype(np.uint8)
-            columns[:, 7 + 3 * place] = relax_once(2, NOISE, keep, truth=truth, last=None, entropy=entropy)
+            columns[:, 7 + 3 * place] = relax_once(2, NOISE, keep, truths=truth, last_reports=None, entropy=entropy)
         return columns
 
     found = audit(mechanism, [0, 1], claimed_epsilon=1, trials=200_000, confidence_level=CONFIDENCE, seed=1)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import pytest
 from tests.exact.market.orders import Afresh, FromTheTop, Market, State, deliver, pooled, sell
 
-from relaxdp.audit.attacks import RelaxedDistribution, TranscriptDistribution
+from relaxdp.audit.attacks import RelaxedReportsDistribution, TranscriptDistribution
 from relaxdp.audit.auditor import AuditResult, audit
 from relaxdp.audit.case_sources import (
     FIVE_BUYERS,
@@ -80,7 +80,7 @@ def test_pooled_purchases_stay_at_the_best_level(values: int, events: Sequence[E
     found = judged(
         PooledPurchasesSource(encoding, events),
         values,
-        law=RelaxedDistribution.from_epsilons(list_pooled_levels(events), values=values),
+        law=RelaxedReportsDistribution.from_epsilons(list_pooled_levels(events), n_values=values),
     )
     assert not found.is_violated
     assert (

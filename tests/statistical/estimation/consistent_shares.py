@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from relaxdp.estimation.consistency import compute_nearest_shares
+from relaxdp.estimation.consistency import project_onto_simplex
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
@@ -84,7 +84,7 @@ def estimates(place: Place, runs: int, rng: np.random.Generator) -> tuple[Floats
     """The true shares of the objects, and estimates of them from simulated counts."""
     encoding = create_mechanism(place.encoding, values=range(place.values), epsilon=place.epsilon)
     keep = compute_retention(encoding.threshold(as_epsilon(place.epsilon)))
-    support = encoding.compute_support(keep)
+    support = encoding.compute_support_probabilities(keep)
     have = whole((truths(place.values) | other_truths(place.values))[place.truth], place.objects)
 
     def draws() -> Iterator[Frequency]:
@@ -134,18 +134,18 @@ def power_law(estimate: Frequency) -> Floats:
     likely = np.exp(-(away**2 - (away**2).min(axis=1, keepdims=True)) / 2)
     laws = [grid**-exponent * np.gradient(grid) for exponent in np.linspace(0, 3, 13)]
     best = max((law / law.sum() for law in laws), key=lambda law: float(np.log(likely @ law).sum()))
-    return compute_nearest_shares(likely @ (best * grid) / (likely @ best))
+    return project_onto_simplex(likely @ (best * grid) / (likely @ best))
 
 
 def james_stein(estimate: Frequency) -> Floats:
     """All shares pulled towards equal ones by one factor (positive-part James-Stein); then the nearest."""
     away = estimate.value - estimate.value.mean()
     factor = 1 - max(len(away) - 3, 0) * float((estimate.std_error**2).mean()) / max(float((away**2).sum()), 1e-300)
-    return compute_nearest_shares(max(factor, 0.0) * away)
+    return project_onto_simplex(max(factor, 0.0) * away)
 
 
 METHODS: dict[str, Callable[[Frequency], Floats]] = {
-    "nearest": lambda estimate: compute_nearest_shares(estimate.value),
+    "nearest": lambda estimate: project_onto_simplex(estimate.value),
     "clip and normalise": clipped,
     "likelihood": likeliest,
     "base-cut": base_cut,

@@ -22,7 +22,7 @@ from tests.statistical.estimation.coverage_point import LEAST, NOMINAL, Point, s
 from relaxdp import Categorical, Numeric, Unary
 from relaxdp.estimation.compare import compare
 from relaxdp.estimation.crosstab import Crosstab
-from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_report_variance
+from relaxdp.estimation.frequency import Frequency, WeightedSum, compute_support_variance
 from relaxdp.estimation.mean import Mean
 from relaxdp.estimation.result import About, Result
 from relaxdp.mechanisms.base import MeanWeights
@@ -58,7 +58,7 @@ SMALL = Grid(objects=(50, 2000), shares=(0, 0.02, 0.5, 1), epsilons=("0.1", "1",
 
 def support_of(values: int, epsilon: str) -> SupportProbabilities:
     encoding = Categorical(range(values))
-    return encoding.compute_support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+    return encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon(epsilon))))
 
 
 def window(objects: int, chance: float) -> tuple[NDArray[np.int64], Floats]:
@@ -86,7 +86,7 @@ def wald_width(estimate: Frequency, share: float, about: About) -> float | None:
     That is where the count has a variance of ten or more and the interval around the truth lies within 0 .. 1.
     """
     sup = estimate.support
-    variance = estimate.n * float(compute_report_variance(share, float(sup.hit), float(sup.noise), about))
+    variance = estimate.n * float(compute_support_variance(share, float(sup.hit), float(sup.noise), about))
     reach = float(norm.isf((1 - NOMINAL) / 2) * np.sqrt(variance) / (estimate.n * float(sup.gain)))
     return 2 * reach if variance >= 10 and reach <= min(share, 1 - share) else None
 
@@ -116,7 +116,7 @@ def encodings(grid: Grid) -> Iterator[Point]:
     for objects, share, epsilon, about in itertools.product(grid.objects, grid.shares, grid.epsilons, ABOUTS):
         for name in ("unary-symmetric", "unary-optimised", "local-hash"):
             encoding = create_mechanism(name, values=range(3), epsilon=epsilon)
-            support = encoding.compute_support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+            support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon(epsilon))))
             where = f"n = {objects:,}, share {share:g}, eps {epsilon}, {name}"
             yield exactly(f"one value as bits or hashed, about the {about}", where, objects, share, support, about)
 
@@ -125,7 +125,7 @@ def all_bits(grid: Grid) -> Iterator[Point]:
     """All values at once, reported as bits, which are independent: the chances that all hold multiply, exactly."""
     for objects, epsilon, values in itertools.product(grid.objects, grid.epsilons, grid.values):
         encoding = Unary(range(values))
-        support = encoding.compute_support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+        support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon(epsilon))))
         for name, shares in distributions(values):
             tail = (1 - NOMINAL) / 2 / values
             coverage = 1.0
@@ -229,7 +229,7 @@ def mean_differences(grid: Grid) -> Iterator[Point]:
     rng = np.random.default_rng(20260606)
     for objects, epsilon in itertools.product(grid.objects, grid.epsilons):
         encoding = Numeric(-1, 3)
-        support = encoding.compute_support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+        support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon(epsilon))))
         shapes: dict[str, list[tuple[float, float]]] = {
             "alike": [(0.5, 0.52)],
             "at the ends": [(0.0, 0.0)] * 12 + [(1.0, 1.0)] * 7 + [(0.0, 1.0)],
@@ -254,7 +254,7 @@ def means(grid: Grid) -> Iterator[Point]:
     rng = np.random.default_rng(20260603)
     encoding = Numeric(-1, 3)
     for objects, epsilon in itertools.product(grid.objects, grid.epsilons):
-        support = encoding.compute_support(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+        support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon(epsilon))))
         shapes: dict[str, Any] = {
             "mid-range": 0.5,
             "at both ends": np.arange(objects) % 2,
@@ -299,7 +299,7 @@ def tables(grid: Grid) -> Iterator[Point]:
             drawn = [Crosstab(range(rows), range(columns), each, *supports)
                      for each in np.reshape(counts, (runs, rows, columns))]  # fmt: skip
             # Ends depend on a cell's own numbers alone: those of all runs at once.
-            laws = [table.compute_pair_distribution(about) for table in drawn]
+            laws = [table.compute_sampling_distribution(about) for table in drawn]
             every = replace(
                 laws[0],
                 rows=np.concatenate([each.rows for each in laws]),

@@ -113,7 +113,7 @@ def check_power(runs: int, seed: int) -> None:
         plain.append(checked.shares.value[3] - share)
         assert checked.cleaned_shares is not None
         corrected.append(checked.cleaned_shares.value[3] - share)
-        low, high = checked.fabricated_count.low, checked.fabricated_count.high
+        low, high = checked.fabricator_count.low, checked.fabricator_count.high
         assert low - 100 < 1_000 < high + 100
     assert found >= 0.99 * runs
     assert np.mean(np.square(corrected)) <= np.mean(np.square(plain)) / 25
@@ -182,7 +182,7 @@ def test_bits_and_hashes(mechanism: Any) -> None:
         assert checked.is_alarm == bool(made_up)
         assert checked.p_value < 1e-6 if made_up else checked.p_value > 1e-3
     assert (checked.suspicious_values[0].label, checked.suspicious_values[0].kind) == (3, "repeated")
-    assert checked.fabricated_count.low <= fakes <= checked.fabricated_count.high
+    assert checked.fabricator_count.low <= fakes <= checked.fabricator_count.high
     share = np.mean(truths[fakes:] == 3)
     assert checked.shares is not None
     assert checked.cleaned_shares is not None

@@ -9,7 +9,7 @@ import pytest
 
 import relaxdp as rx
 from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
-from relaxdp.estimation.report_variance import compute_wave_variance
+from relaxdp.estimation.report_variance import compute_square_wave_variance
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.report_arrays import read_report_column
@@ -40,9 +40,13 @@ def test_the_variance_of_a_place(epsilon: str) -> None:
     mean_weights, keep = waves.mean_weights, float(waves.level(epsilon).retention)
     for number in (0.0, 0.5, -1.0):
         found = measured(waves, number, epsilon)
-        assert abs(found / compute_wave_variance(mean_weights, keep, distance_from_middle=abs(number)) - 1) < 0.03
+        assert (
+            abs(found / compute_square_wave_variance(mean_weights, keep, distance_from_middle=abs(number)) - 1) < 0.03
+        )
         other = float(waves.level(str(float(epsilon) * 1.06)).retention)
-        assert abs(found / compute_wave_variance(mean_weights, other, distance_from_middle=abs(number)) - 1) > 0.03
+        assert (
+            abs(found / compute_square_wave_variance(mean_weights, other, distance_from_middle=abs(number)) - 1) > 0.03
+        )
 
 
 @pytest.mark.parametrize("epsilon", ["1.2", "1.4"])

@@ -52,7 +52,7 @@ def relaxed_counts(truths: Sequence[int], levels: Iterable[Decimal], runs: int, 
     entropy, old, last, found = SeededEntropy(seed), NOISE, None, []
     for level in levels:
         new = compute_categorical_support(level, VALUES).gain
-        last = relax_once(VALUES, old, new, truth=truth, last=last, entropy=entropy)
+        last = relax_once(VALUES, old, new, truths=truth, last_reports=last, entropy=entropy)
         rows, old = last.reshape(runs, OBJECTS), new
         found.append(np.stack([(rows == value).sum(axis=1) for value in range(VALUES)], axis=1))
     return found

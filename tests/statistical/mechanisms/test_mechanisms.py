@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import relaxdp as rx
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.mechanism_choice import rank_mechanisms
-from relaxdp.estimation.report_variance import compute_share_variance
+from relaxdp.estimation.report_variance import compute_report_variance
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms import local_hash
 from relaxdp.mechanisms.bridged_columns import draw_bridged_column, make_noiseless_column
@@ -32,7 +32,9 @@ def errors(name: str, values: int, epsilon: str, seed: int) -> NDArray[np.float6
     truths, found = np.arange(OBJECTS) % 2, []
     for _ in range(RUNS):
         kept = make_noiseless_column(encoding, truths, entropy=entropy)  # fresh coins and seeds
-        reports = draw_bridged_column(encoding, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy)
+        reports = draw_bridged_column(
+            encoding, NOISE, keep, TRUTH, lower_reports=None, upper_reports=kept, entropy=entropy
+        )
         found.append(mechanism.estimate(reports, epsilon=epsilon).value[2:])
     return np.array(found)
 
@@ -101,7 +103,9 @@ def test_covariance_is_diagonal(name: str) -> None:
     entropy = SeededEntropy(1)
     kept = make_noiseless_column(mechanism, np.arange(400) % 12, entropy=entropy)
     keep = compute_retention(mechanism.threshold(Decimal(1)))
-    reports = draw_bridged_column(mechanism, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy)
+    reports = draw_bridged_column(
+        mechanism, NOISE, keep, TRUTH, lower_reports=None, upper_reports=kept, entropy=entropy
+    )
     estimate = mechanism.estimate(reports, epsilon=1)
     assert isinstance(estimate, Frequency)
     matrix = estimate.covariance()
@@ -124,7 +128,11 @@ def test_two_way_tables(names: tuple[str, str]) -> None:
         for mechanism, truth in zip(mechanisms, truths, strict=True):
             keep = compute_retention(mechanism.threshold(Decimal(2)))
             kept = make_noiseless_column(mechanism, letters[truth], entropy=entropy)
-            reports.append(draw_bridged_column(mechanism, NOISE, keep, TRUTH, lower=None, upper=kept, entropy=entropy))
+            reports.append(
+                draw_bridged_column(
+                    mechanism, NOISE, keep, TRUTH, lower_reports=None, upper_reports=kept, entropy=entropy
+                )
+            )
         table = rx.crosstab(mechanisms[0], reports[0], mechanisms[1], reports[1], row_epsilon=2, column_epsilon=2)
         assert table.n == objects
         scores.append((table.value - shares.reshape(-1)) / table.compute_std_error())
@@ -136,5 +144,5 @@ def test_two_way_tables(names: tuple[str, str]) -> None:
 def test_support_variance_of_the_estimate() -> None:
     for name in ("unary-symmetric", "unary-optimised", "local-hash"):
         encoding = create_mechanism(name, values=range(20), epsilon=1)
-        support = encoding.compute_support(compute_retention(encoding.threshold(Decimal(1))))
-        assert compute_share_variance(support, 0.0) == pytest.approx(expected_variance(name, 20, "1"))
+        support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(Decimal(1))))
+        assert compute_report_variance(support, 0.0) == pytest.approx(expected_variance(name, 20, "1"))

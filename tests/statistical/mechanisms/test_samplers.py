@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
-from tests.exact.enumeration import compute_chain_distribution
+from tests.exact.enumeration import compute_transcript_distribution
 
 from relaxdp import Categorical, Key
 from relaxdp.hazmat import SeededEntropy, blur_once, bridge_once, relax_once
@@ -26,7 +26,7 @@ WRONG = ("0.8", "2.1")
 
 def statistic(values: int, truth: int, reports: Sequence[NDArray[np.unsignedinteger]], levels: Sequence[str]) -> float:
     """Pearson's statistic of two levels of reports against the exact law of their transcripts."""
-    law = compute_chain_distribution(
+    law = compute_transcript_distribution(
         values, [compute_retention(compute_threshold(level, values)) for level in levels], truth
     )
     seen = np.bincount(reports[0].astype(int) * values + reports[1], minlength=values**2)
@@ -55,13 +55,13 @@ def test_keyed_path(values: int) -> None:
 def test_algorithm_1_blur_and_bridge(values: int) -> None:
     entropy, truth = SeededEntropy(values), np.full(OBJECTS, 1, np.uint8)
     low, high = (compute_retention(compute_threshold(level, values)) for level in LEVELS)
-    first = relax_once(values, NOISE, low, truth=truth, last=None, entropy=entropy)
-    second = relax_once(values, low, high, truth=truth, last=first, entropy=entropy)
+    first = relax_once(values, NOISE, low, truths=truth, last_reports=None, entropy=entropy)
+    second = relax_once(values, low, high, truths=truth, last_reports=first, entropy=entropy)
     judge(values, 1, (first, second))
     judge(values, 1, (blur_once(values, low, high, reports=second, entropy=entropy), second))
     lowest = compute_retention(compute_threshold("0.3", values))
     below = blur_once(values, lowest, low, reports=first, entropy=entropy)
-    between = bridge_once(values, lowest, low, high, lower=below, upper=second, entropy=entropy)
+    between = bridge_once(values, lowest, low, high, lower_reports=below, upper_reports=second, entropy=entropy)
     judge(values, 1, (between, second))
 
 
@@ -69,7 +69,7 @@ def test_more_values_than_a_byte_holds() -> None:
     values, objects = 300, 3_000_000
     truth = np.full(objects, 299, np.uint16)
     keep = compute_retention(compute_threshold(as_epsilon(3), values))
-    reports = relax_once(values, NOISE, keep, truth=truth, last=None, entropy=SeededEntropy(9))
+    reports = relax_once(values, NOISE, keep, truths=truth, last_reports=None, entropy=SeededEntropy(9))
     counts = np.bincount(reports, minlength=values)
     for level, right in [("3", True), ("3.15", False)]:
         kept = float(compute_retention(compute_threshold(level, values)))

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
+from relaxdp.estimation.report_variance import compute_categorical_support, compute_report_variance
 from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.paper.baselines import (
@@ -49,14 +49,14 @@ def estimates_of_rare_value(values: int, levels: tuple[str, ...], entropy: Seede
     found, old, last = [], NOISE, None
     for support in supports:
         if split:  # a fresh response with the difference
-            last = relax_once(values, NOISE, support.gain, truth=truth, last=None, entropy=entropy)
+            last = relax_once(values, NOISE, support.gain, truths=truth, last_reports=None, entropy=entropy)
         else:
-            last = relax_once(values, old, support.gain, truth=truth, last=last, entropy=entropy)
+            last = relax_once(values, old, support.gain, truths=truth, last_reports=last, entropy=entropy)
             old = support.gain
         found.append(support.debias((last.reshape(RUNS, OBJECTS) == 1).mean(axis=1)))
     if not split:
         return np.asarray(found[-1])
-    weights = [1 / compute_share_variance(support, 0) for support in supports]
+    weights = [1 / compute_report_variance(support, 0) for support in supports]
     return np.asarray(np.average(found, axis=0, weights=weights))
 
 

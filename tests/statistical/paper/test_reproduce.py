@@ -71,7 +71,7 @@ class OffByFivePercent(AlgorithmOne):
         old, last, rows = NOISE, None, []
         for keep in compute_retentions(levels, values):
             new = min(keep * self.factor, Fraction(999, 1000))
-            last = relax_once(values, old, new, truth=truth, last=last, entropy=entropy)
+            last = relax_once(values, old, new, truths=truth, last_reports=last, entropy=entropy)
             rows.append(last)
             old = new
         return np.stack(rows)
@@ -85,7 +85,9 @@ class IndependentReports(Sampler):
     def transcripts(self, values: int, levels: Levels, truth: Codes, *, purpose: str) -> Codes:
         entropy = seeded(self.seed, purpose)
         keeps = compute_retentions(levels, values)
-        return np.stack([relax_once(values, NOISE, keep, truth=truth, last=None, entropy=entropy) for keep in keeps])
+        return np.stack(
+            [relax_once(values, NOISE, keep, truths=truth, last_reports=None, entropy=entropy) for keep in keeps]
+        )
 
 
 def verdicts(lab: Lab, *names: str) -> list[Verdict]:
@@ -132,7 +134,7 @@ def test_a_wrong_digit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_proofs_do_not_hold_of_another_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fresh response at the new level, whatever the last one was."""
 
-    def fresh(values: int, old: Fraction, new: Fraction, *, truth: int, last: int) -> list[Fraction]:
+    def fresh(values: int, old: Fraction, new: Fraction, *, truth: int, last_report: int) -> list[Fraction]:
         return compute_report_distribution(values, new, truth=truth)
 
     monkeypatch.setattr(proofs, "compute_next_report_distribution", fresh)

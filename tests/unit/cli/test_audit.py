@@ -11,7 +11,7 @@ from tests.refusals import refused
 from typer.testing import CliRunner
 
 from relaxdp.audit import audit_cases
-from relaxdp.audit.attacks import RelaxedDistribution
+from relaxdp.audit.attacks import RelaxedReportsDistribution
 from relaxdp.audit.audit_cases import (
     AuditCase,
     AuditFinding,
@@ -21,7 +21,7 @@ from relaxdp.audit.audit_cases import (
     run_audits,
 )
 from relaxdp.audit.auditor import AuditResult, audit
-from relaxdp.audit.guessing_rules import ColumnBinning, ProductBinning, has_linear_score, list_candidate_binnings
+from relaxdp.audit.guessing_rules import ColumnBinning, ProductBinning, can_learn_linear_score, list_candidate_binnings
 from relaxdp.cli.main import app
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms import registry
@@ -148,7 +148,7 @@ def test_an_audit_speaks() -> None:
         claimed_epsilon=1,
         trials=20_000,
         seed=1,
-        distribution=RelaxedDistribution.from_epsilons([1], values=2),
+        distribution=RelaxedReportsDistribution.from_epsilons([1], n_values=2),
     )
     assert isinstance(found, AuditResult)
     assert str(found).startswith("claimed epsilon 1: not refuted. Measured at least 0.9")
@@ -202,6 +202,6 @@ def test_views_are_what_they_say() -> None:
 
 
 def test_a_linear_score_needs_a_few_columns() -> None:
-    assert not has_linear_score([ColumnBinning(0, 0, 2)])
-    assert has_linear_score([ColumnBinning(place, 0, 2) for place in range(40)])
-    assert not has_linear_score([ColumnBinning(place, 0, 200) for place in range(2)])
+    assert not can_learn_linear_score([ColumnBinning(0, 0, 2)])
+    assert can_learn_linear_score([ColumnBinning(place, 0, 2) for place in range(40)])
+    assert not can_learn_linear_score([ColumnBinning(place, 0, 200) for place in range(2)])

@@ -43,7 +43,7 @@ def test_nothing_is_left_where_it_stops_halfway(
         raise problem
 
     monkeypatch.setattr(demo, "_draw_true_answers", lambda: np.array([0, 1, 1]))
-    monkeypatch.setattr(demo, "_release_all", stop)
+    monkeypatch.setattr(demo, "_release_at_all_levels", stop)
     with pytest.raises(type(problem)):
         demo.run_demo(tmp_path / "demo")
     assert list(tmp_path.iterdir()) == []

@@ -74,7 +74,7 @@ def write(path: Path, columns: dict[str, Any], description: FileDescription) -> 
     output.close()
     output.close_unfinished()
     if path.suffix != ".parquet":
-        get_sidecar_path(path).write_text(description.dumps(), "utf-8")
+        get_sidecar_path(path).write_text(description.to_json(), "utf-8")
     return path
 
 

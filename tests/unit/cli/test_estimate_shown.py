@@ -217,13 +217,13 @@ def test_noise_alone_is_never_told(survey: Path, tmp_path: Path) -> None:
 
 def test_a_mean_outside_its_range_is_told() -> None:
     ages = rx.Numeric(0, 120)
-    assert ages.estimate([120.0] * 2_000, epsilon=1).is_implausible()
-    assert not ages.estimate([120.0] * 20, epsilon=1).is_implausible()
+    assert ages.estimate([120.0] * 2_000, epsilon=1).has_impossible_estimates()
+    assert not ages.estimate([120.0] * 20, epsilon=1).has_impossible_estimates()
     honest = ages.release([120.0] * 2_000, list(range(2_000)), key=KEY, epsilon=1, name="r", column="age")
-    assert not ages.estimate(honest, epsilon=1).is_implausible()
+    assert not ages.estimate(honest, epsilon=1).has_impossible_estimates()
     squares = rx.Numeric(0, 14_400)
     square = squares.estimate([each * 120 for each in honest], epsilon=1)
-    assert not rx.variance(ages.estimate(honest, epsilon=1), square).is_implausible()
+    assert not rx.variance(ages.estimate(honest, epsilon=1), square).has_impossible_estimates()
 
 
 # Plots.

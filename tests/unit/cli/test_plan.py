@@ -28,20 +28,20 @@ def answer(*words: str) -> dict[str, Any]:
 
 def test_two_give_the_third() -> None:
     found = answer("--margin", "0.01", "--n", "100000", "--values", "5")
-    assert (found["found"], found["epsilon"]) == ("epsilon", str(find_epsilon(0.01, n=100_000, values=5)))
+    assert (found["found"], found["epsilon"]) == ("epsilon", str(find_epsilon(0.01, n=100_000, planned_values=5)))
     assert found["margin"] <= found["wanted_margin"] == 0.01
     found = answer("--margin", "0.01", "--epsilon", "1", "--values", "5", "--share", "0.2")
-    assert (found["found"], found["n"]) == ("n", find_n(0.01, epsilon=1, values=5, share=0.2))
+    assert (found["found"], found["n"]) == ("n", find_n(0.01, epsilon=1, planned_values=5, share=0.2))
     found = answer("--n", "100000", "--epsilon", "1", "--values", "5", "--confidence-level", "0.9")
     assert found["found"] == "margin"
-    assert found["margin"] == find_margin(n=100_000, values=5, epsilon=1, confidence_level=0.9)
+    assert found["margin"] == find_margin(n=100_000, planned_values=5, epsilon=1, confidence_level=0.9)
     assert found["wanted_margin"] is None
 
 
 def test_what_the_interval_is_about() -> None:
     words = ("--margin", "0.01", "--n", "100000", "--values", "5", "--about", "population", "--simultaneous")
     found = answer(*words)
-    wanted = find_epsilon(0.01, n=100_000, values=5, about="population", simultaneous=True)
+    wanted = find_epsilon(0.01, n=100_000, planned_values=5, about="population", simultaneous=True)
     assert found["epsilon"] == str(wanted)
     assert (found["about"], found["simultaneous"], found["share"]) == ("population", True, None)
     assert "95 % intervals of all values at once, about the population." in run(*words)

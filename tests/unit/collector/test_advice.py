@@ -16,8 +16,8 @@ LEVELS = [LevelRequest("0.5"), LevelRequest("1"), LevelRequest("2")]
 def test_it_is_the_plan_of_the_command_line() -> None:
     found = advice(AdviceRequest(VALUES, LEVELS, 100_000, Target(0.02)))
     for level in found.levels:
-        wanted = find_margin(n=100_000, values=4, epsilon=level.epsilon)
+        wanted = find_margin(n=100_000, planned_values=4, epsilon=level.epsilon)
         assert level.half_width == pytest.approx(wanted, rel=6e-3)
-        needed = find_n(0.02, values=4, epsilon=level.epsilon)
+        needed = find_n(0.02, planned_values=4, epsilon=level.epsilon)
         assert level.devices_needed == pytest.approx(needed, rel=6e-3)
         assert level.met == (level.half_width <= 0.02)

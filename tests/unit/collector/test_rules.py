@@ -85,7 +85,7 @@ def test_numbers_of_devices_open_levels_and_the_target_finishes() -> None:
 def test_a_target_that_a_low_level_meets_stops_there() -> None:
     many = campaign(devices=10_000_000, target=Target(0.01))
     opened = decided(many, first_state(many), 0.0)
-    assert find_margin(n=200_000, values=2, epsilon="0.5") < 0.01
+    assert find_margin(n=200_000, planned_values=2, epsilon="0.5") < 0.01
     stopped = reached(many, opened, (200_000, 0, 0))
     assert (stopped.state, stopped.open_level) == ("finished", 0)
 
@@ -166,7 +166,7 @@ def _counts(where: Campaign, place: int, devices: int, share: Any, rng: Any) -> 
     if not devices:
         return {}
     encoding = where.encoding
-    support = encoding.compute_support(compute_retention(int(where.levels[place].threshold)))
+    support = encoding.compute_support_probabilities(compute_retention(int(where.levels[place].threshold)))
     truths = rng.multinomial(devices, share)
     if encoding.joint == "exclusive":
         counts = np.zeros(len(share), dtype=np.int64)
@@ -185,7 +185,7 @@ def test_the_categorical_width_is_the_planner_s() -> None:
     for place, level in enumerate(("0.5", "1", "2")):
         devices = [0, 0, 0]
         devices[place] = 4321
-        wanted = find_margin(n=4321, values=4, epsilon=level)
+        wanted = find_margin(n=4321, planned_values=4, epsilon=level)
         assert where.precision.half_width(devices) == pytest.approx(wanted)
     assert where.precision.half_width([0, 0, 0]) is None
     assert where.precision.half_width([1, 0, 0]) == 0.5

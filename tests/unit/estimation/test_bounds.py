@@ -16,14 +16,14 @@ def expected(shares: np.ndarray, window: int, *epsilons: float, objects: float =
     encoding = SquareWave(0, 1, bins=len(shares), window=window)
     keeps = np.array([float(encoding.level(epsilon).retention) for epsilon in epsilons])
     empty = SquareWaveCounts(np.zeros((len(keeps), encoding.alphabet)), keeps, window)
-    return SquareWaveCounts(objects / len(keeps) * empty.compute_probabilities(shares), keeps, window)
+    return SquareWaveCounts(objects / len(keeps) * empty.compute_place_probabilities(shares), keeps, window)
 
 
 @pytest.mark.parametrize(("bins", "window", "epsilons"), [(3, 1, (8,)), (64, 16, (0.5, 4)), (300, 128, (1,))])
 def test_weights_are_below_the_share_whatever_they_tell_apart(bins: int, window: int, epsilons: tuple[float]) -> None:
     """For a number in any bin, and so for every distribution; here for what chance would tell apart."""
     given = expected(RNG.dirichlet(np.ones(bins)), window, *epsilons)
-    columns = given.compute_bin_probabilities(np.arange(bins)) / len(epsilons)
+    columns = given.compute_place_probabilities_by_bin(np.arange(bins)) / len(epsilons)
     for first in range(0, bins - 1, max(1, bins // 7)):
         within = (np.arange(bins) >= first) & (np.arange(bins) < first + 1 + bins // 5)
         other = RNG.dirichlet(np.ones(given.counts.size))

@@ -27,7 +27,7 @@ from relaxdp.errors import (
     UndeclaredValueError,
     ValuesError,
 )
-from relaxdp.estimation.consistency import compute_expected_shares, compute_nearest_shares
+from relaxdp.estimation.consistency import compute_empirical_bayes_shares, project_onto_simplex
 from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.estimation.mean import Mean
@@ -138,23 +138,23 @@ def test_consistent_shares() -> None:
     with refused(EstimationError, says="applies only to shares that sum to 1"):
         estimate["flu"].consistent()
     inside = ANSWERS.estimate(released(2), epsilon=2)
-    assert np.allclose(compute_nearest_shares(inside.value), inside.value, atol=1e-9)
+    assert np.allclose(project_onto_simplex(inside.value), inside.value, atol=1e-9)
     assert np.all(np.abs(inside.consistent() - inside.value) < 0.1 * inside.std_error)
 
 
 def test_expected_shares_of_nothing_but_noise_are_nearly_equal() -> None:
     for value in (np.full(4, -3.0), np.random.default_rng(11).normal(0, 3e3, 1000)):
-        shares = compute_expected_shares(value, np.full(len(value), 1e7))
+        shares = compute_empirical_bayes_shares(value, np.full(len(value), 1e7))
         assert np.allclose(shares, 1 / len(value), rtol=0.01)
         assert np.isclose(shares.sum(), 1)
-    assert compute_expected_shares(np.array([0.4]), np.array([1.0])) == 1
+    assert compute_empirical_bayes_shares(np.array([0.4]), np.array([1.0])) == 1
 
 
 @pytest.mark.parametrize("variance", [0.0, 1e-30, 1e-12, 1e-6])
 def test_expected_shares_without_noise_are_the_nearest(variance: float) -> None:
     for value in ([0.7, 0.3, 0.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.6, 0.25, 0.15]):
-        shares = compute_expected_shares(np.array(value), np.full(len(value), variance))
-        assert np.abs(shares - compute_nearest_shares(np.array(value))).max() < 5 * np.sqrt(variance) + 1e-9
+        shares = compute_empirical_bayes_shares(np.array(value), np.full(len(value), variance))
+        assert np.abs(shares - project_onto_simplex(np.array(value))).max() < 5 * np.sqrt(variance) + 1e-9
 
 
 def test_every_estimate_of_shares_can_be_made_consistent() -> None:
@@ -268,7 +268,7 @@ def test_two_way_table() -> None:
 
 def test_intervals_of_a_two_way_table_do_not_jump() -> None:
     """One report more in a cell moves its interval a little, at any number of reports."""
-    support = rx.Categorical(range(3)).compute_support(
+    support = rx.Categorical(range(3)).compute_support_probabilities(
         compute_retention(rx.Categorical(range(3)).threshold(as_epsilon(2)))
     )
     for about in ("sample", "population"):
@@ -290,13 +290,13 @@ def test_intervals_of_a_two_way_table_do_not_jump() -> None:
 def test_no_interval_reads_as_certainty(confidence_level: float) -> None:
     """Where noise took an estimate far below 0 or above 1 there is a bound: that of an estimate at the edge."""
     encoding = rx.Categorical(range(3))
-    support = encoding.compute_support(compute_retention(encoding.threshold(as_epsilon("0.5"))))
+    support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon("0.5"))))
     counts = np.arange(0, 1001, 5)
     many = Frequency(range(len(counts)), counts, 1000, support)
     for result in (many, WeightedSum([many, many], [0.5, 0.5])):
         for about in ("sample", "population"):
             low, high = result.interval(confidence_level, about=about)
-            below, above = (result.find_impossible_rows(confidence_level, about=about) == side for side in (-1, 1))
+            below, above = (result.mark_impossible_rows(confidence_level, about=about) == side for side in (-1, 1))
             assert below.any()
             assert above.any()
             error = result.compute_std_error(about)
@@ -308,10 +308,10 @@ def test_no_interval_reads_as_certainty(confidence_level: float) -> None:
             assert set(high[above]) == {1.0}
     assert "below what can be told at this level" in repr(Frequency("abc", np.array([0, 500, 500]), 1000, support))
     table = Crosstab("ab", "xyz", np.array([[300, 0, 300], [0, 300, 100]]), support, support)
-    assert table.find_impossible_rows(confidence_level).min() == -1
+    assert table.mark_impossible_rows(confidence_level).min() == -1
     assert np.all(table.interval(confidence_level)[1] > 0.02)
     mean = AGES.estimate([18.0] * 2000, epsilon="0.5")
-    assert mean.find_impossible_rows(confidence_level).tolist() == [-1]
+    assert mean.mark_impossible_rows(confidence_level).tolist() == [-1]
     assert mean.interval(confidence_level)[0] == 18
     assert mean.interval(confidence_level)[1] > 19
 

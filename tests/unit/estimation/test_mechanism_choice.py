@@ -16,7 +16,7 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import ValuesError
 from relaxdp.estimation.mechanism_choice import FEW_VALUES, WINDOWS, NumberRange, choose_mechanism
-from relaxdp.mechanisms.local_hash import compute_best_buckets
+from relaxdp.mechanisms.local_hash import choose_bucket_count
 from relaxdp.mechanisms.square_wave import BINS, MAX_PLACES, SquareWave
 
 SHARES = (0.0, 0.5)
@@ -86,7 +86,7 @@ def test_no_other_mechanism_of_values_is_better(
     assert choice.mechanism.values == tuple(range(values))
     first, last = float(planned or epsilon), float(planned or epsilon + share)
     levels = [first] if planned else grid(first, last)
-    most = compute_best_buckets(Decimal(str(levels[-1])))
+    most = choose_bucket_count(Decimal(str(levels[-1])))
     candidates: dict[Any, Any] = {
         "categorical": partial(k_ary, values),
         "unary-optimised": oue,

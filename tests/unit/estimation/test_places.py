@@ -26,7 +26,9 @@ def places(
     empty = SquareWaveCounts(np.zeros((len(keeps), encoding.alphabet)), keeps, window)
     numbers = RNG.beta(2, 5, 2_000) * (bins - 1)
     shares = np.bincount(np.rint(numbers).astype(int), minlength=bins) / len(numbers)
-    return SquareWaveCounts(RNG.multinomial(objects, empty.compute_probabilities(shares)).astype(float), keeps, window)
+    return SquareWaveCounts(
+        RNG.multinomial(objects, empty.compute_place_probabilities(shares)).astype(float), keeps, window
+    )
 
 
 @pytest.mark.parametrize("epsilons", [(2,), (0.5, 4)])
@@ -47,12 +49,13 @@ def test_nothing_is_likelier(epsilons: tuple[float, ...]) -> None:
 
 def test_chances_are_those_of_the_encoding() -> None:
     given = places(epsilons=(0.5, 4))
-    columns = given.compute_bin_probabilities(np.arange(given.bin_count))
+    columns = given.compute_place_probabilities_by_bin(np.arange(given.bin_count))
     shares = RNG.dirichlet(np.ones(given.bin_count))
-    assert np.allclose(columns @ shares, given.compute_probabilities(shares).reshape(-1))
+    assert np.allclose(columns @ shares, given.compute_place_probabilities(shares).reshape(-1))
     assert np.allclose(columns.reshape(2, -1, given.bin_count).sum(axis=1), 1)
     assert np.allclose(
-        columns.T @ (given.counts / given.compute_probabilities(shares)).reshape(-1), given.compute_gradient(shares)
+        columns.T @ (given.counts / given.compute_place_probabilities(shares)).reshape(-1),
+        given.compute_gradient(shares),
     )
     for level, keep in enumerate(given.retentions):
         size = given.counts.shape[1]
@@ -69,7 +72,7 @@ def test_smooth_shares() -> None:
     uniform = np.ones(given.bin_count)
     uniform[[0, -1]] = 0.5
     flat = SquareWaveCounts(
-        50_000 * given.compute_probabilities(uniform / uniform.sum()), given.retentions, given.window
+        50_000 * given.compute_place_probabilities(uniform / uniform.sum()), given.retentions, given.window
     )
     assert np.allclose(fit_smooth_shares(flat), uniform / uniform.sum(), atol=1e-3)  # also at the ends
     assert np.abs(np.diff(shares)).sum() < np.abs(np.diff(fit_likeliest_shares(given)[0])).sum()

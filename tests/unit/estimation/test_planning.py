@@ -16,7 +16,7 @@ from relaxdp.errors import EpsilonError, EstimationError, PlanError
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.estimation.mechanism_choice import rank_mechanisms
 from relaxdp.estimation.planning import PlanOptions, find_epsilon, find_margin, find_n, plan_levels
-from relaxdp.estimation.report_variance import compute_categorical_support, compute_share_variance
+from relaxdp.estimation.report_variance import compute_categorical_support, compute_report_variance
 from relaxdp.estimation.result import About, compute_tail_probability
 from relaxdp.mechanisms.registry import create_mechanism, get_short_name
 
@@ -58,7 +58,7 @@ def test_margin_is_that_of_the_intervals(about: About, values: int, epsilon: str
     objects = 2000
     low, high = every_interval(objects, values, epsilon, 0.025, about)
     law = count_law(objects, round(share * objects), values, epsilon, about)
-    planned = find_margin(n=objects, values=values, epsilon=epsilon, share=share, about=about)
+    planned = find_margin(n=objects, planned_values=values, epsilon=epsilon, share=share, about=about)
     assert planned == pytest.approx(law @ (high - low) / 2, rel=0.02)
 
 
@@ -68,10 +68,10 @@ def test_margin_is_that_of_the_intervals(about: About, values: int, epsilon: str
 def test_without_a_share_no_interval_is_wider(about: About, values: int, epsilon: str) -> None:
     for objects, slack in [(100, 1.06), (1000, 1.01)]:
         low, high = (np.clip(end, 0, 1) for end in every_interval(objects, values, epsilon, 0.025, about))
-        worst = find_margin(n=objects, values=values, epsilon=epsilon, about=about)
+        worst = find_margin(n=objects, planned_values=values, epsilon=epsilon, about=about)
         assert ((high - low) / 2).max() <= slack * worst
         shares = [
-            find_margin(n=objects, values=values, epsilon=epsilon, about=about, share=share)
+            find_margin(n=objects, planned_values=values, epsilon=epsilon, about=about, share=share)
             for share in np.linspace(0, 1, 201)
         ]
         assert max(shares) == pytest.approx(worst, rel=1e-3)
@@ -86,7 +86,7 @@ def test_simultaneous_and_other_confidence_levels() -> None:
         middle = round(
             4000 * float(compute_categorical_support("1", 4).noise + compute_categorical_support("1", 4).gain / 2)
         )
-        planned = find_margin(n=4000, values=4, epsilon=1, **asked)
+        planned = find_margin(n=4000, planned_values=4, epsilon=1, **asked)
         assert planned == pytest.approx((high - low)[middle] / 2, rel=0.01)
 
 
@@ -95,7 +95,7 @@ def test_share_variance_is_that_of_the_estimate() -> None:
     estimate = Frequency(range(4), np.array([500, 300, 200, 0]), 1000, support)
     shares = np.clip(estimate.value, 0, 1)
     for about in ABOUTS:
-        variances = [compute_share_variance(support, share, about) / 1000 for share in shares]
+        variances = [compute_report_variance(support, share, about) / 1000 for share in shares]
         assert np.sqrt(variances) == pytest.approx(estimate.compute_std_error(about), rel=1e-12)
 
 
@@ -103,80 +103,80 @@ def test_share_variance_is_that_of_the_estimate() -> None:
 @pytest.mark.parametrize(("objects", "values"), [(1000, 2), (100_000, 5), (10**9, 1000)])
 @pytest.mark.parametrize("wanted", [0.04, 0.2, 0.49])
 def test_epsilon_for_is_the_smallest(asked: PlanOptions, objects: int, values: int, wanted: float) -> None:
-    epsilon = find_epsilon(wanted, n=objects, values=values, **asked)
+    epsilon = find_epsilon(wanted, n=objects, planned_values=values, **asked)
     assert len(epsilon.as_tuple().digits) <= 4
-    assert find_margin(n=objects, values=values, epsilon=epsilon, **asked) <= wanted
+    assert find_margin(n=objects, planned_values=values, epsilon=epsilon, **asked) <= wanted
     below = Context(prec=4).next_minus(epsilon)
-    assert find_margin(n=objects, values=values, epsilon=below, **asked) > wanted
+    assert find_margin(n=objects, planned_values=values, epsilon=below, **asked) > wanted
 
 
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize(("epsilon", "values"), [("0.01", 2), ("1", 5), ("6", 1000), ("60", 2)])
 @pytest.mark.parametrize("wanted", [0.0003, 0.01, 0.4])
 def test_objects_for_is_the_smallest(asked: PlanOptions, epsilon: str, values: int, wanted: float) -> None:
-    objects = find_n(wanted, epsilon=epsilon, values=values, **asked)
-    assert find_margin(n=objects, values=values, epsilon=epsilon, **asked) <= wanted
+    objects = find_n(wanted, epsilon=epsilon, planned_values=values, **asked)
+    assert find_margin(n=objects, planned_values=values, epsilon=epsilon, **asked) <= wanted
     if objects > 1:
-        assert find_margin(n=objects - 1, values=values, epsilon=epsilon, **asked) > wanted
+        assert find_margin(n=objects - 1, planned_values=values, epsilon=epsilon, **asked) > wanted
 
 
 def test_some_plans_cannot_be_met() -> None:
     with refused(PlanError, margin=0.03, n=1000, says="even without noise") as caught:
-        find_epsilon(0.03, n=1000, values=5, about="population")
+        find_epsilon(0.03, n=1000, planned_values=5, about="population")
     assert caught.value.message.endswith(
         ": even without noise it is 0.0315. Plan for more individuals, or a larger margin."
     )
     assert caught.value.fields["least_margin"] == pytest.approx(1.96 * 0.5 / 1000**0.5 + 0.0005, rel=1e-4)
-    assert find_epsilon(0.0316, n=1000, values=5, about="population") > 5
+    assert find_epsilon(0.0316, n=1000, planned_values=5, about="population") > 5
     with refused(PlanError, least_margin=pytest.approx(0.005)):  # half a report of 100
-        find_epsilon(0.004, n=100, values=5)
+        find_epsilon(0.004, n=100, planned_values=5)
 
 
 def test_extremes_are_planned_or_refused_at_once() -> None:
     with refused(PlanError, margin=0.001, epsilon="0.000000001"):
-        find_n(0.001, epsilon="1e-9", values=2)
-    almost = find_n(0.4, epsilon="2e-7", values=2)
-    assert find_margin(n=almost, values=2, epsilon="2e-7") <= 0.4
-    tiny = find_epsilon(0.49, n=10**15, values=2)
-    assert find_margin(n=10**15, values=2, epsilon=tiny) <= 0.49
-    large = find_epsilon(0.00051, n=1000, values=2**32)
-    assert find_margin(n=1000, values=2**32, epsilon=large) <= 0.00051
+        find_n(0.001, epsilon="1e-9", planned_values=2)
+    almost = find_n(0.4, epsilon="2e-7", planned_values=2)
+    assert find_margin(n=almost, planned_values=2, epsilon="2e-7") <= 0.4
+    tiny = find_epsilon(0.49, n=10**15, planned_values=2)
+    assert find_margin(n=10**15, planned_values=2, epsilon=tiny) <= 0.49
+    large = find_epsilon(0.00051, n=1000, planned_values=2**32)
+    assert find_margin(n=1000, planned_values=2**32, epsilon=large) <= 0.00051
 
 
 def test_nothing_is_wider_than_knowing_nothing() -> None:
-    assert find_margin(n=1, values=100, epsilon="0.001") == 0.5
+    assert find_margin(n=1, planned_values=100, epsilon="0.001") == 0.5
 
 
 def test_steps() -> None:
-    found = plan_levels(["0.1", 1, 2], n=100_000, values=5, margin=0.012, share=0.2)
+    found = plan_levels(["0.1", 1, 2], n=100_000, planned_values=5, margin=0.012, share=0.2)
     assert [step.epsilon for step in found] == [Decimal("0.1"), 1, 2]
     assert [step.is_precise for step in found] == [False, True, True]
-    assert found[1].margin == find_margin(n=100_000, values=5, epsilon=1, share=0.2)
-    assert {step.is_precise for step in plan_levels([1, 2], n=10, values=2)} == {None}
-    assert plan_levels(["0.001"], n=1, values=2)[0].margin == 0.5
+    assert found[1].margin == find_margin(n=100_000, planned_values=5, epsilon=1, share=0.2)
+    assert {step.is_precise for step in plan_levels([1, 2], n=10, planned_values=2)} == {None}
+    assert plan_levels(["0.001"], n=1, planned_values=2)[0].margin == 0.5
 
 
 def test_mistakes() -> None:
     for wanted in (0, -0.1, 0.5, 2, float("nan")):
         with refused(PlanError, name="margin", high=0.5, example="a margin such as margin=0.01"):
-            find_epsilon(wanted, n=100, values=2)
+            find_epsilon(wanted, n=100, planned_values=2)
         with refused(PlanError, name="margin"):
-            find_n(wanted, epsilon=1, values=2)
+            find_n(wanted, epsilon=1, planned_values=2)
         with refused(PlanError, name="margin"):
-            plan_levels([1], n=100, values=2, margin=wanted)
+            plan_levels([1], n=100, planned_values=2, margin=wanted)
     for objects in (0, -5, 10.5, 10**15 + 1):
         with refused(PlanError, name="n"):
-            find_margin(n=objects, values=2, epsilon=1)  # type: ignore[arg-type]
+            find_margin(n=objects, planned_values=2, epsilon=1)  # type: ignore[arg-type]
     with refused(PlanError, name="values", given="1"):
-        find_margin(n=10, values=1, epsilon=1)
+        find_margin(n=10, planned_values=1, epsilon=1)
     with refused(PlanError, name="share", given="1.5"):
-        find_margin(n=10, values=2, epsilon=1, share=1.5)
+        find_margin(n=10, planned_values=2, epsilon=1, share=1.5)
     with refused(EstimationError, name="confidence_level", given="95"):
-        find_margin(n=10, values=2, epsilon=1, confidence_level=95)
+        find_margin(n=10, planned_values=2, epsilon=1, confidence_level=95)
     with refused(EstimationError, about="everything"):
-        find_margin(n=10, values=2, epsilon=1, about="everything")  # type: ignore[arg-type]
+        find_margin(n=10, planned_values=2, epsilon=1, about="everything")  # type: ignore[arg-type]
     with pytest.raises(EpsilonError):
-        find_margin(n=10, values=2, epsilon=0)
+        find_margin(n=10, planned_values=2, epsilon=0)
 
 
 # Every encoding, and pairs.
@@ -186,7 +186,7 @@ def simulated(mechanism: Any, objects: int, epsilon: int, share: float, rng: Any
     """The half-width of the interval of one value, from counts as the law makes them."""
     counts = rx.Counts(mechanism)
     encoding = mechanism
-    support = encoding.compute_support(encoding.level(epsilon).retention)
+    support = encoding.compute_support_probabilities(encoding.level(epsilon).retention)
     truths = np.array([share, *np.full(len(encoding.labels) - 1, (1 - share) / (len(encoding.labels) - 1))])
     if encoding.joint == "exclusive":
         found = rng.multinomial(objects, float(support.noise) + float(support.gain) * truths)

@@ -64,7 +64,7 @@ def test_nothing_is_said_without_pairs() -> None:
     assert found.shares is None
     assert found.cleaned_shares is None
     assert found.max_influence is None
-    assert found.fabricated_count.estimate == 0
+    assert found.fabricator_count.estimate == 0
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_values_that_are_too_many_are_tested_together() -> None:
     found = rx.poisoning.check_reports(answers, reports, reports, older_epsilon="0.5", newer_epsilon="2")
     assert found.is_alarm
     assert (found.suspicious_values, found.shares, found.cleaned_shares) == ([], None, None)
-    assert found.fabricated_count.estimate == pytest.approx(3_000)
+    assert found.fabricator_count.estimate == pytest.approx(3_000)
 
 
 def test_who_answers_otherwise_each_time_is_noticed_too() -> None:
@@ -109,7 +109,7 @@ def test_who_answers_otherwise_each_time_is_noticed_too() -> None:
     found = rx.poisoning.check_reports(answers, older, (older + 1) % 5, older_epsilon="1", newer_epsilon="1.5")
     assert found.is_alarm
     assert {each.kind for each in found.suspicious_values} >= {"changed"}
-    assert found.fabricated_count.high > 4_000
+    assert found.fabricator_count.high > 4_000
 
 
 def test_who_repeats_no_wanted_value_is_left_out_as_well() -> None:
@@ -121,7 +121,7 @@ def test_who_repeats_no_wanted_value_is_left_out_as_well() -> None:
     older[:fakes] = newer[:fakes] = rng.integers(20, 60, fakes)
     found = rx.poisoning.check_reports(answers, older, newer, older_epsilon="0.5", newer_epsilon="2")
     assert found.is_alarm
-    assert found.fabricated_count.low <= fakes <= found.fabricated_count.high
+    assert found.fabricator_count.low <= fakes <= found.fabricator_count.high
     assert found.cleaned_shares is not None
     honest = np.mean(truths[fakes:] < 20)
     assert found.shares is not None
@@ -135,7 +135,7 @@ def test_bits_of_which_none_is_named_are_not_corrected() -> None:
     older, newer = (rng.integers(0, 256, (3_000, 2)).astype(np.uint8) for _ in range(2))
     found = rx.poisoning.check_reports(bits, older, newer, older_epsilon="1", newer_epsilon="1.2")
     assert found.is_alarm
-    assert found.fabricated_count.estimate > 500
+    assert found.fabricator_count.estimate > 500
     assert found.cleaned_shares is None or {each.kind for each in found.suspicious_values} & {"repeated", "changed"}
 
 

@@ -98,7 +98,7 @@ def test_by_date() -> None:
 def test_until_precise() -> None:
     levels = Linear("0.1", 3, 30)
     until = UntilPrecise(levels, margin=0.05, n=5000, values=4)
-    widths = [find_margin(n=5000, values=4, epsilon=level) for level in until]
+    widths = [find_margin(n=5000, planned_values=4, epsilon=level) for level in until]
     assert widths[-1] <= 0.05 < widths[-2]
     assert list(until) == list(levels)[: len(widths)]
     assert until.is_reached

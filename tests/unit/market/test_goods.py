@@ -42,10 +42,10 @@ from relaxdp.market.deliveries import read_delivery
 from relaxdp.market.goods import Goods, check_fits, draw_level, encoding_of, level_file, parts_of, read_level
 from relaxdp.market.listings import KeptLevel, StoredListing, find, levels_of
 from relaxdp.market.schema import FILES
-from relaxdp.mechanisms.base import Mechanism, make_path_name
+from relaxdp.mechanisms.base import Mechanism, make_path_key_info
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.sampling.bridge import draw_keyed_bridge
-from relaxdp.sampling.keyed_stream import PathId, PathName
+from relaxdp.sampling.bridge import draw_keyed_bridge_report
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo
 from relaxdp.server_errors import DeliveryError
 from relaxdp.tables.files import TableFile
 from relaxdp.tables.metadata import parse_description
@@ -104,7 +104,7 @@ Out = tuple[int, list[Any]]
 
 
 def bridged(
-    mechanism: Mechanism, name: PathName, middle: int, lower: Out | None, upper: Out, ids: Sequence[Any],
+    mechanism: Mechanism, name: PathKeyInfo, middle: int, lower: Out | None, upper: Out, ids: Sequence[Any],
     key: rx.Key = MARKET_KEY,
 ) -> list[tuple[list[int], bytes]]:  # fmt: skip
     """What a level must be: every symbol of every object, one scalar bridge at a time."""
@@ -115,7 +115,7 @@ def bridged(
         below, other = ([0] * len(above), seed) if lower is None else symbols_of(mechanism, lower[1][row])
         assert seed == other
         drawn = [
-            draw_keyed_bridge(key, name, who, *levels, lower_report=low, upper_report=high, symbol=symbol)
+            draw_keyed_bridge_report(key, name, who, *levels, lower_report=low, upper_report=high, symbol=symbol)
             for symbol, (low, high) in enumerate(zip(below, above, strict=True))
         ]
         found.append((drawn, seed))
@@ -133,7 +133,7 @@ class Watched:
         self.owned: dict[str, int] = {}
         encoding = mechanism
         path = f"watched/{rx.Key.from_bytes(bytes(range(32))).fingerprint}/survey-2026"
-        self.name = PathName(PathId(path, "diagnosis"), encoding.name, encoding.alphabet, encoding.params)
+        self.name = PathKeyInfo(PathId(path, "diagnosis"), encoding.name, encoding.alphabet, encoding.params)
         trader.list_release("clinic", "watched", PRICES, levels=GRID)
 
     def threshold(self, epsilon: str) -> int:
@@ -273,7 +273,7 @@ def test_two_listings_share_no_noise(trader: Here, tmp_path: Path) -> None:
 
 
 def _listing(goods: Goods) -> StoredListing:
-    terms = ("{}", "[]", json.dumps(goods.described.to_json()))
+    terms = ("{}", "[]", json.dumps(goods.described.to_dict()))
     return StoredListing(0, "one", "release", 0, "?", "open", None, None, goods.id_column, len(goods.ids), terms)
 
 
@@ -297,7 +297,7 @@ def test_a_level_in_memory_is_the_scalar_bridge(tmp_path: Path, kind: str) -> No
         read_delivery(release_file(tmp_path, epsilon, mechanism=mechanism, ids=ids, truths=truths_of(mechanism, 40)))
         for epsilon in ("0.5", "2")
     )
-    name = make_path_name(encoding, PathId(f"one/{SELLER_KEY.fingerprint}/survey-2026", "diagnosis"))
+    name = make_path_key_info(encoding, PathId(f"one/{SELLER_KEY.fingerprint}/survey-2026", "diagnosis"))
     above, below = ((goods.described.threshold, goods.reports.to_pylist()) for goods in (upper, lower))
     for epsilon, low, out in (("1", lower, below), ("0.3", None, None)):
         level = encoding.level(epsilon)

@@ -23,9 +23,9 @@ import relaxdp as rx
 from relaxdp.market.schema import ACCOUNTS, MEMBER_LEVELS, MEMBERS
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.sampling.bridge import draw_keyed_bridge
+from relaxdp.sampling.bridge import draw_keyed_bridge_report
 from relaxdp.sampling.canonical_encoding import add_length_prefix
-from relaxdp.sampling.keyed_stream import PathId, PathName
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 
 KINDS: dict[str, tuple[dict[str, Any], Mechanism]] = {
@@ -84,7 +84,7 @@ class Watched:
         self.owned: dict[str, tuple[int, dict[str, int]]] = {}
         trader.pool("pool", asked, {"formula": FORMULA}, levels=GRID)
         encoding = self.mechanism
-        self.name = PathName(PathId("pool//pool", "answer"), encoding.name, encoding.alphabet, encoding.params)
+        self.name = PathKeyInfo(PathId("pool//pool", "answer"), encoding.name, encoding.alphabet, encoding.params)
 
     def threshold(self, epsilon: str) -> int:
         return self.mechanism.threshold(as_epsilon(epsilon))
@@ -176,7 +176,9 @@ class Watched:
         below = [0] * len(above) if lower is None else self._symbols(person.out[lower])[0]
         levels = [Fraction(lower or 0, ONE), Fraction(middle, ONE), Fraction(upper, ONE)]
         return [
-            draw_keyed_bridge(MARKET_KEY, self.name, who, *levels, lower_report=low, upper_report=high, symbol=symbol)
+            draw_keyed_bridge_report(
+                MARKET_KEY, self.name, who, *levels, lower_report=low, upper_report=high, symbol=symbol
+            )
             for symbol, (low, high) in enumerate(zip(below, above, strict=True))
         ], seed
 

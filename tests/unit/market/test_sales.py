@@ -38,7 +38,7 @@ PRICES = prices_of(None, "100*epsilon + 1000*precision")
 LISTING = StoredListing(
     number=1, id="one", kind="release", seller=1, title="Diagnoses", state="open", budget=None, path=None,
     id_column="id", objects=2000,
-    terms=(json.dumps(PRICES.to_json()), '["0.5", "1", "2"]', json.dumps(DESCRIBED.to_json())),
+    terms=(json.dumps(PRICES.to_json()), '["0.5", "1", "2"]', json.dumps(DESCRIBED.to_dict())),
 )  # fmt: skip
 BUYER = MarketAccount(2, "institute", "buyer", 100)
 OFFER = LevelOffer(LISTING, LEVEL["1"], 100, 2000)

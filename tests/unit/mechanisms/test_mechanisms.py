@@ -234,7 +234,7 @@ def test_a_path_that_is_interrupted_or_shared_by_threads_gives_the_same_reports(
             given[-1][:] = 0
             raise KeyboardInterrupt
 
-        patch.setattr("relaxdp.mechanisms.keyed_reports.draw_path_reports", broken)
+        patch.setattr("relaxdp.mechanisms.keyed_reports.replace_symbols_by_reports", broken)
         with pytest.raises(KeyboardInterrupt):
             path.at("0.001")
     seen: list[list[int]] = []

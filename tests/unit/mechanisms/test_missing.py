@@ -25,11 +25,11 @@ from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.report_arrays import (
     count_report_column,
-    get_report_type,
+    get_report_arrow_type,
     make_report_column,
     read_report_column,
 )
-from relaxdp.sampling.canonical_encoding import encode_canonical, encode_declared
+from relaxdp.sampling.canonical_encoding import encode_canonical, encode_declared_value
 
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 KEY = rx.Key.from_bytes(bytes(range(32)))
@@ -51,7 +51,7 @@ def as_plain(column: Any) -> list[Any]:
 
 
 def test_the_tag_is_only_for_declared_values() -> None:
-    assert encode_declared(None) == bytes([7, *15 * [0]])
+    assert encode_declared_value(None) == bytes([7, *15 * [0]])
     with pytest.raises(ValueError, match="it must be a whole number"):
         encode_canonical(None)
     with refused(IdError, row=2):
@@ -81,10 +81,10 @@ def test_no_other_list_has_its_digest(values: list[Any], others: list[Any], data
     candidates += [[*values[:place], each, *values[place:]] for each in others if type(each) is type(values[0])]
     candidates += [others, values, [*others, None], [None, *others]]
     for other in candidates:
-        is_usable = len(other) > 1 and len({encode_declared(each) for each in other}) == len(other)
+        is_usable = len(other) > 1 and len({encode_declared_value(each) for each in other}) == len(other)
         whole = [each for each in other if isinstance(each, int)]
         is_usable = is_usable and not (whole and min(whole) < 0 and max(whole) >= 2**63)  # these do not fit together
-        if is_usable and list(map(encode_declared, other)) != list(map(encode_declared, own)):
+        if is_usable and list(map(encode_declared_value, other)) != list(map(encode_declared_value, own)):
             assert Categorical(other).digest != digest
 
 
@@ -247,7 +247,7 @@ def test_bytes_and_uuids(values: list[Any]) -> None:
     expected = release(answers, rows)
     assert as_plain(release(answers, np.array(rows, dtype=object))) == expected
     column = make_report_column(answers, read_report_column(answers, expected)[0])
-    assert column.type == get_report_type(answers)
+    assert column.type == get_report_arrow_type(answers)
     assert column.to_pylist() == expected
     assert read_report_column(answers, column)[0].tolist() == read_report_column(answers, expected)[0].tolist()
 
@@ -306,7 +306,7 @@ def test_a_typed_answer_is_never_missing() -> None:
 def test_estimates_name_it() -> None:
     answers = rx.Categorical(["flu", None, "covid"])
     result = answers.estimate(["flu", None, None, "covid"] * 100, epsilon=4)
-    assert result.keys == {"value": ["flu", None, "covid"]}
+    assert result.key_columns == {"value": ["flu", None, "covid"]}
     assert result.to_frame()["value"].is_null().to_pylist() == [False, True, False]
     assert "\n(missing)  " in repr(result)
     assert "None" not in repr(result)

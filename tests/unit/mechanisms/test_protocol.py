@@ -42,12 +42,12 @@ class Bits(Mechanism):
     def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
         return TrueValues(np.array([self._letters.index(str(item)) for item in column], dtype=np.uint64))
 
-    def compute_true_symbols(self, truths: TrueValues, permanent: PermanentWords) -> Codes:
-        return np.asarray(truths.index[:, None] == np.arange(3, dtype=np.uint64), np.uint8)
+    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+        return np.asarray(true_values.index[:, None] == np.arange(3, dtype=np.uint64), np.uint8)
 
     labels = tuple("xyz")
 
-    def compute_support(self, retention: Fraction) -> SupportProbabilities:
+    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
         return SupportProbabilities(noise=(1 - retention) / 2, gain=retention)
 
 
@@ -79,7 +79,7 @@ def test_shares(bits: Bits) -> None:
     codes = release_codes(
         bits, truth, np.arange(100_000), key=rx.Key.from_bytes(bytes(32)), level=bits.level(3), path=PathId("", "")
     )
-    support = bits.compute_support(bits.level(3).retention)
+    support = bits.compute_support_probabilities(bits.level(3).retention)
     shares = support.debias(count_supported_labels(bits, codes) / 100_000)
     assert np.abs(shares - [0.6, 0.4, 0.0]).max() < 0.02
 

@@ -25,7 +25,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.stats import chi2
-from tests.exact.enumeration import compute_chain_distribution
+from tests.exact.enumeration import compute_transcript_distribution
 from tests.patience import PATIENCE
 from tests.refusals import refused
 
@@ -41,7 +41,7 @@ from relaxdp.errors import (
 )
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.bridged_columns import iterate_slices
-from relaxdp.mechanisms.relaxation import _FORMAT, State, StateFileStore
+from relaxdp.mechanisms.relaxation import _FORMAT, RelaxationState, StateFileStore
 from relaxdp.mechanisms.report_arrays import read_report_column
 from relaxdp.sampling import private_file
 from relaxdp.sampling.entropy import Bytestream, SystemBytes, SystemEntropy
@@ -59,7 +59,7 @@ def relaxation(state: Path | None, value: Any = "covid") -> rx.Relaxation:
     return rx.Relaxation(ANSWERS, value, state=state)
 
 
-def stored(place: Path) -> State:
+def stored(place: Path) -> RelaxationState:
     state = StateFileStore(place).read()
     assert state is not None
     return state
@@ -476,7 +476,9 @@ def test_the_chain_draws_by_the_law() -> None:
         singles.append(tuple(VALUES.index(one.relax(level)) for level in ("0.5", "1.5")))
 
     def statistic(seen: Counter[tuple[int, ...]], levels: tuple[str, str]) -> float:
-        law = compute_chain_distribution(3, [compute_retention(ANSWERS.threshold(as_epsilon(e))) for e in levels], 1)
+        law = compute_transcript_distribution(
+            3, [compute_retention(ANSWERS.threshold(as_epsilon(e))) for e in levels], 1
+        )
         return sum((seen[key] - runs * float(p)) ** 2 / (runs * float(p)) for key, p in law.items())
 
     limit = chi2.isf(1e-6, 8)
@@ -553,7 +555,7 @@ def test_a_process_that_is_killed_at_a_step_of_writing(
     old = np.asarray(relaxation(place, value).relax("0.1")).tolist()
     before, real, step = place.read_bytes(), getattr(owner, name), rx.Relaxation._draw_next_state
 
-    def note(self: Any, state: State, level: Any) -> State:
+    def note(self: Any, state: RelaxationState, level: Any) -> RelaxationState:
         after = step(self, state, level)
         drawn.write_text(json.dumps(np.asarray(self._make_reports(after)).tolist()))
         return after

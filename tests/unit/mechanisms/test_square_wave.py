@@ -15,7 +15,7 @@ from relaxdp.errors import ColumnError, EstimationError, MechanismError, Undecla
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
 from relaxdp.mechanisms.report_arrays import read_report_column
-from relaxdp.mechanisms.square_wave import compute_best_window
+from relaxdp.mechanisms.square_wave import choose_window_width
 from relaxdp.sampling.kernel.c_library import SETTING, get_sampler_name
 from relaxdp.sampling.keyed_stream import PathId
 
@@ -54,12 +54,12 @@ def test_one_object_and_arrays(setting: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_window_is_the_best_one_for_the_mean() -> None:
     """Half of it is nearest to 0.22 of the range at epsilon 2, 0.15 at 3 and 0.11 at 4, however many bins there are."""
-    assert [compute_best_window(epsilon) for epsilon in (2, 3, 4)] == [32, 16, 16]
-    assert [compute_best_window(epsilon, bins=256) for epsilon in (2, 3, 4)] == [128, 64, 64]
-    assert [compute_best_window(epsilon, bins=16) for epsilon in (2, 3, 4)] == [8, 4, 4]
-    assert compute_best_window("0.01", bins=1024) == 1024
-    assert compute_best_window(1000) == 1
-    windows = [compute_best_window(epsilon) for epsilon in ("0.1", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")]
+    assert [choose_window_width(epsilon) for epsilon in (2, 3, 4)] == [32, 16, 16]
+    assert [choose_window_width(epsilon, bins=256) for epsilon in (2, 3, 4)] == [128, 64, 64]
+    assert [choose_window_width(epsilon, bins=16) for epsilon in (2, 3, 4)] == [8, 4, 4]
+    assert choose_window_width("0.01", bins=1024) == 1024
+    assert choose_window_width(1000) == 1
+    windows = [choose_window_width(epsilon) for epsilon in ("0.1", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")]
     assert windows == sorted(windows, reverse=True)
 
 

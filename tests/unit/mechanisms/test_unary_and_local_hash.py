@@ -12,7 +12,7 @@ import relaxdp as rx
 from relaxdp.errors import EpsilonError, EstimationError, MechanismError
 from relaxdp.estimation.mechanism_choice import MechanismRanking, rank_mechanisms
 from relaxdp.mechanisms.keyed_reports import release_reports
-from relaxdp.mechanisms.local_hash import compute_best_buckets
+from relaxdp.mechanisms.local_hash import choose_bucket_count
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.report_arrays import (
     BATCH,
@@ -51,7 +51,7 @@ def test_numbers_of_buckets(buckets: Any) -> None:
 
 def test_best_buckets() -> None:
     """The nearest whole number to e^epsilon + 1, from 2 to 65536, whatever was written."""
-    assert [compute_best_buckets(epsilon) for epsilon in ("1e-9", "0.405", "0.406", "2", "11", "12", "1000")] == [
+    assert [choose_bucket_count(epsilon) for epsilon in ("1e-9", "0.405", "0.406", "2", "11", "12", "1000")] == [
         2, 2, 3, 8, 59875, 65536, 65536,
     ]  # fmt: skip
 

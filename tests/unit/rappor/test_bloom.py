@@ -30,8 +30,8 @@ from relaxdp.mechanisms.bloom import (
     compute_epsilon,
     compute_noise,
     compute_report_epsilon,
+    convert_words_to_text,
     draw_cohorts,
-    read_word_column,
     release_bloom,
 )
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
@@ -46,13 +46,13 @@ from relaxdp.mechanisms.report_arrays import (
 )
 from relaxdp.rappor.device import RapporDevice
 from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical
-from relaxdp.sampling.keyed_path import find_report, iterate_draws
+from relaxdp.sampling.keyed_path import find_report, iterate_path_draws
 from relaxdp.sampling.keyed_stream import (
     PathId,
-    PathName,
+    PathKeyInfo,
     compute_cmac,
     derive_path_key,
-    generate_words,
+    generate_word_pairs,
     pack_last_block,
 )
 from relaxdp.theory.level import Level, compute_log_rounded_up
@@ -117,16 +117,16 @@ def test_params_and_stream_byte_by_byte() -> None:
     encoding = Bloom(SHAPE, 13)
     assert encoding.params == struct.pack("<IIII", 16, 2, 64, 13) + add_length_prefix(b"md5-bytes")
     assert isinstance(create_mechanism("bloom", options=get_mechanism_arguments(Bloom(SHAPE))["options"]), Bloom)
-    whole = PathName(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(ALL_COHORTS))
+    whole = PathKeyInfo(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(ALL_COHORTS))
     first = compute_cmac(derive_path_key(KEY, whole, "cohort"), encode_canonical("device-1") + pack_last_block(0, 0, 0))
     cohort = struct.unpack("<Q", first[:8])[0] % 64
     assert draw_cohorts(SHAPE, ["device-1"], key=KEY, path=PATH).tolist() == [cohort]
     # Every bit: a key of its own for the cohort; the id, the word, no index, the symbol, the try.
-    mine = PathName(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(cohort))
+    mine = PathKeyInfo(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(cohort))
     prefix, truth = encode_canonical("device-1") + encode_canonical("cheese"), SHAPE.compute_bits("cheese", cohort)
     bits = []
     for symbol in range(16):
-        drawn = iterate_draws(generate_words(derive_path_key(KEY, mine), prefix, symbol=symbol), 2)
+        drawn = iterate_path_draws(generate_word_pairs(derive_path_key(KEY, mine), prefix, symbol=symbol), 2)
         bits.append(find_report(drawn, compute_bit_threshold(SHAPE, 4), truth=int(symbol in truth)))
     report = RapporDevice(SHAPE, "cheese", key=KEY, id="device-1", **WHERE).get_report(4)
     assert (report.cohort, report.bits) == (cohort, "".join(map(str, reversed(bits))))
@@ -185,7 +185,7 @@ def test_words_that_are_none_are_refused_without_showing_them() -> None:
         ([True], "The words must be text."),
     ]:
         with pytest.raises(RapporError) as caught:
-            read_word_column(SHAPE, column, 10)
+            convert_words_to_text(SHAPE, column, 10)
         assert caught.value.sentence == sentence
     with pytest.raises(RapporError) as caught:
         release_bloom(SHAPE, ["a", None], [1, 2], key=KEY, level=level_of(1), path=PATH)
@@ -204,7 +204,7 @@ def test_one_bit_is_a_boolean() -> None:
         reports = release_bloom(shape, column, [1, 2, 3, 4], key=KEY, level=level_of(60, shape), path=PATH)
         assert reports.packed[:, 0].tolist() == [1, 0, 1, 1]
     with pytest.raises(RapporError) as caught:
-        read_word_column(shape, ["true", "maybe"])
+        convert_words_to_text(shape, ["true", "maybe"])
     assert caught.value.sentence.startswith("Row 2: the value is neither false nor true.")
     assert "maybe" not in str(caught.value.__context__)
 

@@ -79,7 +79,7 @@ def test_least_squares_and_its_constrained_sister_have_oracles() -> None:
     support = compute_bit_support(compute_bit_threshold(SHAPE, LEVEL))
     counts = RapporCounts(SHAPE)
     counts.add_counts(devices, answer(ones, devices, float(support.hit), float(support.noise), generator), support)
-    estimates = counts.estimate_bits()
+    estimates = counts.estimate_bit_shares()
     fit = fit_word_shares(estimates, design)
     background = np.tile(SHAPE.compute_bit_probabilities(), 8)
     roots = 1 / np.sqrt(estimates.variance.ravel())
@@ -113,7 +113,7 @@ def test_empty_cohorts_are_left_out() -> None:
     devices[[1, 5]], ones[[1, 5]] = 0, 0
     fewer = RapporCounts(SHAPE)
     fewer.add_counts(devices, ones, support)
-    assert fewer.estimate_bits().cohorts.tolist() == [0, 2, 3, 4, 6, 7]
+    assert fewer.estimate_bit_shares().cohorts.tolist() == [0, 2, 3, 4, 6, 7]
     decoded = decode_words(fewer, CandidateMap(["a", "b"], SHAPE))
     assert np.abs(decoded.value - [0.7, 0.3]).max() < 1e-6
 
@@ -232,7 +232,7 @@ def test_rows_and_frames() -> None:
     low, high = decoded.interval()
     assert ((low <= decoded.consistent()) & (decoded.consistent() <= high)).all()
     # A word that nobody has has a bound, however far below 0 its estimate fell.
-    assert (decoded.find_impossible_rows(0.5) == -1).any()
+    assert (decoded.mark_impossible_rows(0.5) == -1).any()
     assert (decoded.interval(0.5)[1] > 0.5 * decoded.std_error).all()
 
 

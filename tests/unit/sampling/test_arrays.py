@@ -18,8 +18,8 @@ from relaxdp import Categorical, Key
 from relaxdp.errors import ColumnError, IdError
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.canonical_encoding import encode_canonical
-from relaxdp.sampling.keyed_path import NumpyPathSampler, find_report, iterate_draws
-from relaxdp.sampling.keyed_stream import Messages, generate_words
+from relaxdp.sampling.keyed_path import NumpyPathSampler, find_report, iterate_path_draws
+from relaxdp.sampling.keyed_stream import MacInputs, generate_word_pairs
 from relaxdp.theory.epsilon import ONE, compute_threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
@@ -63,7 +63,7 @@ def test_array_equals_scalar(make: Callable[[int], Any], count: int) -> None:
         together = array_reports(derived, values, level, ids[rows], truth)
         alone = [
             find_report(
-                iterate_draws(generate_words(derived, encode_canonical(item), index=int(t)), values),
+                iterate_path_draws(generate_word_pairs(derived, encode_canonical(item), true_index=int(t)), values),
                 level,
                 truth=int(t),
             )
@@ -123,7 +123,7 @@ COLUMNS: dict[str, tuple[str, Any, list[Any]]] = {
 
 def blocks_of(column: Any) -> tuple[str, list[bytes | None]]:
     ids = read_ids(ids_to_arrow(column), 0)
-    kind, groups = ids.kind, ids.groups()
+    kind, groups = ids.kind, ids.group_by_block_count()
     seen: list[bytes | None] = [None] * len(column)
     for chosen, blocks in groups:
         assert blocks.dtype == np.uint64
@@ -183,7 +183,7 @@ def array_reports(
     result = np.repeat(np.asarray(truth, np.uint64)[:, None], symbol + 1, axis=1)
     for start in range(0, len(truth), chunk):
         part = slice(start, start + chunk)
-        path.draw_reports(Messages(read_ids(ids_to_arrow(ids[part]), start)), truth[part], result[part])
+        path.replace_symbols_by_reports(MacInputs(read_ids(ids_to_arrow(ids[part]), start)), truth[part], result[part])
     return np.asarray(result[:, symbol])
 
 
@@ -192,7 +192,7 @@ def test_a_position_that_equals_the_threshold(values: int) -> None:
     """The thresholds are the positions of the path itself, and those beside them: at equality a draw still counts."""
     truth = np.array([1], np.uint64)
     for row in range(5):
-        draws = [*iterate_draws(generate_words(bytes(32), encode_canonical(row), index=1), values)]
+        draws = [*iterate_path_draws(generate_word_pairs(bytes(32), encode_canonical(row), true_index=1), values)]
         for draw in draws[:6]:
             for level in (draw.position - 1, draw.position, draw.position + 1):
                 alone = find_report(draws, level, truth=1)
@@ -217,7 +217,7 @@ class Fed:
         found: NDArray[np.uint64] = self._prepared[rows[:, 0], rows[:, 1] >> np.uint64(32)]
         return found
 
-    def iterate_words(self, row: Any) -> Any:
+    def iterate_word_pairs(self, row: Any) -> Any:
         return iter(self._prepared[int(row[0])].tolist())
 
 
@@ -232,15 +232,15 @@ def test_words_that_lie_on_a_boundary(values: int, level: int, monkeypatch: pyte
     prepared = np.stack([RNG.choice(each, (600, tries)) for each in (positions, numbers)], axis=2)
     prepared[:, -1] = 0  # the end of every path
     truth = np.ones(600, np.uint64)
-    alone = [find_report(iterate_draws(each.tolist(), values), level, truth=1) for each in prepared]
+    alone = [find_report(iterate_path_draws(each.tolist(), values), level, truth=1) for each in prepared]
     numbers = np.stack([np.arange(600, dtype=np.uint64)] * 2, axis=1)
     for chunk in (1 << 16, 64):
-        monkeypatch.setitem(NumpyPathSampler.draw_rows.__globals__, "CHUNK", chunk)
+        monkeypatch.setitem(NumpyPathSampler.draw_from_last_blocks.__globals__, "CHUNK", chunk)
         path = NumpyPathSampler(bytes(32), values, level)
         path.cipher = Fed(prepared, chunk)  # type: ignore[assignment]
         for symbols in (1, 3, 100):  # once more symbols than go into a small chunk
             target = np.ones((600 // symbols, symbols), np.uint64)
-            path.draw_reports(Messages(None, numbers[None, ::symbols]), truth, target)
+            path.replace_symbols_by_reports(MacInputs(None, numbers[None, ::symbols]), truth, target)
             assert target.reshape(-1).tolist() == alone
 
 
@@ -253,8 +253,8 @@ def test_rejected_words() -> None:
     for level, chunk in [(1, 10), (ONE // 1000, 10), (ONE // 2, 10_000), (ONE - 1, 10)]:
         together = array_reports(bytes(32), values, level, ids, truth, symbol=5, chunk=chunk)
         for row in range(2000):
-            stream = generate_words(bytes(32), encode_canonical(row), index=int(truth[row]), symbol=5)
-            alone = find_report(iterate_draws(stream, values), level, truth=int(truth[row]))
+            stream = generate_word_pairs(bytes(32), encode_canonical(row), true_index=int(truth[row]), symbol=5)
+            alone = find_report(iterate_path_draws(stream, values), level, truth=int(truth[row]))
             assert alone == int(together[row])
 
 

@@ -23,7 +23,7 @@ from relaxdp.errors import IdError, KernelError
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.report_arrays import count_codes
 from relaxdp.sampling.arrow_columns import _make_ascii_array, get_code_points, read_ids
-from relaxdp.sampling.bridge import FRESH_CHUNK, _SymbolSampler, draw_fresh_bridges
+from relaxdp.sampling.bridge import FRESH_CHUNK, _FreshBridgeSampler, draw_fresh_bridge_reports
 from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.entropy import Keystream
 from relaxdp.sampling.kernel import build, c_library, self_test
@@ -32,11 +32,11 @@ from relaxdp.sampling.keyed_path import (
     NumpyPathSampler,
     compute_tags,
     compute_tags_with_numpy,
-    draw_path_reports,
     find_report,
-    iterate_draws,
+    iterate_path_draws,
+    replace_symbols_by_reports,
 )
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, Messages, compute_cmac, pack_last_block
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, compute_cmac, pack_last_block
 from relaxdp.theory.epsilon import ONE, compute_threshold
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture
 
@@ -83,11 +83,11 @@ def some_ids(kind: str, count: int, random: np.random.Generator) -> Ids:
     return read_ids(pa.array(items, pa.binary()).cast(pa.string() if kind == "text" else pa.large_string())[skip:], 0)
 
 
-def some_messages(kind: str, count: int, random: np.random.Generator) -> Messages:
+def some_messages(kind: str, count: int, random: np.random.Generator) -> MacInputs:
     more = random.integers(0, 2**64, (int(random.integers(1, 4)), count, 2), np.uint64)
     if kind == "blocks":
-        return Messages(None, more)
-    return Messages(some_ids(kind, count, random), more if random.random() < 0.3 else None)
+        return MacInputs(None, more)
+    return MacInputs(some_ids(kind, count, random), more if random.random() < 0.3 else None)
 
 
 def some_level(random: np.random.Generator) -> tuple[int, int]:
@@ -114,14 +114,14 @@ def compare(compiled: Kernel, objects: int, seed: int) -> None:
         case = (kind, count, values, level, symbols)
         if count:
             expected = truths.copy()
-            NumpyPathSampler(derived, values, level).draw_reports(messages, index, expected)
-            compiled.draw(derived, values, level, messages, index, truths)
+            NumpyPathSampler(derived, values, level).replace_symbols_by_reports(messages, index, expected)
+            compiled.replace_symbols_by_reports(derived, values, level, messages, index, truths)
             assert np.array_equal(truths, expected), case
             words = compute_tags_with_numpy(derived, messages, index, symbol)
-            assert np.array_equal(compiled.tags(derived, messages, index, symbol)[0], words), case
+            assert np.array_equal(compiled.compute_tags(derived, messages, index, symbol)[0], words), case
         else:
-            compiled.draw(derived, values, level, messages, index, truths)
-            assert compiled.tags(derived, messages, None, None)[1].tolist() == [0, 0]
+            compiled.replace_symbols_by_reports(derived, values, level, messages, index, truths)
+            assert compiled.compute_tags(derived, messages, None, None)[1].tolist() == [0, 0]
         drawn += max(1, count * symbols)
 
 
@@ -146,7 +146,7 @@ def test_tags_are_codes_of_whole_messages(setting: str, monkeypatch: pytest.Monk
         (more, numbers, numbers % np.uint64(8)),
     ]
     for after, index, symbol in cases:
-        words = compute_tags(derived, Messages(read_ids(pa.array(ids), 0), after), index, symbol)
+        words = compute_tags(derived, MacInputs(read_ids(pa.array(ids), 0), after), index, symbol)
         codes = [
             compute_cmac(
                 derived,
@@ -163,23 +163,23 @@ def test_tags_are_codes_of_whole_messages(setting: str, monkeypatch: pytest.Monk
 
 
 def test_nothing_has_no_length() -> None:
-    assert len(Messages(None)) == 0
-    assert [*Messages(None).groups()] == []
+    assert len(MacInputs(None)) == 0
+    assert [*MacInputs(None).group_by_block_count()] == []
     without_offsets = pa.StringArray.from_buffers(0, pa.py_buffer(b""), pa.py_buffer(b""))
     for column in (pa.array([], pa.string()), pa.array([], pa.binary()), without_offsets):
         nothing = read_ids(column, 0)
         assert (len(nothing), nothing.offsets.tolist(), len(nothing.data)) == (0, [0], 0)
-        assert [*nothing.groups()] == []
+        assert [*nothing.group_by_block_count()] == []
     assert [len(read_ids(pa.array(ids), 0)) for ids in ([7], ["a", "b"], np.arange(3))] == [1, 2, 3]
 
 
 def test_small_thresholds_too(compiled: Kernel) -> None:
     """Below 2^44 a quotient is not taken from floating-point numbers."""
-    messages, index = Messages(Ids.from_integers(np.arange(300))), np.zeros(300, np.uint64)
+    messages, index = MacInputs(Ids.from_integers(np.arange(300))), np.zeros(300, np.uint64)
     for level in (1, 2**20, 2**44 - 1, 2**44):
         expected, truths = np.ones((2, 300, 1), np.uint8)
-        NumpyPathSampler(bytes(32), 3, level).draw_reports(messages, index, expected)
-        compiled.draw(bytes(32), 3, level, messages, index, truths)
+        NumpyPathSampler(bytes(32), 3, level).replace_symbols_by_reports(messages, index, expected)
+        compiled.replace_symbols_by_reports(bytes(32), 3, level, messages, index, truths)
         assert np.array_equal(truths, expected)
 
 
@@ -188,17 +188,19 @@ def test_more_objects_than_a_chunk(compiled: Kernel) -> None:
     count = CHUNK + 3
     ids, index = np.arange(count), np.arange(count, dtype=np.uint64) % np.uint64(2)
     together = np.zeros((count, 1), np.uint8)
-    compiled.draw(bytes(32), 2, ONE // 3, Messages(Ids.from_integers(ids)), index, together)
+    compiled.replace_symbols_by_reports(bytes(32), 2, ONE // 3, MacInputs(Ids.from_integers(ids)), index, together)
     for part in (slice(0, CHUNK), slice(CHUNK, count)):
         alone = np.zeros((len(ids[part]), 1), np.uint8)
-        compiled.draw(bytes(32), 2, ONE // 3, Messages(Ids.from_integers(ids[part])), index[part], alone)
+        compiled.replace_symbols_by_reports(
+            bytes(32), 2, ONE // 3, MacInputs(Ids.from_integers(ids[part])), index[part], alone
+        )
         assert np.array_equal(together[part], alone)
 
 
 def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    messages, index = Messages(Ids.from_integers(np.arange(100))), np.arange(100, dtype=np.uint64) % np.uint64(7)
+    messages, index = MacInputs(Ids.from_integers(np.arange(100))), np.arange(100, dtype=np.uint64) % np.uint64(7)
     by_numpy: list[str] = []
-    monkeypatch.setattr(NumpyPathSampler, "draw_reports", lambda *_: by_numpy.append("path"))
+    monkeypatch.setattr(NumpyPathSampler, "replace_symbols_by_reports", lambda *_: by_numpy.append("path"))
     monkeypatch.setattr("relaxdp.sampling.keyed_path.compute_tags_with_numpy", lambda *_: by_numpy.append("tags"))
     for setting, threshold, expected in [
         (compiled.name, ONE // 3, []),
@@ -207,7 +209,7 @@ def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.M
     ]:
         monkeypatch.setenv(SETTING, setting)
         target = np.zeros((100, 3), np.uint8)
-        draw_path_reports(bytes(32), 7, threshold, messages, index, target)
+        replace_symbols_by_reports(bytes(32), 7, threshold, messages, index, target)
         if threshold:
             compute_tags(bytes(32), messages, index)
         assert by_numpy == expected
@@ -219,24 +221,24 @@ def test_what_is_asked_for_is_what_draws(compiled: Kernel, monkeypatch: pytest.M
 def test_offsets_that_cannot_be_are_refused_and_nothing_is_read(compiled: Kernel) -> None:
     data, index = np.zeros(10, np.uint8), np.zeros(2, np.uint64)
     for offsets in ([0, 4, 11], [0, 5, 4], [-1, 3, 4]):
-        messages = Messages(Ids("bytes", 5, None, np.array(offsets), data))
+        messages = MacInputs(Ids("bytes", 5, None, np.array(offsets), data))
         with refused(IdError, says="The id column is damaged"):
-            compiled.draw(bytes(32), 2, 1, messages, index, np.zeros((2, 1), np.uint8))
+            compiled.replace_symbols_by_reports(bytes(32), 2, 1, messages, index, np.zeros((2, 1), np.uint8))
         with refused(IdError, says="The id column is damaged"):
-            compiled.tags(bytes(32), messages, None, None)
+            compiled.compute_tags(bytes(32), messages, None, None)
 
 
 def test_arrays_that_do_not_fit_together_are_refused(compiled: Kernel) -> None:
-    messages, two = Messages(Ids.from_integers(np.arange(2))), np.zeros(2, np.uint64)
+    messages, two = MacInputs(Ids.from_integers(np.arange(2))), np.zeros(2, np.uint64)
     for index, target in [
         (two[:1], np.zeros((2, 1), np.uint8)),
         (two, np.zeros((3, 1), np.uint8)),
         (two, np.zeros((2, 4), np.uint8)[:, ::2]),
     ]:
         with pytest.raises(ValueError, match="numbers of true values, messages and indices differ"):
-            compiled.draw(bytes(32), 2, 1, messages, index, target)
+            compiled.replace_symbols_by_reports(bytes(32), 2, 1, messages, index, target)
     with pytest.raises(ValueError, match="numbers of messages and last words differ"):
-        compiled.tags(bytes(32), messages, two[:1], None)
+        compiled.compute_tags(bytes(32), messages, two[:1], None)
 
 
 @pytest.mark.parametrize("values", [2, 3, 10, 200, 255, 256, 257, 65537, 2**63 + 1])
@@ -262,7 +264,7 @@ def test_a_step_reads_the_same_bytes_and_draws_the_same(
         monkeypatch.setenv(SETTING, setting)
         entropy = SeededEntropy(values)
         drawn.append([
-            draw_fresh_bridges(
+            draw_fresh_bridge_reports(
                 values, *law, lower_reports=lower if law[0] else None, upper_reports=upper, entropy=entropy
             )
             for law, lower, upper in cases
@@ -275,7 +277,7 @@ def test_a_step_takes_codes_of_one_byte(compiled: Kernel) -> None:
     """What is compiled is what draws: codes with gaps and wider codes are left to NumPy."""
     always = BridgeMixture(Fraction(0), Fraction(0), Fraction(1))
     for values, dtype, drawn in [(2, np.uint8, 50), (256, np.uint8, 50), (256, np.uint16, 0)]:
-        bridge = _SymbolSampler(values, always, always, Keystream(bytes(48)))
+        bridge = _FreshBridgeSampler(values, always, always, Keystream(bytes(48)))
         lower, upper, result = np.zeros((3, 50), dtype)
         lower.flags.writeable = False
         assert bridge._compiled is not None
@@ -284,7 +286,7 @@ def test_a_step_takes_codes_of_one_byte(compiled: Kernel) -> None:
         # Who was drawn anew is not left behind.
         assert bool(bridge._compiled._room[:50].any() or bridge._compiled._places[:52].any()) == (drawn == 0)
         assert bridge._compiled.draw_into(result[::2], lower[::2], upper[::2]) == 0
-    assert _SymbolSampler(257, always, always, Keystream(bytes(48)))._compiled is None
+    assert _FreshBridgeSampler(257, always, always, Keystream(bytes(48)))._compiled is None
 
 
 @pytest.mark.parametrize("values", [2, 3])
@@ -304,7 +306,7 @@ def test_a_step_whose_digits_do_not_suffice_is_left_to_numpy(compiled: Kernel, v
             else BridgeMixture(chance, 1 - chance, Fraction(0))
         )
         source = Keystream(seed)
-        bridge = _SymbolSampler(values, always, always, source)
+        bridge = _FreshBridgeSampler(values, always, always, source)
         lower, upper, result = (np.array([code], np.min_scalar_type(values - 1)) for code in (0, 1, 9))
         assert bridge._compiled is not None
         assert bridge._compiled.draw_into(result, lower, upper) == 0
@@ -328,7 +330,7 @@ def test_a_step_goes_on_after_a_chunk_that_was_left_to_numpy(compiled: Kernel, m
     drawn, sources = np.empty((2, count), np.uint8), [Keystream(stream.seed) for _ in range(2)]
     for result, source, setting in zip(drawn, sources, (compiled.name, "off"), strict=True):
         monkeypatch.setenv(SETTING, setting)
-        bridge = _SymbolSampler(2, always, always, source)
+        bridge = _FreshBridgeSampler(2, always, always, source)
         if bridge._compiled is not None:
             assert bridge._compiled.draw_into(result, lower, upper) == FRESH_CHUNK
             source.position = 0
@@ -346,10 +348,10 @@ def test_a_step_from_a_code_outside_of_the_alphabet_is_refused(
         ends = np.full((2, FRESH_CHUNK + 5), values - 1, np.min_scalar_type(values))
         levels = Fraction(1, 3), Fraction(1, 2), TRUTH
         entropy = SeededEntropy(1)
-        draw_fresh_bridges(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)
+        draw_fresh_bridge_reports(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)
         ends[end, place] = values
         with pytest.raises(ValueError, match="outside of the alphabet"):
-            draw_fresh_bridges(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)
+            draw_fresh_bridge_reports(values, *levels, lower_reports=ends[0], upper_reports=ends[1], entropy=entropy)
 
 
 def test_a_keystream_goes_on_where_somebody_else_read() -> None:
@@ -372,7 +374,7 @@ def test_a_counter_that_overflows(compiled: Kernel, counter: bytes, monkeypatch:
     drawn = np.empty((2, 1000), np.uint8)
     for result, setting in zip(drawn, (compiled.name, "off"), strict=True):
         monkeypatch.setenv(SETTING, setting)
-        _SymbolSampler(5, some, some, Keystream(bytes(32) + counter)).draw_into(result, *ends)
+        _FreshBridgeSampler(5, some, some, Keystream(bytes(32) + counter)).draw_into(result, *ends)
     assert np.array_equal(*drawn)
 
 
@@ -468,7 +470,7 @@ def test_words_that_lie_on_a_boundary(fed: ctypes.CDLL, level: int, values: int,
     prepared = np.stack([random.choice(each, (objects, tries)) for each in (positions, numbers)], axis=2)
     prepared[::3, :, 1] = random.integers(0, 2, (700, tries))  # not a rejected word in every walk
     prepared[:, -1] = 0  # the end of every path
-    alone = [find_report(iterate_draws(each.tolist(), values), level, truth=1) for each in prepared]
+    alone = [find_report(iterate_path_draws(each.tolist(), values), level, truth=1) for each in prepared]
     for first in (0, 1077):
         made = fed_reports(fed, four, prepared[first:], level, values)
         assert made.tolist() == alone[first:]

@@ -13,7 +13,7 @@ from tests.conftest import missing
 from tests.refusals import refused
 
 from relaxdp.errors import KernelError
-from relaxdp.sampling.bridge import Codes, _SymbolSampler
+from relaxdp.sampling.bridge import Codes, _FreshBridgeSampler
 from relaxdp.sampling.entropy import Keystream
 from relaxdp.sampling.kernel import c_library, self_test
 from relaxdp.sampling.kernel.c_library import SETTING, Kernel, get_kernel
@@ -22,9 +22,9 @@ from relaxdp.sampling.kernel.self_test import (
     KINDS,
     OBJECTS,
     compute_digest,
-    make_codes,
-    make_messages,
-    make_report_pairs,
+    make_test_codes,
+    make_test_messages,
+    make_test_report_pairs,
 )
 from relaxdp.sampling.keyed_path import NumpyPathSampler
 from relaxdp.theory.randomized_response import BridgeMixture
@@ -32,10 +32,10 @@ from relaxdp.theory.randomized_response import BridgeMixture
 
 def paths() -> Iterator[Codes]:
     index = np.arange(OBJECTS, dtype=np.uint64)
-    for (values, kind), of in zip(KINDS, cycle(make_messages()), strict=False):
+    for (values, kind), of in zip(KINDS, cycle(make_test_messages()), strict=False):
         for level, symbols in zip(self_test.LEVELS, (1, 3, 1, 2), strict=True):
-            drawn = make_codes(values, kind, (OBJECTS, symbols), level)
-            NumpyPathSampler(self_test._PATH_KEY, values, level).draw_reports(of, index, drawn)
+            drawn = make_test_codes(values, kind, (OBJECTS, symbols), level)
+            NumpyPathSampler(self_test._PATH_KEY, values, level).replace_symbols_by_reports(of, index, drawn)
             yield drawn
 
 
@@ -45,8 +45,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Codes]:
     source = Keystream(self_test._PATH_KEY + bytes(16))
     agree, differ = (BridgeMixture(*(Fraction(each, 35) for each in of)) for of in ((21, 0, 14), (15, 10, 10)))
     for values, kind in KINDS[:BYTES]:
-        ends = make_report_pairs(values, kind, (self_test.STEPS,))
-        bridge, drawn = _SymbolSampler(values, agree, differ, source), np.zeros_like(ends[0])
+        ends = make_test_report_pairs(values, kind, (self_test.STEPS,))
+        bridge, drawn = _FreshBridgeSampler(values, agree, differ, source), np.zeros_like(ends[0])
         assert (bridge._flip if values == 2 else bridge._to_upper).get_digits() == [
             *(self_test.FLIP if values == 2 else self_test.TO_UPPER)
         ]
@@ -67,12 +67,12 @@ class Wrong(Kernel):
 
     where: str
 
-    def draw(self, *given: Any) -> None:
-        super().draw(*given)
+    def replace_symbols_by_reports(self, *given: Any) -> None:
+        super().replace_symbols_by_reports(*given)
         self._spoil("paths", given[1], given[-1])
 
-    def step(self, seed: bytes, position: int, law: Any, codes: Any, room: Any) -> tuple[int, int, int]:
-        drawn, position, largest = super().step(seed, position, law, codes, room)
+    def draw_bridge_step(self, seed: bytes, position: int, law: Any, codes: Any, room: Any) -> tuple[int, int, int]:
+        drawn, position, largest = super().draw_bridge_step(seed, position, law, codes, room)
         self._spoil("steps", law._obj.values, codes[-1])
         return drawn, position + (self.where == "positions"), largest
 

@@ -20,19 +20,19 @@ from tests.refusals import refused
 
 from relaxdp import Categorical, Key
 from relaxdp.errors import ArgumentError
-from relaxdp.mechanisms.base import make_path_name
+from relaxdp.mechanisms.base import make_path_key_info
 from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical, is_missing
-from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, iterate_draws, reduce_words
+from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, iterate_path_draws, reduce_word_pair
 from relaxdp.sampling.keyed_stream import (
     CHUNK,
     AesBlockCipher,
     PathId,
-    PathName,
+    PathKeyInfo,
     Purpose,
     compute_cmac,
     derive_bridge_key,
     derive_path_key,
-    generate_words,
+    generate_word_pairs,
     pack_last_block,
 )
 from relaxdp.theory.epsilon import compute_threshold
@@ -96,12 +96,14 @@ def test_specification(
     first: str, path: list[tuple[int, int, int]], levels: list[int], reports: list[int],
 ) -> None:  # fmt: skip
     answers = Categorical(values)
-    name = make_path_name(answers, PathId(release, attribute))
+    name = make_path_key_info(answers, PathId(release, attribute))
     key = derive_path_key(KEY, name)
     assert key.hex() == derived
     assert (encode_canonical(object_id) + pack_last_block(truth, 0, 0)).hex() == message
     assert compute_cmac(key, bytes.fromhex(message)).hex() == first
-    draws = list(iterate_draws(generate_words(key, encode_canonical(object_id), index=truth), len(values)))
+    draws = list(
+        iterate_path_draws(generate_word_pairs(key, encode_canonical(object_id), true_index=truth), len(values))
+    )
     assert [tuple(draw) for draw in draws[: len(path)]] == path
     epsilons = ["0.1", "0.5", "1", "2"]
     assert [compute_threshold(epsilon, len(values)) for epsilon in epsilons] == levels
@@ -150,8 +152,8 @@ def test_the_words_of_a_row_go_on() -> None:
         cipher = AesBlockCipher(key)
         state = cipher.compute_chaining_state(np.frombuffer(encode_canonical(7), "<u8").reshape(-1, 1, 2))
         (row,) = cipher.make_last_blocks(state, np.array([3], np.uint64), np.array([[5]], np.uint64))
-        assert list(islice(cipher.iterate_words(row), 100)) == list(
-            islice(generate_words(key, encode_canonical(7), index=3, symbol=5), 100)
+        assert list(islice(cipher.iterate_word_pairs(row), 100)) == list(
+            islice(generate_word_pairs(key, encode_canonical(7), true_index=3, symbol=5), 100)
         )
 
 
@@ -223,16 +225,16 @@ def test_the_warning_is_of_the_callers_line() -> None:
         pool.submit(encode_canonical, "e\u0301").result()
 
 
-def check_paths_apart(derive: Callable[[Key, PathName, Purpose], bytes]) -> None:
+def check_paths_apart(derive: Callable[[Key, PathKeyInfo, Purpose], bytes]) -> None:
     """Nothing that tells two paths apart may be left out of the key."""
-    base = PathName(PathId("r", "a"), "categorical", 3, b"p")
+    base = PathKeyInfo(PathId("r", "a"), "categorical", 3, b"p")
     others = [
-        PathName(PathId("s", "a"), "categorical", 3, b"p"),
-        PathName(PathId("r", "b"), "categorical", 3, b"p"),
-        PathName(PathId("r", "a"), "unary", 3, b"p"),
-        PathName(PathId("r", "a"), "categorical", 4, b"p"),
-        PathName(PathId("r", "a"), "categorical", 3, b"q"),
-        PathName(PathId("ra", ""), "categorical", 3, b"p"),
+        PathKeyInfo(PathId("s", "a"), "categorical", 3, b"p"),
+        PathKeyInfo(PathId("r", "b"), "categorical", 3, b"p"),
+        PathKeyInfo(PathId("r", "a"), "unary", 3, b"p"),
+        PathKeyInfo(PathId("r", "a"), "categorical", 4, b"p"),
+        PathKeyInfo(PathId("r", "a"), "categorical", 3, b"q"),
+        PathKeyInfo(PathId("ra", ""), "categorical", 3, b"p"),
     ]
     purposes: tuple[Purpose, ...] = ("path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge")
     keys = {derive(KEY, name, purpose) for name in (base, *others) for purpose in purposes}
@@ -245,26 +247,26 @@ def test_everything_is_bound_into_the_key() -> None:
 
 
 def test_a_bridges_key_binds_its_three_retentions_in_their_shortest_bytes() -> None:
-    name = PathName(PathId("r", "a"), "categorical", 3, b"p")
+    name = PathKeyInfo(PathId("r", "a"), "categorical", 3, b"p")
     for lower, purpose in [(Fraction(0), b"blur"), (Fraction(1, 256), b"bridge")]:
         levels = (lower, Fraction(255, 65536), Fraction(2**63 + 1, 2**64))
         numbers = [number for level in levels for number in (level.numerator, level.denominator)]
         packed = b"".join(add_length_prefix(number.to_bytes(9, "little").rstrip(b"\0")) for number in numbers)
-        info = add_length_prefix(purpose) + name.info("path")[len(add_length_prefix(b"path")) :]
+        info = add_length_prefix(purpose) + name.make_hkdf_info("path")[len(add_length_prefix(b"path")) :]
         assert derive_bridge_key(KEY, name, *levels) == KEY.derive(info + add_length_prefix(packed))
 
 
 def test_words_go_on_and_are_those_of_the_first_truth_and_symbol_where_none_is_named() -> None:
-    derived = derive_path_key(KEY, PathName(PathId("r", "a"), "categorical", 3, b"p"))
-    first = list(islice(generate_words(derived, encode_canonical(7)), 100))
-    assert first == list(islice(generate_words(derived, encode_canonical(7), index=0, symbol=0), 100))
+    derived = derive_path_key(KEY, PathKeyInfo(PathId("r", "a"), "categorical", 3, b"p"))
+    first = list(islice(generate_word_pairs(derived, encode_canonical(7)), 100))
+    assert first == list(islice(generate_word_pairs(derived, encode_canonical(7), true_index=0, symbol=0), 100))
     assert len(set(first)) == 100
 
 
 @pytest.mark.parametrize(("release", "attribute"), [(1, "a"), ("r", b"a"), (None, None)])
 def test_names_are_text(release: Any, attribute: Any) -> None:
     with refused(ArgumentError, says="must be text"):
-        PathName(PathId(release, attribute), "categorical", 3, b"p")
+        PathKeyInfo(PathId(release, attribute), "categorical", 3, b"p")
 
 
 def test_a_path_that_breaks_off_is_no_report() -> None:
@@ -273,7 +275,7 @@ def test_a_path_that_breaks_off_is_no_report() -> None:
 
 
 def test_mutant_attributes_that_share_a_path_is_caught() -> None:
-    def shared(key: Key, name: PathName, purpose: Purpose) -> bytes:
+    def shared(key: Key, name: PathKeyInfo, purpose: Purpose) -> bytes:
         return derive_path_key(key, replace(name, path=replace(name.path, attribute="")), purpose)
 
     with pytest.raises(AssertionError):
@@ -285,7 +287,7 @@ def test_why_attributes_must_not_share_a_path() -> None:
     one, threshold_, values = 8, 4, 3
     seen: set[tuple[int, int, int, int]] = set()
     for (u, v), x, y in product(product(range(one), repeat=2), range(values), range(values)):
-        drawn = reduce_words(u, v, one, values, one=one)
+        drawn = reduce_word_pair(u, v, one, values, base=one)
         if drawn is not None:
             draws = [AcceptedDraw(0, *drawn), AcceptedDraw(1, 0, 0)]
             reports = (find_report(draws, threshold_, truth=x), find_report(draws, threshold_, truth=y))
@@ -307,10 +309,10 @@ def check_truth_is_bound(stream: Callable[[int], tuple[int, int]]) -> None:
 
 
 def test_the_truth_is_part_of_the_stream_and_a_mutant_without_it_is_caught() -> None:
-    derived = derive_path_key(KEY, PathName(PathId("r", "a"), "categorical", 50, b""))
-    check_truth_is_bound(lambda truth: next(generate_words(derived, encode_canonical(7), index=truth)))
+    derived = derive_path_key(KEY, PathKeyInfo(PathId("r", "a"), "categorical", 50, b""))
+    check_truth_is_bound(lambda truth: next(generate_word_pairs(derived, encode_canonical(7), true_index=truth)))
     with pytest.raises(AssertionError):
-        check_truth_is_bound(lambda truth: next(generate_words(derived, encode_canonical(7))))
+        check_truth_is_bound(lambda truth: next(generate_word_pairs(derived, encode_canonical(7))))
 
 
 def test_what_is_missing() -> None:

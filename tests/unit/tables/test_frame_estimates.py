@@ -152,7 +152,7 @@ def test_polars_frames_are_recognised_while_they_live(vault: rx.Vault, tmp_path:
     released = release(vault, made("polars"))
     assert len(metadata._RELEASED) == known + 1
     rx.estimate(released)
-    text = rx.description(released).dumps()
+    text = rx.description(released).to_json()
     released.write_parquet(tmp_path / "out.parquet", metadata={"relaxdp": text})
     value = rx.estimate(released).value
     copy = released.clone()

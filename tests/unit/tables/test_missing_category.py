@@ -64,7 +64,7 @@ def write(path: Path, columns: dict[str, tuple[Mechanism, Any]], truths: Sequenc
     output.close()
     output.close_unfinished()
     if path.suffix == ".csv":
-        get_sidecar_path(path).write_text(replace(description, rows=len(truths)).dumps(), "utf-8")
+        get_sidecar_path(path).write_text(replace(description, rows=len(truths)).to_json(), "utf-8")
     return path
 
 
@@ -89,16 +89,16 @@ def ending(request: pytest.FixtureRequest) -> str:
 def test_description(kind: str) -> None:
     for mechanism in (rx.Categorical(LISTS[kind]), rx.Unary(LISTS[kind]), rx.LocalHash(LISTS[kind], buckets=3)):
         description = FileDescription("id", {"answer": describe(mechanism, 1)}, rows=3)
-        written = json.loads(description.dumps())["columns"]["answer"]["values"]
+        written = json.loads(description.to_json())["columns"]["answer"]["values"]
         assert [each is None for each in written] == [each is None for each in LISTS[kind]]
-        assert FileDescription.loads(description.dumps()) == description
+        assert FileDescription.from_json(description.to_json()) == description
         assert description.columns["answer"].mechanism().params == mechanism.params
 
 
 def test_two_nulls_are_damage() -> None:
-    text = FileDescription("id", {"answer": describe(rx.Categorical(["a", None]), 1)}).dumps()
+    text = FileDescription("id", {"answer": describe(rx.Categorical(["a", None]), 1)}).to_json()
     with refused(ValuesError, value=None):
-        FileDescription.loads(text.replace('["a", null]', "[null, null]")).columns["answer"].mechanism()
+        FileDescription.from_json(text.replace('["a", null]', "[null, null]")).columns["answer"].mechanism()
 
 
 # Files
@@ -165,7 +165,7 @@ def test_a_null_is_not_a_report_where_it_is_not_declared(tmp_path: Path) -> None
     mechanism, other = rx.Categorical(["flu", None]), rx.Categorical(["flu", "none"])
     file = write(tmp_path / "one.parquet", {"answer": (mechanism, 3)}, ["flu", None] * 20)
     table = pa_parquet.read_table(file)
-    text = FileDescription("id", {"answer": describe(other, 3)}).dumps()
+    text = FileDescription("id", {"answer": describe(other, 3)}).to_json()
     pa_parquet.write_table(table.replace_schema_metadata({METADATA_KEY: text.encode()}), file)
     with refused(EstimationError, values=2):
         count([file])

@@ -78,7 +78,7 @@ def read(source: TableSource, columns: list[str], id_column: str = "id") -> list
         with source.batches(columns, id_column) as batches:
             return [row for batch in batches for row in batch.to_pylist()]
     except NotAscendingError:
-        source.sort()
+        source.sort_from_now_on()
     with source.batches(columns, id_column) as batches:
         return [row for batch in batches for row in batch.to_pylist()]
 
@@ -111,7 +111,7 @@ def test_frames_of_every_library_are_read_in_id_order(kind: str) -> None:
         assert str(source.schema.field("id").type) == "int64"
         assert read(source, ["id", "illness"]) == IN_ORDER
         assert source.rows == 3
-        assert [source.get_original_row(row) for row in (1, 2, 3)] == [2, 3, 1]
+        assert [source.find_original_row(row) for row in (1, 2, 3)] == [2, 3, 1]
         assert (source.label, source.default_name, source.report_description) == ("the data frame", None, None)
         with pytest.raises(KeyError):  # rows that are read again could be others
             read(source, ["id", "age"])
@@ -228,7 +228,7 @@ def test_text_files_have_text_only(tmp_path: Path, name: str) -> None:
         assert (source.library, source.label, source.default_name) == ("file", repr(name), name[0])
         assert source.rows is None
         assert read(source, ["id", "illness"]) == [{**row, "id": str(row["id"])} for row in IN_ORDER]
-        assert source.get_original_row(1) is None
+        assert source.find_original_row(1) is None
 
 
 def test_text_may_have_line_breaks(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_parquet_files_folders_and_addresses(tmp_path: Path) -> None:
             assert (source.rows, source.schema.field("age").type) == (3, pa.float64())
             assert read(source, ["id", "illness"]) == IN_ORDER
         with open_source(folder) as source:  # these two files are in id order
-            assert source.get_original_row(2) == 2
+            assert source.find_original_row(2) == 2
 
 
 def test_an_address_keeps_its_secrets() -> None:
@@ -304,7 +304,7 @@ def test_spilled_rows_are_private_and_removed(tmp_path: Path, monkeypatch: pytes
     ids = np.random.default_rng(1).permutation(4_000_000)
     pa_parquet.write_table(pa.table({"id": ids, "a": pa.array(ids).cast(pa.string())}), tmp_path / "t.parquet")
     with open_source(tmp_path / "t.parquet") as source:
-        source.sort()
+        source.sort_from_now_on()
         with source.batches(["id", "a"], "id") as batches:
             next(batches)
             (folder,) = spills.iterdir()
@@ -322,7 +322,7 @@ from relaxdp.tables import duckdb_queries
 from relaxdp.tables.table_source import open_source
 duckdb_queries.make_relation_sql = lambda *_: print(flush=True) or "(SELECT sum(range) AS c0 FROM range(300000000000))"
 with handle_signals(), open_source("t.csv") as source:
-    source.sort()
+    source.sort_from_now_on()
     with source.batches(["id"], "id") as batches:
         next(batches)
 """
@@ -402,10 +402,10 @@ def test_columns_are_named_once(tmp_path: Path) -> None:
 def test_reports_are_recognised(tmp_path: Path) -> None:
     said = describe_reports()
     rows = pa.table({"id": [1, 2, 3], "illness": ["flu", "none", "flu"]})
-    released = rows.replace_schema_metadata({METADATA_KEY: said.dumps()})
+    released = rows.replace_schema_metadata({METADATA_KEY: said.to_json()})
     pa_parquet.write_table(released, tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text("id,illness\n1,flu\n")
-    (tmp_path / f"t.csv{SIDECAR}").write_text(said.dumps())
+    (tmp_path / f"t.csv{SIDECAR}").write_text(said.to_json())
     frame = attach_description(rows.to_pandas(), said)
     frame.to_parquet(tmp_path / "pandas.parquet")
     polars = attach_description(pl.from_arrow(rows), said)

@@ -41,7 +41,7 @@ def test_a_level_is_equal_and_ordered_by_its_threshold() -> None:
     assert not low < tiny
     assert (str(low), repr(low)) == ("0.5", "<relaxdp.Level 0.5 of categorical>")
     assert low != "0.5"
-    said = low.to_json()
+    said = low.to_dict()
     assert THREE.level(said["epsilon"], int(said["threshold"])) == low
 
 
@@ -68,7 +68,7 @@ def test_nothing_is_drawn_at_a_level_of_another_encoding(draw: str) -> None:
 
 
 def test_mutant_levels_that_compare_across_encodings_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(THREE.level(1)), "_require_same_scale", lambda self, other: other.threshold)
+    monkeypatch.setattr(type(THREE.level(1)), "_require_same_mechanism", lambda self, other: other.threshold)
     with pytest.raises(pytest.fail.Exception):
         test_levels_of_two_encodings_are_not_compared(TWO)
 

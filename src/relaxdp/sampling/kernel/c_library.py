@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import IdError, KernelError
 from relaxdp.sampling.entropy import Keystream
-from relaxdp.sampling.keyed_stream import Messages, Words
+from relaxdp.sampling.keyed_stream import MacInputs, Words
 
 _UNSET = "Run: unset {setting}"
 
@@ -37,7 +37,7 @@ class _PathLevelStruct(ctypes.Structure):
     _fields_ = (("threshold", _Word), ("values", _Word))
 
 
-class _MessagesStruct(ctypes.Structure):
+class _MacInputsStruct(ctypes.Structure):
     """`struct messages` of kernel.h. The arrays are the caller's and must live as long as the call."""
 
     _fields_ = (
@@ -92,40 +92,40 @@ class Kernel:
             function.restype = _Word
         self._histogram.restype = None
 
-    def draw(
+    def replace_symbols_by_reports(
         self,
-        derived: bytes,
-        values: int,
+        derived_key: bytes,
+        n_values: int,
         threshold: int,
-        messages: Messages,
-        index: Words,
-        target: NDArray[np.unsignedinteger],
+        messages: MacInputs,
+        true_indices: Words,
+        symbols: NDArray[np.unsignedinteger],
     ) -> None:
-        """Write the reports of all symbols over `target`, (objects, symbols) of truths."""
-        objects, symbols = target.shape
-        if not target.flags.carray or {len(messages), len(index)} != {objects}:
+        """Write the reports of all symbols over `symbols`, (objects, symbols) of truths."""
+        objects, n_symbols = symbols.shape
+        if not symbols.flags.carray or {len(messages), len(true_indices)} != {objects}:
             raise ValueError("The numbers of true values, messages and indices differ.")
-        level, index = _PathLevelStruct(threshold, values), _require_c_array(index, np.uint64)
-        given, _arrays = _make_messages_struct(messages)
-        pointers = (derived, ctypes.byref(level), ctypes.byref(given), index.ctypes.data)
-        _check_row(self._draw(self._set, *pointers, symbols, target.ctypes.data, target.itemsize))
+        level, true_indices = _PathLevelStruct(threshold, n_values), _require_c_array(true_indices, np.uint64)
+        given, _arrays = _make_mac_inputs_struct(messages)
+        pointers = (derived_key, ctypes.byref(level), ctypes.byref(given), true_indices.ctypes.data)
+        _check_row(self._draw(self._set, *pointers, n_symbols, symbols.ctypes.data, symbols.itemsize))
 
-    def tags(
-        self, derived: bytes, messages: Messages, index: Words | None, symbol: Words | None
+    def compute_tags(
+        self, derived_key: bytes, messages: MacInputs, indices: Words | None, symbols: Words | None
     ) -> tuple[Words, Words]:
         """Return the first word of each message's tag, and the sum of all tags."""
         words, sums = np.empty(len(messages), np.uint64), np.zeros(2, np.uint64)
-        last = [None if each is None else _require_c_array(each, np.uint64) for each in (index, symbol)]
+        last = [None if each is None else _require_c_array(each, np.uint64) for each in (indices, symbols)]
         if any(each is not None and len(each) != len(messages) for each in last):
             raise ValueError("The numbers of messages and last words differ.")
         places = [None if each is None else each.ctypes.data for each in last]
-        given, _arrays = _make_messages_struct(messages)
+        given, _arrays = _make_mac_inputs_struct(messages)
         tags = (words.ctypes.data, sums.ctypes.data)
-        _check_row(self._tags(self._set, derived, ctypes.byref(given), *places, *tags))
+        _check_row(self._tags(self._set, derived_key, ctypes.byref(given), *places, *tags))
         return words, sums
 
-    def step(
-        self, seed: bytes, position: int, law: Any, codes: Sequence[NDArray[Any]], room: Sequence[NDArray[Any]]
+    def draw_bridge_step(
+        self, seed: bytes, position: int, step: Any, codes: Sequence[NDArray[Any]], room: Sequence[NDArray[Any]]
     ) -> tuple[int, int, int]:
         """Draw from the lower and upper codes into the result, in chunks of as many objects as there is room for.
 
@@ -139,7 +139,7 @@ class Kernel:
         reached, most, where = _StepPositionStruct(position), len(places) - 2, (flags.ctypes.data, places.ctypes.data)
         if len(flags) < most:
             raise ValueError("The buffer for flags is too small for the chunk.")
-        drawn: int = self._step(self._set, seed, law, ctypes.byref(columns), most, *where, ctypes.byref(reached))
+        drawn: int = self._step(self._set, seed, step, ctypes.byref(columns), most, *where, ctypes.byref(reached))
         return drawn, reached.position, reached.largest
 
     def count_codes(self, codes: NDArray[np.uint8], size: int) -> NDArray[np.int64] | None:
@@ -148,7 +148,7 @@ class Kernel:
         self._histogram(self._set, codes.ctypes.data, len(codes), size, counts.ctypes.data)
         return counts[:size] if int(counts[:size].sum()) == len(codes) else None
 
-    def letters(self, points: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
+    def find_ascii_letters(self, points: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
         """Return where each row of code points begins and ends, and the letters of all; None unless all are ASCII.
 
         NULs end a row. A NUL that has a letter after it gives None, too.
@@ -170,9 +170,9 @@ def _check_row(row: int) -> None:
         )
 
 
-def _make_messages_struct(messages: Messages) -> tuple[_MessagesStruct, list[NDArray[Any]]]:
+def _make_mac_inputs_struct(messages: MacInputs) -> tuple[_MacInputsStruct, list[NDArray[Any]]]:
     """Return messages as the library takes them, and the arrays that it points to, which must live as long."""
-    made, arrays = _MessagesStruct(count=len(messages)), []
+    made, arrays = _MacInputsStruct(count=len(messages)), []
 
     def point(array: NDArray[Any], kind: type[np.generic]) -> int:
         arrays.append(_require_c_array(array, kind))
@@ -202,19 +202,19 @@ class CompiledBridgeStep:
         self._law = _BridgeStepStruct(values, _make_probability_struct(first), _make_probability_struct(redraw))
         self._room, self._places = np.empty(most, np.uint8), np.empty(most + 2, np.uint32)
 
-    def draw_into(self, result: Codes, lower: Codes, upper: Codes) -> int:
+    def draw_into(self, result: Codes, lower_codes: Codes, upper_codes: Codes) -> int:
         """Draw into `result`, chunk after chunk; return how many objects are drawn. Codes are checked.
 
         It draws nothing if codes have gaps or are wider than a byte. It stops early if a chance ties with all of its
         digits in the next chunk: no byte of the keystream counts as read for that chunk.
         """
-        if any(each.itemsize > 1 or not each.flags.c_contiguous for each in (result, lower, upper)):
+        if any(each.itemsize > 1 or not each.flags.c_contiguous for each in (result, lower_codes, upper_codes)):
             return 0
-        drawn, self._source.position, largest = self._kernel.step(
+        drawn, self._source.position, largest = self._kernel.draw_bridge_step(
             self._source.seed,
             self._source.position,
             ctypes.byref(self._law),
-            (lower, upper, result),
+            (lower_codes, upper_codes, result),
             (self._room, self._places),
         )
         if largest >= self._law.values:
@@ -230,9 +230,9 @@ def _make_probability_struct(kinds: Kinds) -> _ProbabilityStruct:
     return made
 
 
-def _require_c_array(given: NDArray[np.generic], kind: type[np.generic]) -> NDArray[Any]:
+def _require_c_array(array: NDArray[np.generic], dtype: type[np.generic]) -> NDArray[Any]:
     """Return an array that C can read: of this type, without gaps, aligned. It is copied only if it must be."""
-    return np.require(given, kind, ["C_CONTIGUOUS", "ALIGNED"])
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
 
 
 def get_kernel() -> Kernel | None:
@@ -247,27 +247,27 @@ def get_sampler_name() -> str:
 
 
 @cache
-def _load_kernel(asked: str) -> Kernel | None:
+def _load_kernel(setting: str) -> Kernel | None:
     from relaxdp.sampling.kernel.self_test import has_correct_results  # noqa: PLC0415 (it imports this module)
 
-    if asked not in ("", "off", *_SETS):
+    if setting not in ("", "off", *_SETS):
         raise KernelError(
             "The environment variable {setting} has an unknown value. Expected off, aesni, vaes or neon.",
             hint=_UNSET,
             setting=SETTING,
         )
-    library = None if asked == "off" else _open_library()
+    library = None if setting == "off" else _open_library()
     sets = [] if library is None else _get_instruction_sets(library)
-    if asked in _SETS and asked not in sets:
+    if setting in _SETS and setting not in sets:
         raise KernelError(
             "The environment variable {setting} requires {asked!r}, which is not available on this machine.",
             hint=_UNSET,
             setting=SETTING,
-            asked=asked,
+            asked=setting,
         )
     if library is None or not sets:
         return None
-    found = Kernel(library, asked or sets[-1])
+    found = Kernel(library, setting or sets[-1])
     if not has_correct_results(found):
         raise KernelError(
             "The compiled sampler draws wrong reports on this machine.",

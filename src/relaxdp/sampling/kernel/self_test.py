@@ -13,7 +13,7 @@ import numpy as np
 
 from relaxdp.sampling.entropy import Keystream
 from relaxdp.sampling.kernel.c_library import Codes, CompiledBridgeStep
-from relaxdp.sampling.keyed_stream import Ids, Messages
+from relaxdp.sampling.keyed_stream import Ids, MacInputs
 
 if TYPE_CHECKING:
     from relaxdp.sampling.kernel.c_library import Kernel
@@ -49,13 +49,13 @@ STEPS, MAX_CHUNK = 1_500, 1_103  # a chunk and a part of one; more than the keys
 def has_correct_results(kernel: Kernel) -> bool:
     """Ask what has a published answer, and then every way in which the compiled path draws."""
     blocks = np.frombuffer(_NIST_MESSAGE, "<u8").reshape(-1, 1, 2)
-    sums = kernel.tags(_NIST_KEY, Messages(None, blocks[:-1]), blocks[-1, :, 0], blocks[-1, :, 1])[1]
+    sums = kernel.compute_tags(_NIST_KEY, MacInputs(None, blocks[:-1]), blocks[-1, :, 0], blocks[-1, :, 1])[1]
     if sums.tobytes() != _NIST_CODE:
         return False
-    object_id, index = Messages(Ids.from_integers(np.array([-7]))), np.array([1], np.uint64)
+    object_id, index = MacInputs(Ids.from_integers(np.array([-7]))), np.array([1], np.uint64)
     for threshold, report in _PATH.items():
         target = np.array([[1]], np.uint8)
-        kernel.draw(_PATH_KEY, 2, threshold, object_id, index, target)
+        kernel.replace_symbols_by_reports(_PATH_KEY, 2, threshold, object_id, index, target)
         if target[0, 0] != report:
             return False
     asked = {"paths": _draw_paths, "steps": _draw_bridge_steps}
@@ -70,39 +70,41 @@ def compute_digest(draws: Iterable[Codes]) -> str:
     return made.hexdigest()[:32]
 
 
-def make_codes(values: int, kind: str, shape: tuple[int, ...], factor: int) -> Codes:
+def make_test_codes(values: int, dtype: str, shape: tuple[int, ...], factor: int) -> Codes:
     """Return codes that look like any: another column of them for another factor."""
     numbers = np.arange(1, 1 + prod(shape), dtype=np.uint64) * np.uint64(factor)
-    return ((numbers >> np.uint64(20)) % np.uint64(values)).astype(kind).reshape(shape)
+    return ((numbers >> np.uint64(20)) % np.uint64(values)).astype(dtype).reshape(shape)
 
 
-def make_report_pairs(values: int, kind: str, shape: tuple[int, ...]) -> tuple[Codes, Codes]:
+def make_test_report_pairs(values: int, dtype: str, shape: tuple[int, ...]) -> tuple[Codes, Codes]:
     """Return lower and upper codes: every other one agrees."""
-    lower, upper = (make_codes(values, kind, shape, factor) for factor in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F))
+    lower, upper = (
+        make_test_codes(values, dtype, shape, factor) for factor in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+    )
     lower.reshape(-1)[::2] = upper.reshape(-1)[::2]
     return lower, upper
 
 
-def make_messages() -> tuple[Messages, Messages]:
+def make_test_messages() -> tuple[MacInputs, MacInputs]:
     """Return objects that are whole numbers, and others that are bytes of several lengths."""
-    data = make_codes(256, "u1", (OBJECTS * OBJECTS,), 0xD6E8FEB86659FD93)
+    data = make_test_codes(256, "u1", (OBJECTS * OBJECTS,), 0xD6E8FEB86659FD93)
     offsets = np.arange(OBJECTS + 1, dtype=np.int64) ** 2 // 2
-    return Messages(Ids.from_integers(np.arange(-9, OBJECTS - 9))), Messages(Ids("bytes", 3, None, offsets, data))
+    return MacInputs(Ids.from_integers(np.arange(-9, OBJECTS - 9))), MacInputs(Ids("bytes", 3, None, offsets, data))
 
 
 def _draw_paths(kernel: Kernel) -> Iterator[Codes]:
     index = np.arange(OBJECTS, dtype=np.uint64)
-    for (values, kind), of in zip(KINDS, cycle(make_messages()), strict=False):
+    for (values, kind), of in zip(KINDS, cycle(make_test_messages()), strict=False):
         for level, symbols in zip(LEVELS, (1, 3, 1, 2), strict=True):
-            drawn = make_codes(values, kind, (OBJECTS, symbols), level)
-            kernel.draw(_PATH_KEY, values, level, of, index, drawn)
+            drawn = make_test_codes(values, kind, (OBJECTS, symbols), level)
+            kernel.replace_symbols_by_reports(_PATH_KEY, values, level, of, index, drawn)
             yield drawn
 
 
 def _draw_bridge_steps(kernel: Kernel) -> Iterator[Codes]:
     source = Keystream(_PATH_KEY + bytes(16))
     for values, kind in KINDS[:BYTES]:
-        lower, upper = make_report_pairs(values, kind, (STEPS,))
+        lower, upper = make_test_report_pairs(values, kind, (STEPS,))
         drawn = np.zeros_like(upper)
         step = CompiledBridgeStep(kernel, source, values, FLIP if values == 2 else TO_UPPER, REDRAW, MAX_CHUNK)
         step.draw_into(drawn, lower, upper)

@@ -51,7 +51,7 @@ class ResultView:
     notes: Sequence[str] = ()
     longest_bar: float | None = None
     """The number that a full bar stands for; None for a table without bars."""
-    is_implausible: bool = field(default=False, kw_only=True)
+    has_impossible_estimates: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def print_result(view: ResultView, output: OutputOptions) -> None:
         writer.writerows(view.records)
     else:
         _print_table(view)
-    if view.is_implausible:
+    if view.has_impossible_estimates:
         typer.echo(IMPLAUSIBLE, err=output.is_for_programs)
     if output.plot is not None and not output.is_for_programs:
         print_done(f"Wrote the plot {output.plot}.")
@@ -100,17 +100,17 @@ def print_json(document: Any) -> None:
     typer.echo(json.dumps(document, ensure_ascii=not has_all_letters, allow_nan=False))
 
 
-def clean_text(text: str) -> str:
+def make_printable(text: str) -> str:
     """Replace control characters: a file may come from a stranger, and a terminal obeys them."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def format_label(label: Any) -> str:
     """Return a value or a group as a table shows it."""
-    return "(missing)" if label is None else clean_text(str(label_to_json(label)))
+    return "(missing)" if label is None else make_printable(str(make_json_label(label)))
 
 
-def label_to_json(label: Any) -> Any:
+def make_json_label(label: Any) -> Any:
     """Return a value as JSON has it."""
     if label is None or isinstance(label, str | int | float):
         return label
@@ -118,7 +118,12 @@ def label_to_json(label: Any) -> Any:
 
 
 def make_interval_row(
-    row: EstimateRow, bar: float, *, before: Sequence[str] = (), after: Sequence[str] = (), ends_group: bool = False
+    row: EstimateRow,
+    bar: float,
+    *,
+    first_labels: Sequence[str] = (),
+    last_labels: Sequence[str] = (),
+    ends_group: bool = False,
 ) -> TableRow:
     """Return the table row of an estimate; a star marks one outside of the possible range."""
     keys = [format_label(each) for each in row.keys]
@@ -126,10 +131,10 @@ def make_interval_row(
     numbers = [
         f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}" for number in (row.estimate, row.low, row.high)
     ]
-    return TableRow([*before, *keys, *after], numbers, bar, ends_group)
+    return TableRow([*first_labels, *keys, *last_labels], numbers, bar, ends_group)
 
 
-def describe_stars(rows: Sequence[EstimateRow]) -> list[str]:
+def explain_stars(rows: Sequence[EstimateRow]) -> list[str]:
     """Return the note that explains the stars, if there are any."""
     sides = sorted({row.beyond for row in rows if row.beyond is not None}, reverse=True)
     if not sides:
