@@ -190,16 +190,26 @@ def _make_unfinished(target: Path, *, is_folder: bool) -> Iterator[Path]:
         while descriptor is None:
             path = make_unfinished_path(target)
             descriptor = _try_create_and_lock(path, is_folder=is_folder)
-    number = _get_device_and_inode(os.fstat(descriptor))
-    _unfinished_targets[number] = target
+    number, open_descriptors = _get_device_and_inode(os.fstat(descriptor)), [descriptor]
     try:
+        _unfinished_targets[number] = target
         yield path
     finally:
-        _unfinished_targets.pop(number, None)
-        is_there = _read_device_and_inode(path) == number
-        os.close(descriptor)
-        if is_there:
-            shutil.rmtree(path, ignore_errors=True) if is_folder else path.unlink(missing_ok=True)
+        try:
+            _remove_unfinished(path, number, open_descriptors)
+        except BaseException:  # Ctrl-C came while it was removed, and true values may be left
+            _remove_unfinished(path, number, open_descriptors)
+            raise
+
+
+def _remove_unfinished(path: Path, number: tuple[int, int], open_descriptors: list[int]) -> None:
+    """Remove what is still there of an unfinished file or folder; this may be called again after an interrupt."""
+    _unfinished_targets.pop(number, None)
+    is_there = _read_device_and_inode(path) == number
+    while open_descriptors:
+        os.close(open_descriptors.pop())
+    if is_there:
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _try_create_and_lock(path: Path, *, is_folder: bool) -> int | None:

@@ -126,14 +126,14 @@ class ColumnDescription:
     @classmethod
     def from_dict(cls, content: Any) -> ColumnDescription:
         """Return the description, or reject JSON that is damaged or from a newer version."""
-        if isinstance(content, dict) and content.get("version", VERSION) != VERSION:
-            raise MetadataError(
-                "The metadata of the file has version {version!r}. This version of relaxdp reads version {reads}.",
-                hint="Install the version of relaxdp that released the file.",
-                version=content["version"],
-                reads=VERSION,
-            )
         with _reject_damage():
+            if (version := content["version"]) != VERSION:
+                raise MetadataError(
+                    "The metadata of the file has version {version!r}. This version of relaxdp reads version {reads}.",
+                    hint="Install the version of relaxdp that released the file.",
+                    version=version,
+                    reads=VERSION,
+                )
             threshold, values, ends = int(content["threshold"]), content.get("values"), content.get("range")
             clip, retention = content.get("clip", False), None
             if type(clip) is not bool or "function" in content:  # numbers of which a function was taken

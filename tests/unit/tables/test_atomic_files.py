@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from tests.patience import PATIENCE
@@ -14,7 +19,7 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import TableFileError
 from relaxdp.tables import release_output
-from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
+from relaxdp.tables.atomic_files import make_temporary_folder, make_unfinished_file, move_to_target
 
 EXCHANGED = "while it was written"
 
@@ -149,6 +154,49 @@ def test_a_release_states_that_it_is_charged(tmp_path: Path, ours: Path, monkeyp
     assert modes(ours) == {0o600, 0o700}
     assert not Path("out.parquet").exists()
     assert (float(release().cost), float(vault.spent), mode(Path("out.parquet"))) == (0, 1, 0o640)
+
+
+def count_open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def interrupt_removal(event_number: int) -> Callable[[FrameType, str, object], Any]:
+    """Return a trace function that raises once, as Ctrl-C does, at one of the lines that remove an unfinished file."""
+    left = [event_number]
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code.co_name != "_remove_unfinished":
+            return None
+        left[0] -= 1
+        if left[0] == -1:
+            raise KeyboardInterrupt
+        return trace
+
+    return trace
+
+
+@pytest.mark.parametrize("make", [make_temporary_folder, lambda: make_unfinished_file(Path("reports.csv").resolve())])
+def test_an_interrupted_removal_is_completed(
+    make: Callable[[], AbstractContextManager[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C may come at any line of the removal, while true values of a sort lie in the folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    before, interrupts = sys.gettrace(), 0
+    while True:
+        files_before = count_open_files()
+        try:
+            with make() as place:
+                (place / "values" if place.is_dir() else place).write_text("flu")
+                sys.settrace(interrupt_removal(interrupts))
+            break
+        except KeyboardInterrupt:
+            interrupts += 1
+        finally:
+            sys.settrace(before)
+            assert not list(tmp_path.iterdir())
+            assert count_open_files() <= files_before + 1
+    assert interrupts > 4
 
 
 def test_a_link_to_nothing_is_not_replaced(target: Path) -> None:
