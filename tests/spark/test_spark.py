@@ -184,6 +184,8 @@ def test_what_is_rejected(spark: Any, vault: rx.Vault, tmp_path: Path) -> None:
         release(vault, made.to_frame(), columns={"diagnosis": VALUES}, name="again", passthrough=())
     with refused(BudgetExceededError):
         release(vault, frame, epsilon=11)
+    with refused(ArgumentError, says="cannot be exchanged", column="gap"):
+        release(vault, frame.selectExpr("*", "make_interval(1) AS gap"))
     with refused(ArgumentError, says="output"):
         release(vault, frame, output=tmp_path / "out.parquet")
     assert (vault.spent, sorted(each.name for each in (vault.path / "snapshots").iterdir())) == before

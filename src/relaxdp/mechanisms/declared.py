@@ -190,7 +190,7 @@ def require_ordered_values(values: Any) -> Sequence[Any]:
     """Return values that have an order, or reject the others."""
     if isinstance(values, str | bytes | Set | Mapping | type) or not isinstance(values, Iterable):
         raise ValuesError(
-            "The values must be a list, not {type}. The order of the values is part of the path.",
+            "The values must be a list in a fixed order, not {type}: the order decides which reports are drawn.",
             hint="Pass a list such as ['flu', 'covid', 'none'].",
             type=type(values).__name__,
         )

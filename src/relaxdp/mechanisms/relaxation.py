@@ -329,7 +329,7 @@ class MemoryStateStore:
 
     def make_error(self, problem: str, hint: str = "") -> StateFileError:
         """Return an error about the state."""
-        return StateFileError("The relaxation, which has no state file, {what}.", what=problem, hint=hint)
+        return StateFileError("This relaxation {what}.", what=problem, hint=hint)
 
 
 class StateFileStore:

@@ -234,8 +234,7 @@ def require_same_description(given: FileDescription, own: FileDescription | None
         mine, stated = own.columns.get(column), described
         if mine is None:
             raise MetadataError(
-                "{name} has its own metadata, in which {column!r} is not a released column. Metadata "
-                "cannot be replaced.",
+                "{column!r} is not a released column of {name}, which states its released columns itself.",
                 hint="Name one of the released columns: {released}.",
                 name=table_name,
                 column=column,

@@ -406,7 +406,7 @@ def _plan_column(
         if not _has_same_declaration(declared, found.mechanism):
             raise ReleaseChangedError(
                 "{column!r} of the release {name!r} was declared differently at its first release: {before!r}.",
-                hint="Declare it as before, or use a new name; its cost is added.",
+                hint="Declare it as before, or choose a new release name, which costs its whole epsilon too.",
                 column=name,
                 name=request.name,
                 before=found.mechanism,

@@ -377,7 +377,7 @@ def describe_frame(
     columns = {each: column for each, column in whole.columns.items() if each in names}
     if not columns:
         raise MetadataError(
-            "{name} has none of the released columns in its description.",
+            "{name} contains none of the released columns that its metadata lists: they were removed or renamed.",
             hint="Pass the data frame as it was released.",
             name=label,
         )

@@ -56,17 +56,23 @@ class SparkSource:
 
     def __init__(self, frame: Any) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+        from pyspark.sql.types import StructType  # noqa: PLC0415
 
         self.native = frame
         with replace_spark_errors():
             described = frame.schema
-        try:
-            schema = to_arrow_schema(described)
-        except Exception:
-            raise ArgumentError(
-                "The table has a column of a type that cannot be exchanged between Spark and Arrow.",
-                hint="Convert the column to text.",
-            ) from None
+        fields = []
+        for field in described.fields:
+            try:
+                fields += to_arrow_schema(StructType([field]))
+            except Exception:
+                raise ArgumentError(
+                    "The column {column!r} has type {type}, which cannot be exchanged between Spark and Arrow.",
+                    hint="Convert the column to text.",
+                    column=field.name,
+                    type=field.dataType.simpleString(),
+                ) from None
+        schema = pa.schema(fields)
         # Spark has no unsigned numbers: those of 64 bits arrive as decimals.
         self.types: ColumnTypes = {each.name: pa.uint64() for each in schema if each.type == UNSIGNED}
         self.schema = pa.schema([(each.name, self.types.get(each.name, each.type)) for each in schema])

@@ -300,7 +300,7 @@ def test_true_is_not_one() -> None:
         (["a", "\ud800"], {"problem": "the text contains a lone surrogate, so it has no UTF-8 form"}),
         ([1, 2**64], {"problem": "a whole number must be between -2**63 and 2**64 - 1"}),
         ("ab", {"says": "must be a list"}),
-        ({"a", "b"}, {"says": "The order of the values is part of the path"}),
+        ({"a", "b"}, {"says": "the order decides which reports are drawn"}),
         ({"a": 1, "b": 2}, {"says": "must be a list"}),
         ([-1, 2**63], {"says": "must fit into 64 bits"}),
         ([b"a", bytearray(b"b")], {"type": "bytearray"}),
