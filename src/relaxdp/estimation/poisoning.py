@@ -27,6 +27,7 @@ from relaxdp.estimation.report_pairs import (
     ReportPairs,
     compute_betting_evidence,
     compute_p_value,
+    count_unnoticed_repeaters,
 )
 from relaxdp.estimation.result import (
     UNKNOWN,
@@ -196,11 +197,24 @@ class PoisoningTest:
         )  # fmt: skip
         return [
             f"An individual with a single report cannot be tested{untested}.",
+            *self._describe_unnoticed_repeaters(),
             "The test does not detect individuals that lie about their true value, or that fabricate the newest report "
             f"and blur it as honest individuals do.{influence}",
             "Individuals that decide by an earlier report whether to go on look like individuals that fabricated it.",
             "The false alarm rate over all looks holds if few individuals withdraw, because their pairs are removed.",
             "Against many fabricating devices only invitations help.",
+        ]
+
+    def _describe_unnoticed_repeaters(self) -> list[str]:
+        table = max(self.newest_tables, key=lambda each: each.n, default=None)
+        if table is None or not table.n:
+            return []
+        repeaters = count_unnoticed_repeaters(table, self.false_alarm_rate)
+        compared = "reports" if self.mechanism.symbols == 1 else "bits"
+        return [
+            f"About {repeaters:,} of {table.n:,} individuals can repeat their report without being noticed, or fewer "
+            f"if they push one of many values. By chance, {table.stay_probability:.0%} of the {compared} of honest "
+            f"individuals are the same at epsilons {table.older} and {table.newer}."
         ]
 
     def __repr__(self) -> str:

@@ -373,6 +373,21 @@ def compute_betting_evidence(tables: Sequence[ReportPairCounts], levels: Sequenc
     return BettingEvidence(tuple(capitals), best)
 
 
+def count_unnoticed_repeaters(table: ReportPairCounts, false_alarm_rate: float) -> int:
+    """Return about how many individuals can repeat every report before the bets on all values together notice them."""
+    trials, stay = table.n * table.mechanism.symbols, table.stay_probability
+    unnoticed, noticed = 0, table.n + 1
+    while noticed - unnoticed > 1:
+        repeaters = (unnoticed + noticed) // 2
+        equal = np.array([trials * stay + repeaters * table.mechanism.symbols * (1 - stay)])
+        capital = float(_compute_log_capital(np.array([trials]), equal, stay, bet_on_more=True)[0])
+        if capital + np.log(_OVER_ALL / 2) < -np.log(false_alarm_rate):
+            unnoticed = repeaters
+        else:
+            noticed = repeaters
+    return unnoticed
+
+
 def _compute_stake(level_distance: int, n_levels: int) -> float:
     """Return the stake of a table: neighbouring levels share one half, or everything if there are no other pairs."""
     others = (n_levels - 1) * (n_levels - 2) // 2
@@ -382,7 +397,7 @@ def _compute_stake(level_distance: int, n_levels: int) -> float:
 
 
 def _compute_log_capital(
-    trials: NDArray[np.int64], hits: NDArray[np.int64], probability: float, *, bet_on_more: bool
+    trials: NDArray[np.int64], hits: NDArray[Any], probability: float, *, bet_on_more: bool
 ) -> Floats:
     """Return the logarithm of the capital of bets on more (or fewer) hits: a mixture of likelihood ratios."""
     if bet_on_more:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from relaxdp import Categorical, LocalHash, Unary
+from relaxdp import Categorical, LocalHash, Numeric, Unary
 from relaxdp.estimation.poisoning import FALSE_ALARM_RATE, PoisoningTest, ReportPairs, check_pairs
+from relaxdp.estimation.report_pairs import count_unnoticed_repeaters
 from relaxdp.mechanisms.report_arrays import pack_reports
 
 Codes = NDArray[np.int64]
@@ -126,6 +127,25 @@ def test_one_in_a_hundred_is_found_and_named() -> None:
 @pytest.mark.long
 def test_one_in_a_hundred_is_found_and_named_in_400_runs() -> None:
     check_power(400, 2316)
+
+
+@pytest.mark.parametrize("mechanism", [Numeric(0, 1), Categorical(range(10))], ids=["two ends", "ten values"])
+def test_the_stated_number_of_repeaters_is_where_the_test_begins_to_notice_them(mechanism: Any) -> None:
+    """Numbers have two reports, which are equal by chance more often, so more individuals can repeat theirs."""
+    rng = np.random.default_rng(2320)
+
+    def look(repeaters: int) -> PoisoningTest:
+        older, newer = path(rng, mechanism, rng.integers(0, mechanism.alphabet, 20_000), ("0.5", "2"))
+        older[:repeaters] = newer[:repeaters]
+        pairs = ReportPairs(mechanism)
+        add(pairs, older, newer, "0.5", "2")
+        return check_pairs(pairs)
+
+    checked = look(0)
+    stated = count_unnoticed_repeaters(checked.newest_tables[0], FALSE_ALARM_RATE)
+    assert f"About {stated:,} of 20,000 individuals can repeat" in repr(checked)
+    assert sum(look(stated // 2).is_alarm for _ in range(40)) < 10
+    assert sum(look(stated * 3 // 2).is_alarm for _ in range(40)) > 30
 
 
 @pytest.mark.parametrize("made_up", ["truth", "report"])
