@@ -42,8 +42,7 @@ from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, PathId, derive_
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon
-from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import NOISE
+from relaxdp.theory.randomized_response import NOISE, Level
 
 
 class SaleSource(MechanismSource):

@@ -24,8 +24,7 @@ from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.report_arrays import get_code_dtype
 from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
-from relaxdp.theory.level import compute_log_rounded_up
-from relaxdp.theory.randomized_response import NOISE, compute_next_report_distribution
+from relaxdp.theory.randomized_response import NOISE, compute_log_rounded_up, compute_next_report_distribution
 
 _FIX_THRESHOLD = "Correct the method `threshold` of the mechanism."
 

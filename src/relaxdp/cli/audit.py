@@ -12,7 +12,7 @@ import typer
 from relaxdp.audit.audit_cases import AuditCase, AuditFinding, list_all_cases, run_audits
 from relaxdp.audit.auditor import MIN_TRIALS
 from relaxdp.cli.options import CsvOption, JsonOption
-from relaxdp.cli.result_printing import OutputOptions, ResultView, TableRow, print_result
+from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_result
 from relaxdp.cli.terminal import show_progress
 from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import as_epsilon

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from relaxdp.cli import options
-from relaxdp.cli import result_printing as printing
-from relaxdp.cli.result_plots import plot_estimate, plot_result
+from relaxdp.cli import results as printing
+from relaxdp.cli.results import plot_estimate, plot_result
 from relaxdp.cli.terminal import get_stderr_console
 from relaxdp.errors import ArgumentError, EstimationError, MetadataError
 from relaxdp.estimation.compare import Change, format_change_rows

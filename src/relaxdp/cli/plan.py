@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from relaxdp.cli import options
-from relaxdp.cli import result_printing as printing
-from relaxdp.cli.result_plots import plot_plan
+from relaxdp.cli import results as printing
+from relaxdp.cli.results import plot_plan
 from relaxdp.errors import PlanError
 from relaxdp.estimation.mechanism_choice import NUMBER_MECHANISMS
 from relaxdp.estimation.planning import Plan, PlannedRange, PlannedValues, PlanOptions, find_epsilon

@@ -12,11 +12,11 @@ import numpy as np
 import typer
 
 from relaxdp.cli import options
-from relaxdp.cli import result_printing as printing
+from relaxdp.cli import results as printing
 from relaxdp.cli.command_group import CommandGroup
 from relaxdp.cli.options import locate_vault, read_values_file
 from relaxdp.cli.release import print_release
-from relaxdp.cli.result_plots import plot_result
+from relaxdp.cli.results import plot_result
 from relaxdp.cli.terminal import show_progress
 from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, add_consequence
 from relaxdp.estimation.schedules import NoisySampling, Schedule

@@ -20,7 +20,7 @@ from relaxdp.estimation.result import Result, get_frame_library
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.report_arrays import count_report_column
 from relaxdp.theory.epsilon import Epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 _FORMAT = "relaxdp counts 1"
 Method = Literal["average", "precision"]

@@ -20,11 +20,12 @@ from relaxdp.estimation.display import describe_risk, format_html, format_risk, 
 from relaxdp.estimation.mechanism_choice import (
     NUMBER_MECHANISMS,
     PlannedReports,
+    VariancePerReport,
+    compute_pair_variance_per_report,
     plan_reports,
     rank_mechanisms,
     rank_number_mechanisms,
 )
-from relaxdp.estimation.report_variance import VariancePerReport, compute_pair_variance_per_report
 from relaxdp.estimation.result import (
     About,
     check_about,

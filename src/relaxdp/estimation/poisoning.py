@@ -41,8 +41,7 @@ from relaxdp.estimation.result import (
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.theory.epsilon import Epsilon
-from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import SupportProbabilities
+from relaxdp.theory.randomized_response import Level, SupportProbabilities
 
 __all__ = [
     "FALSE_ALARM_RATE",

@@ -32,12 +32,11 @@ from relaxdp.estimation.result import check_between, check_whole_number
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.categorical import Unary
 from relaxdp.mechanisms.local_hash import UNEVEN, LocalHash
 from relaxdp.mechanisms.registry import get_mechanism_title
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, compute_nonzero_threshold, format_epsilon
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import CloneProbabilities
+from relaxdp.theory.randomized_response import CloneProbabilities, compute_retention
 
 __all__ = ["ShufflingBound", "compute_bound", "compute_default_delta"]
 Floats = NDArray[np.float64]

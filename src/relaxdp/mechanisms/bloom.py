@@ -22,12 +22,10 @@ from relaxdp.mechanisms.base import Joint, Mechanism, PermanentWords, TrueValues
 from relaxdp.mechanisms.keyed_reports import KeyedRandomness, release_codes
 from relaxdp.mechanisms.report_arrays import Codes, Packed, make_arrow_from_packed, pack_bits
 from relaxdp.sampling.arrow_columns import check_lengths, decode_dictionary, find_row, ids_to_arrow, read_ids, to_arrow
-from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import CHUNK, MacInputs, PathId, Words
-from relaxdp.sampling.keys import Key
+from relaxdp.sampling.keys import Key, add_length_prefix
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, compute_split_threshold
-from relaxdp.theory.level import Level, Scale, compute_retention
-from relaxdp.theory.randomized_response import SupportProbabilities
+from relaxdp.theory.randomized_response import Level, Scale, SupportProbabilities, compute_retention
 
 MAX_HASHES = 16
 MAX_BITS = 1 << 16

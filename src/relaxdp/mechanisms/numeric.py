@@ -17,8 +17,8 @@ from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, V
 from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism, PermanentWords, TrueValues
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.arrow_columns import decode_dictionary, to_arrow, to_numpy
-from relaxdp.sampling.canonical_encoding import NUMBER, add_length_prefix
-from relaxdp.sampling.keyed_stream import Words
+from relaxdp.sampling.keyed_stream import NUMBER, Words
+from relaxdp.sampling.keys import add_length_prefix
 from relaxdp.theory.epsilon import ONE
 
 _GIVE_RANGE = "Pass two numbers, such as rx.Numeric(0, 120)."

@@ -10,11 +10,10 @@ from typing import Any, Literal
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import Mechanism, check_option
 from relaxdp.mechanisms.bloom import MAX_BITS, MAX_COHORTS, MAX_HASHES, Bloom, BloomShape
-from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.local_hash import MAX_BUCKETS, LocalHash
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import MAX_PLACES, SquareWave
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import Epsilon
 
 Domain = Literal["values", "range", "words"]

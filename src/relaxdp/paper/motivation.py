@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimation.report_variance import compute_categorical_support
+from relaxdp.estimation.mechanism_choice import compute_categorical_support
 from relaxdp.paper import figures, judge
 from relaxdp.paper.baselines import relaxation_variance, split_budget, split_budget_estimate, split_budget_variance
 from relaxdp.paper.claims import Claim, ClaimOutcome, Data, Picture

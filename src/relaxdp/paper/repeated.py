@@ -17,7 +17,7 @@ from relaxdp.audit.attacks import (
     compute_error_probabilities,
     compute_minimum_error_rate,
 )
-from relaxdp.estimation.report_variance import compute_categorical_support, compute_report_variance
+from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_report_variance
 from relaxdp.paper import judge
 from relaxdp.paper.claims import ClaimCheck, Data
 from relaxdp.paper.lab import Lab, Sampler

@@ -11,17 +11,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, IdError, RelaxdpError
-from relaxdp.sampling.canonical_encoding import (
+from relaxdp.sampling.kernel.c_library import get_kernel
+from relaxdp.sampling.keyed_stream import (
     BYTES,
+    NO_BYTES,
+    NO_OFFSETS,
     TEXT,
     UUID,
+    Ids,
     get_value_kind,
     is_missing,
     is_utf8_encodable,
     warn_not_nfc,
 )
-from relaxdp.sampling.kernel.c_library import get_kernel
-from relaxdp.sampling.keyed_stream import NO_BYTES, NO_OFFSETS, Ids
 
 _NOT_ASCII = np.uint8(0x80)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from relaxdp.errors import ColumnError, RelaxdpError
 from relaxdp.lazy_imports import duckdb, pandas, polars
 from relaxdp.lazy_imports import narwhals as nw
-from relaxdp.sampling.canonical_encoding import get_value_kind, is_missing
+from relaxdp.sampling.keyed_stream import get_value_kind, is_missing
 from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.interrupts import is_interrupt
 from relaxdp.tables.metadata import FileDescription, parse_description, read_frame_description

@@ -60,7 +60,7 @@ from relaxdp.tables.table_columns import (
 )
 from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from relaxdp.tables.metadata import (
 )
 from relaxdp.tables.table_columns import ColumnNames, get_id_type, suggest_name
 from relaxdp.theory.epsilon import format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 # The levels of an individual are bits of one word, which shows an id that occurs twice at one level.
 MAX_LEVELS = 63

@@ -18,7 +18,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.declared import describe_column_type
 from relaxdp.mechanisms.numeric import RangeMechanism
-from relaxdp.sampling.canonical_encoding import is_utf8_encodable
+from relaxdp.sampling.keyed_stream import is_utf8_encodable
 
 # A table with one column whose name contains one of these is probably split at another character.
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
