@@ -74,7 +74,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "ledger/account.py": _LEDGER,
     "ledger/events.py": ("src/relaxdp/ledger/events.py", *_LEDGER),
-    "ledger/ledger_rules.py": _LEDGER,
     "market/levels.py": ("src/relaxdp/market/levels.py", _LEVELS),
     "market/sales.py": (
         *("tests/unit/market/test_sales.py", "tests/unit/market/test_model.py", "tests/unit/market/test_paths.py"),

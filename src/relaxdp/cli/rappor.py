@@ -13,14 +13,14 @@ import typer
 
 from relaxdp.cli import options
 from relaxdp.cli import results as printing
-from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli.main import CommandGroup
 from relaxdp.cli.options import locate_vault, read_values_file
 from relaxdp.cli.release import print_release
 from relaxdp.cli.results import plot_result
 from relaxdp.cli.terminal import show_progress
 from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, add_consequence
 from relaxdp.estimation.schedules import NoisySampling, Schedule
-from relaxdp.ledger.ledger_rules import require_release
+from relaxdp.ledger.account import require_release
 from relaxdp.mechanisms.bloom import Bloom, compute_bit_epsilon, compute_epsilon, compute_report_epsilon
 from relaxdp.rappor.bit_counts import CountedFile, count_report_files
 from relaxdp.rappor.candidate_map import CandidateMap, format_map_rows, read_candidate_map

@@ -15,8 +15,7 @@ import numpy as np
 
 from relaxdp.errors import EstimationError
 from relaxdp.estimation.counts import Counts, Integers
-from relaxdp.estimation.frequency import compute_support_variance
-from relaxdp.estimation.intervals import compute_true_count_interval
+from relaxdp.estimation.frequency import compute_support_variance, compute_true_count_interval
 from relaxdp.estimation.report_pairs import (
     CHANGED,
     KINDS,

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from relaxdp.errors import LedgerUncertainError, RelaxdpError, RowsChangedError, TableFileError
-from relaxdp.ledger.account import Account
+from relaxdp.ledger.account import Account, make_release_event
 from relaxdp.ledger.events import SealedColumn
-from relaxdp.ledger.ledger_rules import make_release_event
 from relaxdp.tables.release_output import FileSink, MemorySink
 from relaxdp.tables.release_plan import (
     DrawnBatch,

@@ -13,7 +13,7 @@ from typing import Any
 
 from relaxdp.errors import ArgumentError, add_consequence
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
-from relaxdp.ledger import ledger_rules
+from relaxdp.ledger.account import check_reason, make_budget_event, make_retirement_event
 from relaxdp.ledger.events import CopyAdopted, Event, VaultCreated, parse_budget
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_name_to_text
@@ -93,7 +93,7 @@ class Vault:
         """
         exact, place = parse_budget(budget), _require_path(path, "path")
         if reason:
-            ledger_rules.check_reason(reason)
+            check_reason(reason)
         VaultFolder.create(
             place,
             lambda settings: VaultCreated(
@@ -262,7 +262,7 @@ class Vault:
             BudgetError: The budget is not larger than before, or there is no reason.
         """
         exact = parse_budget(budget)
-        self._append_event(lambda account: ledger_rules.make_budget_event(account, exact, reason, datetime.now(UTC)))
+        self._append_event(lambda account: make_budget_event(account, exact, reason, datetime.now(UTC)))
 
     @add_consequence("Nothing was retired.")
     def retire(self, name: str, *, reason: str) -> None:
@@ -275,7 +275,7 @@ class Vault:
         Raises:
             UnknownReleaseError: The vault has no such release.
         """
-        self._append_event(lambda account: ledger_rules.make_retirement_event(account, name, reason, datetime.now(UTC)))
+        self._append_event(lambda account: make_retirement_event(account, name, reason, datetime.now(UTC)))
         with self._folder.lock_snapshots(self._folder.read_account()):
             pass  # which removes what interrupted releases of it left
 
@@ -292,7 +292,7 @@ class Vault:
         Raises:
             ArgumentError: This is the newest copy already.
         """
-        ledger_rules.check_reason(reason)
+        check_reason(reason)
         _, found = self._folder.read_account_and_problem()
         if found is None:
             raise ArgumentError(
