@@ -22,7 +22,6 @@ from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError
 from relaxdp.estimation.schedules import NoisySampling, Schedule
 from relaxdp.ledger.account import require_release
 from relaxdp.mechanisms.bloom import Bloom, compute_bit_epsilon, compute_epsilon, compute_report_epsilon
-from relaxdp.rappor.bit_counts import CountedFile, count_report_files
 from relaxdp.rappor.candidate_map import CandidateMap, format_map_rows, read_candidate_map
 from relaxdp.rappor.decoding import Correction, DecodedWords, decode_words
 from relaxdp.rappor.parameters import (
@@ -33,6 +32,7 @@ from relaxdp.rappor.parameters import (
     plan_parameters,
     plan_parameters_for_share,
 )
+from relaxdp.rappor.reports import CountedFile, count_report_files
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.tables.release_plan import ReleaseRequest
 from relaxdp.tables.table_source import open_source

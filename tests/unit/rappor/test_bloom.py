@@ -44,7 +44,7 @@ from relaxdp.mechanisms.report_arrays import (
     read_report_column,
     unpack_bits,
 )
-from relaxdp.rappor.device import RapporDevice
+from relaxdp.rappor.reports import RapporDevice
 from relaxdp.sampling.keyed_path import find_report, iterate_path_draws
 from relaxdp.sampling.keyed_stream import (
     PathId,
