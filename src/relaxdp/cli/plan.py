@@ -21,12 +21,10 @@ from relaxdp.theory.epsilon import format_epsilon
 def plan(
     values: Annotated[int | None, typer.Option(help="The number of values that an answer can have.")] = None,
     number_range: Annotated[
-        tuple[float, float] | None,
-        typer.Option("--range", help="Answers are numbers from LOW to HIGH, for means."),
+        tuple[float, float] | None, typer.Option("--range", help="Answers are numbers from LOW to HIGH, for means.")
     ] = None,
     mechanism: Annotated[
-        str | None,
-        typer.Option(help="Mechanism, like k-ary, oue, olh:buckets=16 or wave:bins=32  [default: the best]"),
+        str | None, typer.Option(help="Mechanism, like k-ary, oue, olh:buckets=16 or wave:bins=32  [default: the best]")
     ] = None,
     margin: Annotated[float | None, typer.Option(help="The margin of error that you want, like 0.01.")] = None,
     n: Annotated[int | None, typer.Option(help="The number of individuals.")] = None,
@@ -139,9 +137,8 @@ def _describe_stop_level(plan: Plan, margin: float, values: PlannedValues, setti
     if stop is not None:
         return [f"Stop at epsilon {format_epsilon(stop.epsilon)}: the margin of error is {stop.margin:.4g}."]
     try:
-        needed = (
-            f"it takes epsilon {format_epsilon(find_epsilon(margin, n=plan.n, planned_values=values, **settings))}."
-        )
+        epsilon = find_epsilon(margin, n=plan.n, planned_values=values, **settings)
+        needed = f"it takes epsilon {format_epsilon(epsilon)}."
     except PlanError as problem:
         needed = problem.message
     return [f"No level of this schedule is precise enough: {needed}"]
@@ -159,11 +156,8 @@ def _format_plan_heading(
     subject = "these individuals" if plan_options["about"] == "sample" else "the population"
     together = "all values at once" if plan_options["simultaneous"] else "each value"
     if value_range is not None:
-        answers, share, together = (
-            f"numbers from {value_range[0]:g} to {value_range[1]:g}",
-            "whatever they are",
-            "the mean",
-        )
+        answers, share = f"numbers from {value_range[0]:g} to {value_range[1]:g}", "whatever they are"
+        together = "the mean"
     if plan_options["crosstab"] is not None:
         answers += f" by {plan_options['crosstab']}"
         together = "all pairs at once" if plan_options["simultaneous"] else "each pair"

@@ -18,7 +18,7 @@ from relaxdp.cli.options import locate_vault, read_values_file
 from relaxdp.cli.release import print_release
 from relaxdp.cli.results import plot_result
 from relaxdp.cli.terminal import show_progress
-from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, add_consequence
+from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, add_consequence, replace_os_error
 from relaxdp.estimation.schedules import NoisySampling, Schedule
 from relaxdp.ledger.account import require_release
 from relaxdp.mechanisms.bloom import Bloom, compute_bit_epsilon, compute_epsilon, compute_report_epsilon
@@ -102,8 +102,7 @@ def choose_parameters(
 @app.command("map")
 @add_consequence("Nothing was written.")
 def write_candidate_map(
-    candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")],
-    params: ParamsOption,
+    candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")], params: ParamsOption
 ) -> None:
     """Write the candidate map to standard output: a word, then its bits in every cohort.
 
@@ -198,8 +197,7 @@ def decode(
     method: options.MethodOption = "average",
     rate: Annotated[float, typer.Option(help="The rate of false words that is accepted.")] = RATE,
     correction: Annotated[
-        Correction,
-        typer.Option(help="The chance of even one false word (holm), or their share among those found."),
+        Correction, typer.Option(help="The chance of even one false word (holm), or their share among those found.")
     ] = "holm",
     confidence_level: options.ConfidenceOption = 0.95,
     simultaneous: options.SimultaneousOption = False,
@@ -327,16 +325,15 @@ def _find_next_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
 
 
 def _write_parameters(target: Path, plan: RapporPlan) -> None:
-    try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(RapporParameters(plan.shape, plan.noise).to_csv())
-    except OSError as problem:
-        raise TableFileError(
-            "The parameter file {path!r} cannot be written: {why}.",
-            hint="Choose another file name or folder for --write.",
-            why=problem.strerror,
-            path=str(target),
-        ) from None
+    sentence, hint = (
+        "The parameter file {path!r} cannot be written: {why}.",
+        "Choose another file name or folder for --write.",
+    )
+    with (
+        replace_os_error(TableFileError, sentence, hint=hint, path=str(target)),
+        target.open("x", encoding="utf-8") as file,
+    ):
+        file.write(RapporParameters(plan.shape, plan.noise).to_csv())
 
 
 def _format_plan_row(plan: RapporPlan) -> list[str]:

@@ -45,8 +45,7 @@ def release(
     epsilon: Annotated[str, typer.Option(help="The level of each column, like 0.5. Costs of several columns add up.")],
     name: Annotated[str | None, typer.Option(help="Name of the release  [default: IN without its ending]")] = None,
     passthrough: Annotated[
-        list[str] | None,
-        typer.Option(help="Column that leaves unprotected; repeat it, or separate names by commas."),
+        list[str] | None, typer.Option(help="Column that leaves unprotected; repeat it, or separate names by commas.")
     ] = None,
     sql: Annotated[
         str | None,

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from relaxdp.cli.terminal import print_done
-from relaxdp.errors import ArgumentError, EstimationError, MissingDependencyError, TableFileError
+from relaxdp.errors import ArgumentError, EstimationError, MissingDependencyError, TableFileError, replace_os_error
 from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.plot import (
     compute_heat_map_size,
@@ -276,15 +276,10 @@ def create_figure(width: float, height: float) -> Any:
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure next to its place and rename it, so that no file is half-written."""
     staged = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    hint = "Choose another folder, or make it writable."
     try:
-        figure.savefig(staged, format=path.suffix[1:].lower(), dpi=150)
-        staged.replace(path)
-    except OSError as problem:
-        raise TableFileError(
-            "The plot {path!r} cannot be written: {why}.",
-            hint="Choose another folder, or make it writable.",
-            why=problem.strerror or "the disk may be full",
-            path=str(path),
-        ) from None
+        with replace_os_error(TableFileError, "The plot {path!r} cannot be written: {why}.", hint=hint, path=str(path)):
+            figure.savefig(staged, format=path.suffix[1:].lower(), dpi=150)
+            staged.replace(path)
     finally:
         staged.unlink(missing_ok=True)

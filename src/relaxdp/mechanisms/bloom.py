@@ -364,14 +364,7 @@ def draw_cohorts(shape: BloomShape, ids: Any, *, key: Key, path: PathId, first_r
 
 @add_consequence("Nothing was released.")
 def release_bloom(
-    shape: BloomShape,
-    words: Any,
-    ids: Any,
-    *,
-    key: Key,
-    level: Level,
-    path: PathId,
-    first_row: int = 0,
+    shape: BloomShape, words: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int = 0
 ) -> BloomReports:
     """Return cohorts and reports of many devices at one level: a pure function, like `release_codes`.
 

@@ -22,12 +22,7 @@ from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.estimation.result import UNKNOWN, About, Result, check_about
 from relaxdp.lazy_imports import scipy
 from relaxdp.rappor.candidate_map import CandidateMap
-from relaxdp.rappor.reports import (
-    BitEstimates,
-    Method,
-    RapporCounts,
-    compute_bit_precision,
-)
+from relaxdp.rappor.reports import BitEstimates, Method, RapporCounts, compute_bit_precision
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -371,14 +371,10 @@ class MacInputs:
             yield chosen, blocks if more is None else np.concatenate([blocks, more])
 
 
-def _pack_header(tag: int, length: int) -> np.uint64:
-    return np.uint64(tag | length << 32)
-
-
 def _encode_integers(numbers: NDArray[Any]) -> Groups:
     """Every integer dtype gives the same bytes; only 2^63 and more has a tag of its own."""
     blocks = np.empty((1, len(numbers), 2), dtype=np.uint64)
-    blocks[0, :, 0] = _pack_header(INTEGER, 8)
+    blocks[0, :, 0] = INTEGER | 8 << 32
     if numbers.dtype.kind == "u":
         blocks[0, :, 1] = numbers
         blocks[0, :, 0] += blocks[0, :, 1] >> np.uint64(63)

@@ -6,17 +6,16 @@ both times the rows must be the same. The copy is as secret as the table, and is
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import os
 import shutil
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import Any, TextIO
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -128,13 +127,6 @@ def _open_stream(path: Path, kind: FileKind) -> Any:
     return pa.input_stream(str(path), compression=kind.compression)
 
 
-@contextmanager
-def open_text_file(path: Path, kind: FileKind) -> Iterator[TextIO]:
-    """Open a text file, compressed or not, without its byte order mark."""
-    with _open_stream(path, kind) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
-        yield text
-
-
 class TableFile:
     """A table in a file: its schema, its number of rows (where the format records it), and its batches."""
 
@@ -145,8 +137,10 @@ class TableFile:
             self.kind, self.files = get_file_kind(path), list_table_files(path)
             self.format = self.kind.format
             self.schema = self._read_schema()
-            self.rows = self._count_rows()
-        is_csv = self.format is TableFormat.CSV
+            is_csv = self.format is TableFormat.CSV
+            self.rows: int | None = (
+                None if is_csv else sum(pa_parquet.read_metadata(each).num_rows for each in self.files)
+            )
         self.names = ColumnNames(self.schema.names, f"the first line of {str(path)!r}" if is_csv else None)
 
     def _read_schema(self) -> Any:
@@ -162,18 +156,16 @@ class TableFile:
 
     def _read_text_rows(self) -> Iterator[list[str]]:
         """Return the header and the rows of a CSV file. Blank lines do not count, as in Arrow's reader."""
-        with open_text_file(self.path, self.kind) as text:
+        with (
+            _open_stream(self.path, self.kind) as stream,
+            io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
+        ):
             yield from filter(None, csv.reader(text, delimiter=self.kind.separator))
-
-    def _count_rows(self) -> int | None:
-        if self.format is TableFormat.PARQUET:
-            return sum(int(pa_parquet.read_metadata(file).num_rows) for file in self.files)
-        return None
 
     def count_rows(self) -> int:
         """Return how many rows there are, by reading the table where its format does not record it."""
         if self.rows is None:
-            with contextlib.closing(self.batches(self.schema.names[:1])) as batches:
+            with closing(self.batches(self.schema.names[:1])) as batches:
                 self.rows = sum(batch.num_rows for batch in batches)
         return self.rows
 

@@ -56,13 +56,7 @@ class ColumnDescription:
 
     @classmethod
     def from_level(
-        cls,
-        mechanism: Mechanism,
-        level: Level,
-        *,
-        path: PathId,
-        id_type: str = "",
-        key_fingerprint: str = "",
+        cls, mechanism: Mechanism, level: Level, *, path: PathId, id_type: str = "", key_fingerprint: str = ""
     ) -> ColumnDescription:
         """Return the description of reports of this mechanism at this level."""
         return cls(

@@ -17,12 +17,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.tables.data_frames import DataFrameReader
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, is_path, read_description
-from relaxdp.tables.metadata import (
-    ColumnDescription,
-    FileDescription,
-    read_frame_description,
-    require_same_description,
-)
+from relaxdp.tables.metadata import ColumnDescription, FileDescription, read_frame_description, require_same_description
 from relaxdp.tables.table_columns import ColumnNames, get_id_type, suggest_name
 from relaxdp.theory.epsilon import format_epsilon
 from relaxdp.theory.randomized_response import Level

@@ -18,6 +18,7 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.declared import describe_column_type
 from relaxdp.mechanisms.numeric import RangeMechanism
+from relaxdp.sampling.arrow_columns import decode_dictionary
 from relaxdp.sampling.keyed_stream import is_utf8_encodable
 
 # A table with one column whose name contains one of these is probably split at another character.
@@ -343,11 +344,6 @@ def _compute_valid_positions(column: Any, size: int = 1) -> Any:
     """Return where each row, or each element of lists of one size, is found among those that are not missing."""
     there = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), size)
     return pa.array(np.cumsum(there) - 1, mask=~there)
-
-
-def decode_dictionary(column: Any) -> Any:
-    """Return a column without a dictionary: two batches may have different ones."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def get_storage_column(column: Any) -> Any:

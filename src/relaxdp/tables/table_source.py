@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError, IdError, MetadataError
+from relaxdp.sampling.arrow_columns import decode_dictionary
 from relaxdp.tables.data_frames import DataFrameReader
 from relaxdp.tables.duckdb_queries import query_to_temporary_file, sort_batches
 from relaxdp.tables.files import (
@@ -35,7 +36,7 @@ from relaxdp.tables.files import (
     read_description,
 )
 from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.table_columns import ColumnNames, decode_dictionary, get_storage_column, remove_hidden_values
+from relaxdp.tables.table_columns import ColumnNames, get_storage_column, remove_hidden_values
 
 
 class TableSource(ABC):

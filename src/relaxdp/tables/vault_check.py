@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.account import Account, ColumnState
+from relaxdp.sampling.arrow_columns import decode_dictionary
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.release_output import format_reports
 from relaxdp.tables.release_plan import PlannedColumn
@@ -24,7 +25,6 @@ from relaxdp.tables.snapshot import (
     parse_id_type,
     restore_ids,
 )
-from relaxdp.tables.table_columns import decode_dictionary
 from relaxdp.tables.table_source import NotAscendingError, open_source
 from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import format_epsilon
