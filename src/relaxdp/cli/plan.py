@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli import options
-from relaxdp.cli import results as printing
-from relaxdp.cli.results import plot_plan
+from relaxdp.cli import options, results
 from relaxdp.errors import PlanError
 from relaxdp.estimation.mechanism_choice import NUMBER_MECHANISMS
 from relaxdp.estimation.planning import Plan, PlannedRange, PlannedValues, PlanOptions, find_epsilon
@@ -48,7 +46,7 @@ def plan(
 
     Example: relaxdp plan --values 5 --n 100000 --margin 0.01
     """
-    output = printing.OutputOptions(as_json, as_csv, plot)
+    output = results.OutputOptions(as_json, as_csv, plot)
     plan_options: PlanOptions = {
         "share": share,
         "confidence_level": confidence_level,
@@ -65,13 +63,13 @@ def plan(
         wanted["mechanism"] = plan_options["mechanism"] = document["mechanism"] = name
     made = plan_release(**wanted, schedule=None if schedule is None else options.parse_schedule(schedule))
     if plot is not None:
-        plot_plan(plot, made.levels, margin)
+        results.plot_plan(plot, made.levels, margin)
     document |= {"values": values} if number_range is None else {"range": number_range}
     if mechanism or made.mechanism:
         document["mechanism"] = mechanism or made.mechanism
     heading = _format_plan_heading(made.n, values, number_range, mechanism or made.mechanism, plan_options)
     advice = _describe_stop_level(made, margin, of, plan_options) if schedule is not None and margin is not None else []
-    printing.print_result(_make_plan_view(made, heading, margin, document, advice), output)
+    results.print_result(_make_plan_view(made, heading, margin, document, advice), output)
 
 
 def _parse_planned_answers(
@@ -97,7 +95,7 @@ def _parse_planned_answers(
 
 def _make_plan_view(
     plan: Plan, heading: str, margin: float | None, document: dict[str, Any], advice: Sequence[str]
-) -> printing.ResultView:
+) -> results.ResultView:
     steps = plan.levels
     names = {each: f"{each} (found)" if each == plan.found else each for each in ("n", "epsilon", "margin")}
     has_target, has_mechanism = (
@@ -110,7 +108,7 @@ def _make_plan_view(
         for step in steps
     ]
     rows = [
-        printing.TableRow(
+        results.TableRow(
             (format_epsilon(step.epsilon), *([get_mechanism_title(step.mechanism or "")] if has_mechanism else [])),
             (f"{plan.n:,}", f"{step.margin:.4g}", *(["yes" if step.is_precise else "no"] if has_target else [])),
         )
@@ -121,7 +119,7 @@ def _make_plan_view(
     else:
         stop = None if plan.first_precise_level is None else format_epsilon(plan.first_precise_level.epsilon)
         found = {"steps": [{k: v for k, v in each.items() if k != "n"} for each in records], "stop_at": stop}
-    return printing.ResultView(
+    return results.ResultView(
         heading,
         (names["epsilon"], *(["mechanism"] if has_mechanism else [])),
         (names["n"], names["margin"], *([f"at most {margin:g}"] if has_target else [])),

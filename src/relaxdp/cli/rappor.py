@@ -11,12 +11,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from relaxdp.cli import options
-from relaxdp.cli import results as printing
+from relaxdp.cli import options, results
 from relaxdp.cli.main import CommandGroup
 from relaxdp.cli.options import locate_vault, read_values_file
 from relaxdp.cli.release import print_release
-from relaxdp.cli.results import plot_result
 from relaxdp.cli.terminal import show_progress
 from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, add_consequence, replace_os_error
 from relaxdp.estimation.schedules import NoisySampling, Schedule
@@ -84,11 +82,11 @@ def choose_parameters(
     if write is not None:
         _write_parameters(write, plans[0])
     records = [_plan_to_dict(plan) for plan in plans]
-    view = printing.ResultView(
+    view = results.ResultView(
         f"{devices:,} devices, {candidates:,} candidates, the best first.",
         (),
         ("k", "h", "cohorts", "epsilon", "of a bit", "f", "smallest share found"),
-        [printing.TableRow((), _format_plan_row(plan)) for plan in plans],
+        [results.TableRow((), _format_plan_row(plan)) for plan in plans],
         {"devices": devices, "candidates": candidates, "power": POWER, "rate": RATE, "plans": records},
         records,
         [
@@ -96,7 +94,7 @@ def choose_parameters(
             f"that no device has is at most {RATE:.0%}."
         ],
     )
-    printing.print_result(view, printing.OutputOptions(as_json, False))
+    results.print_result(view, results.OutputOptions(as_json, False))
 
 
 @app.command("map")
@@ -211,7 +209,7 @@ def decode(
 
     Example: relaxdp rappor decode second.csv --params params.csv --candidates words.txt
     """
-    output = printing.OutputOptions(as_json, as_csv, plot)
+    output = results.OutputOptions(as_json, as_csv, plot)
     if map_file is not None and candidates is not None:
         raise ArgumentError("--map and --candidates cannot be combined.", hint="Leave one of them out.")
     shape = RapporParameters.read(params).shape
@@ -229,7 +227,7 @@ def decode(
                 "None of the words was found, so there is nothing to plot.",
                 hint="Leave --plot out. Add --all to see the estimates of all words.",
             )
-        plot_result(plot, decoded.select_rows_by_estimate(order[found[order]][:MAX_PLOTTED]), **intervals)
+        results.plot_result(plot, decoded.select_rows_by_estimate(order[found[order]][:MAX_PLOTTED]), **intervals)
     records = _make_word_records(decoded, found, intervals)
     shown = order if everything else order[found[order]]
     table = decoded.select_rows(shown) if everything else decoded.select_rows_by_estimate(shown)
@@ -237,15 +235,15 @@ def decode(
         row._replace(estimate=float(decoded.share[place]))
         for row, place in zip(table.to_rows(**intervals), shown, strict=True)
     ]
-    notes = [_describe_detected_words(decoded, int(found.sum()), rate, correction), *printing.explain_stars(rows)]
+    notes = [_describe_detected_words(decoded, int(found.sum()), rate, correction), *results.explain_stars(rows)]
     if simultaneous or not everything:
         notes.append(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
-    view = printing.ResultView(
+    view = results.ResultView(
         f"{decoded.n_devices:,} devices: {_describe_levels(counted_files)}; {100 * confidence_level:g} % intervals.",
         ("word", "found"),
         ("share", "low", "high"),
         [
-            printing.make_interval_row(row, row.estimate, last_labels=("yes" if found[place] else "no",))
+            results.make_interval_row(row, row.estimate, last_labels=("yes" if found[place] else "no",))
             for row, place in zip(rows, shown, strict=True)
         ],
         {
@@ -262,7 +260,7 @@ def decode(
         notes,
         max([row.estimate for row in rows], default=1.0),
     )
-    printing.print_result(view, output)
+    results.print_result(view, output)
 
 
 def _describe_levels(counted_files: list[CountedFile]) -> str:

@@ -182,9 +182,8 @@ def parse_declared_columns(
                     hint="Declare it once, with --column or with --values-file.",
                     column=name,
                 )
-            declared[name] = (
-                _parse_declared_values(name, rest) if option == "--column" else read_values_file(Path(rest))
-            )
+            is_listed = option == "--column"
+            declared[name] = _parse_declared_values(name, rest) if is_listed else read_values_file(Path(rest))
     if not declared:
         raise ArgumentError(
             "No column to release is declared.",

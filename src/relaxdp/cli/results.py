@@ -143,9 +143,8 @@ def make_interval_row(
     """Return the table row of an estimate; a star marks one outside of the possible range."""
     keys = [format_label(each) for each in row.keys]
     keys[-1] += "" if row.beyond is None else " *"
-    numbers = [
-        f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}" for number in (row.estimate, row.low, row.high)
-    ]
+    ends = (row.estimate, row.low, row.high)
+    numbers = [f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}" for number in ends]
     return TableRow([*first_labels, *keys, *last_labels], numbers, bar, ends_group)
 
 
@@ -229,9 +228,8 @@ def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settin
             ends = ([getattr(row, field) for row in group.rows] for field in ("estimate", "low", "high"))
             hollow |= plot_interval_rows(each, labels, *map(np.array, ends))
         if settings.by is not None:
-            each.set_title(
-                escape_formulas(f"{make_printable(settings.by)}: {format_label(group.name)}"), loc="left", fontsize=10
-            )
+            title = f"{make_printable(settings.by)}: {format_label(group.name)}"
+            each.set_title(escape_formulas(title), loc="left", fontsize=10)
     together = any(group.is_simultaneous for group in groups)
     is_truncated = any(len(group.rows) < len(group.result.labels) for group in groups)
     which = f"the largest of {len(whole.labels):,}, " if is_truncated else ""

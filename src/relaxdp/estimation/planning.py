@@ -212,9 +212,7 @@ def plan(
     elif schedule is not None:
         levels = plan_levels(_parse_schedule(schedule), n=size, planned_values=planned, margin=margin, **options)
     else:  # each level with its own best mechanism
-        levels = [
-            row for each in USUAL_LEVELS for row in plan_levels([each], n=size, planned_values=planned, **options)
-        ]
+        levels = [plan_levels([each], n=size, planned_values=planned, **options)[0] for each in USUAL_LEVELS]
     return Plan(size, tuple(levels), found, answers, confidence_level, 1 if crosstab is None else 2)
 
 

@@ -90,9 +90,8 @@ def compute_smallest_epsilon(report_bounds: ReportBounds, n: int, delta: float) 
         found = _compute_epsilon_of_clones([RoundedCloneProbabilities.from_exact(report_bounds.cover)], n, delta, found)
         if report_bounds.has_tight_cover:
             return found
-    return _compute_epsilon_of_clones(
-        iterate_clone_probabilities(report_bounds.epsilon, float(report_bounds.distance)), n, delta, found
-    )
+    covers = iterate_clone_probabilities(report_bounds.epsilon, float(report_bounds.distance))
+    return _compute_epsilon_of_clones(covers, n, delta, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +137,8 @@ def iterate_clone_probabilities(epsilon: float, distance: float) -> Iterator[Rou
         either = clone * (2 + more)
         rest = (1 - either) / (1 + more)
         width = min(clone, rest * (1 + more) / (2 * more))
-        yield RoundedCloneProbabilities(
-            either, lean, clone * (1 - _ROUND), (rest - width * more / (1 + more)) * (1 - _ROUND)
-        )
+        neither = (rest - width * more / (1 + more)) * (1 - _ROUND)
+        yield RoundedCloneProbabilities(either, lean, clone * (1 - _ROUND), neither)
         clone -= width
 
 

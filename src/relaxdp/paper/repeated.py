@@ -159,10 +159,7 @@ def estimate_checks(name: str, measured: AttackedRuns, population: Population) -
         judge.means(f"{name}: means of the estimates", measured.estimates, shares, variances),
         judge.variances(f"{name}: variances of the estimates", measured.estimates, shares, variances),
         judge.rates(
-            f"{name}: reports that are the truth",
-            measured.hits,
-            measured.runs * population.objects,
-            population.hits(),
+            f"{name}: reports that are the truth", measured.hits, measured.runs * population.objects, population.hits()
         ),
     ]
 

@@ -61,10 +61,8 @@ class RapporCounts:
     def add_counts(self, device_counts: Any, bit_counts: Any, support_probabilities: SupportProbabilities) -> None:
         """Add counts: devices per cohort, set bits per (cohort, bit), and how a bit is answered."""
         totals, ones = np.asarray(device_counts, np.int64), np.asarray(bit_counts, np.int64)
-        before = self.levels.get(support_probabilities)
-        self.levels[support_probabilities] = (
-            (totals, ones) if before is None else (before[0] + totals, before[1] + ones)
-        )
+        devices, bits = self.levels.get(support_probabilities, (0, 0))
+        self.levels[support_probabilities] = devices + totals, bits + ones
 
     def add_reports(
         self, cohorts: Integers, bits: NDArray[np.uint8], support_probabilities: SupportProbabilities

@@ -339,7 +339,6 @@ class InMemoryTable(TableFile):
         self.schema = pa.schema([*table.schema, *(pa.field(*each) for each in unread)])
 
     def batches(self, columns: Sequence[str]) -> Generator[Any]:
-        """Return the rows of some columns as record batches."""
         yield from self._table.select(list(dict.fromkeys(columns))).to_batches(BATCH_ROWS)
 
 

@@ -138,7 +138,6 @@ class FileSource(TableSource):
 
     @contextmanager
     def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
-        """Give the rows in id order."""
         if self._is_sorted:
             rows = self._check_ids(sort_batches(self._table, columns, id_column), id_column)
         else:
@@ -147,11 +146,9 @@ class FileSource(TableSource):
             yield rows
 
     def sort_from_now_on(self) -> None:
-        """Sort the rows from now on."""
         self._is_sorted = True
 
     def find_original_row(self, row: int) -> int | None:
-        """Return the number of a row in the file, which a sort does not keep."""
         return None if self._is_sorted else row
 
     def _check_ids(self, batches: Generator[Any], id_column: str) -> Generator[Any]:
@@ -235,13 +232,11 @@ class FrameSource(TableSource):
 
     @contextmanager
     def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
-        """Give the rows in id order."""
         table = self._read_frame_columns(list(dict.fromkeys(columns)))
         self._order = compute_id_order(table.column(id_column), self.label)
         yield _split_into_batches(table, self._order)
 
     def find_original_row(self, row: int) -> int | None:
-        """Return the number of a row in the frame."""
         return row if self._order is None else int(self._order[row - 1]) + 1
 
     def _read_frame_columns(self, columns: list[str]) -> pa.Table:

@@ -121,9 +121,8 @@ def _check_released_columns(
         release = account.releases.get(described.path.release)
         state = None if release is None else release.columns.get(described.path.attribute)
         if release is None or state is None or described.epsilon > state.largest:
-            problems.append(
-                f"{output!r} is at epsilon {format_epsilon(described.epsilon)}, which this vault has never charged."
-            )
+            epsilon = format_epsilon(described.epsilon)
+            problems.append(f"{output!r} is at epsilon {epsilon}, which this vault has never charged.")
         elif not _is_same_path(described, state, release.id_type):
             problems.append(f"{output!r} has another mechanism or other ids than the release of this vault.")
         elif not release.retired:
