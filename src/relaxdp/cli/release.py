@@ -19,9 +19,10 @@ from relaxdp.estimation.mechanism_choice import NumberRange
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
 from relaxdp.tables.release_plan import ReleaseRequest
+from relaxdp.tables.release_result import Release
 from relaxdp.tables.table_columns import convert_declared_values
 from relaxdp.tables.table_source import TableSource, open_source
-from relaxdp.tables.vault import Release, Vault
+from relaxdp.tables.vault import Vault
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 
 Output = Annotated[Path, typer.Argument(metavar="OUT", help="Released table (.parquet or .csv); it must not exist.")]

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from relaxdp.cli.estimate import EstimateSettings, GroupEstimate
     from relaxdp.estimation.planning import PlannedLevel
 
-
 _MAX_BAR, _MIN_BAR = 24, 6
 _MIN_LABEL = 6
+MAX_PANELS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +193,6 @@ def _make_table(view: ResultView, console: Console) -> tuple[Table, int]:
         bars = [Bar(view.longest_bar or 1.0, 0, row.bar, width=bar)] if has_bars else []
         table.add_row(*map(Text, row.labels), *map(Text, row.numbers), *bars, end_section=row.ends_group)
     return table, sum(min(each, _MIN_LABEL) for each in labels) + sum(numbers) + borders
-
-
-MAX_PANELS = 20
 
 
 def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settings: EstimateSettings) -> None:

@@ -310,9 +310,8 @@ def _find_min_true_count(
     """
 
     def compute_shortfall(k: Floats) -> Floats:
-        return np.asarray(
-            scipy.special.ndtri(tail) - scipy.special.ndtri(np.clip(compute_tail(counts, k), 1e-300, 1 - 1e-16))
-        )
+        found = np.clip(compute_tail(counts, k), 1e-300, 1 - 1e-16)
+        return np.asarray(scipy.special.ndtri(tail) - scipy.special.ndtri(found))
 
     near, place, left = _NEAR * n, start, compute_shortfall(start)
     step = left * deviation / gain

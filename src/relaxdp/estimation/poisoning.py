@@ -428,13 +428,8 @@ class HonestCounts(NamedTuple):
         return cls(support, counts, table.n - max(0.0, float(removed[largest])), variances, float(variances[largest]))
 
     def merge(self, other: HonestCounts) -> HonestCounts:
-        return HonestCounts(
-            self.support,
-            self.counts + other.counts,
-            self.individuals + other.individuals,
-            self.variances + other.variances,
-            self.individuals_variance + other.individuals_variance,
-        )
+        pairs: Any = zip(self[1:], other[1:], strict=True)
+        return HonestCounts(self.support, *(one + two for one, two in pairs))
 
     @property
     def debiased_shares(self) -> Floats:

@@ -264,7 +264,7 @@ class Bloom(Mechanism):
         return TrueValues(np.zeros(len(words), dtype=np.uint64), suffix)
 
     def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
-        assert true_values.suffix is not None  # noqa: S101 (made by `truths` above)
+        assert true_values.suffix is not None  # noqa: S101 (made by `read_true_values`)
         rows = np.ascontiguousarray(true_values.suffix.transpose(1, 0, 2)).reshape(len(true_values), -1).view(np.uint8)
         lengths = np.ascontiguousarray(rows[:, 4:_HEADER_BYTES]).view("<u4").ravel()
         filters = np.zeros((len(true_values), self.symbols), dtype=np.uint8)

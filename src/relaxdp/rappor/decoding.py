@@ -127,9 +127,8 @@ class _WordRegression:
         left = own - np.einsum("ij,ij->j", cross, inverse @ cross)
         identifiable = left > _SINGULAR * own
         left = np.where(identifiable, left, 1.0)
-        fit.value[others] = added = np.where(
-            identifiable, (self._compute_right_hand_side(design) - cross.T @ value) / left, 0.0
-        )
+        right = self._compute_right_hand_side(design) - cross.T @ value
+        fit.value[others] = added = np.where(identifiable, right / left, 0.0)
         # The residuals once the word is added: squares of (residual - its share) at the bits that it sets.
         dispersion = max(1.0, float((residual**2 * self.weights).sum()) / max(1, len(residual) - len(words)))
         powers = [np.asarray(design.T @ (self.weights**2 * residual**power)) for power in (0, 1, 2)]

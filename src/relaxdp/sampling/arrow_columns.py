@@ -83,7 +83,7 @@ def _convert_column(column: Any, error: type[RelaxdpError]) -> pa.Array:
 
 
 def replace_string_views(array: Any) -> Any:
-    """Return views as text and bytes with offsets."""
+    """Return an array or a column of views as text or bytes with offsets."""
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array

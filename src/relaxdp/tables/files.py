@@ -84,11 +84,6 @@ def get_file_kind(path: Path) -> FileKind:
     return replace(kind, compression=compression)
 
 
-def get_format(path: Path) -> TableFormat:
-    """Return the format that a file's ending stands for."""
-    return get_file_kind(path).format
-
-
 def get_stem(path: Path) -> str:
     """Return the name of a file without its endings."""
     return Path(path.stem).stem if path.suffix.lower() in _COMPRESSED else path.stem
@@ -240,7 +235,7 @@ def read_description(path: Path) -> FileDescription | None:
     problem = None
     with _replace_file_errors(path):
         path.stat()
-        if get_format(path) is not TableFormat.CSV:
+        if get_file_kind(path).format is not TableFormat.CSV:
             # pandas, polars and Spark put it into places of their own; and a folder may hold reports in one file only.
             each = (parse_description(_read_metadata(file)) for file in list_table_files(path))
             return next((found for found in each if found is not None), None)
@@ -337,7 +332,7 @@ def fetch_file(source: Any) -> Iterator[Path]:
         return
     with make_temporary_folder() as folder:
         place = folder / (get_address_name(source) or "table")
-        is_csv = get_format(place) is TableFormat.CSV
+        is_csv = get_file_kind(place).format is TableFormat.CSV
         if not _copy_from_address(source, place):
             raise TableFileError(
                 "{name!r} cannot be read from its {scheme} address.",

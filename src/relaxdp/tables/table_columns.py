@@ -305,9 +305,8 @@ def remove_hidden_values(column: Any) -> Any:
         return _rebuild_map(column, plain_kind)
     lengths = pc.fill_null(pc.list_value_length(column), 0)
     made = pa.LargeListArray if pa.types.is_large_list(plain_kind) else pa.ListArray
-    return made.from_arrays(
-        _compute_offsets(lengths), remove_hidden_values(column.flatten()), type=plain_kind, mask=mask
-    )
+    values = remove_hidden_values(column.flatten())
+    return made.from_arrays(_compute_offsets(lengths), values, type=plain_kind, mask=mask)
 
 
 def make_record_batch(columns: Sequence[Any], schema: Any) -> Any:
@@ -331,9 +330,8 @@ def _rebuild_map(column: Any, plain_kind: Any) -> Any:
         else remove_hidden_values(each[:0])
         for each in (column.keys, column.items)
     )
-    return pa.MapArray.from_arrays(
-        _compute_offsets(np.diff(offsets) * there), keys, items, type=plain_kind, mask=column.is_null()
-    )
+    offsets = _compute_offsets(np.diff(offsets) * there)
+    return pa.MapArray.from_arrays(offsets, keys, items, type=plain_kind, mask=column.is_null())
 
 
 def _compute_offsets(lengths: Any) -> Any:

@@ -29,13 +29,13 @@ from relaxdp.tables.files import (
     TableFormat,
     fetch_file,
     get_address_name,
-    get_format,
+    get_file_kind,
     get_stem,
     is_cloud_address,
     is_path,
     read_description,
 )
-from relaxdp.tables.metadata import FileDescription
+from relaxdp.tables.metadata import FileDescription, is_spark_frame
 from relaxdp.tables.table_columns import ColumnNames, get_storage_column, remove_hidden_values
 
 
@@ -95,7 +95,7 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Any]:
                 hint='Shape the data frame first, and pass the result, such as duckdb.sql("SELECT ... FROM frame").',
                 option="sql",
             )
-        if type(data).__module__.startswith("pyspark.sql"):
+        if is_spark_frame(data):
             from relaxdp.tables.spark_release import SparkSource  # noqa: PLC0415 (Spark may be missing)
 
             yield SparkSource(data)
@@ -116,7 +116,7 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Any]:
                 name=name,
             )
         table = TableFile(stack.enter_context(query_to_temporary_file(sql, path)))
-        if get_format(path) is TableFormat.CSV:
+        if get_file_kind(path).format is TableFormat.CSV:
             table.names = ColumnNames(table.schema.names, "the result of the query")
         yield FileSource(table, "the result of the query", get_stem(Path(name)))
 
@@ -232,18 +232,16 @@ class FrameSource(TableSource):
 
     @contextmanager
     def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
-        table = self._read_frame_columns(list(dict.fromkeys(columns)))
+        wanted = list(dict.fromkeys(columns))
+        if self._table is None:
+            self._frame.read_columns(wanted)
+            self._table, self.rows = self._frame.to_arrow(wanted), self._frame.rows
+        table = self._table.select(wanted)
         self._order = compute_id_order(table.column(id_column), self.label)
         yield _split_into_batches(table, self._order)
 
     def find_original_row(self, row: int) -> int | None:
         return row if self._order is None else int(self._order[row - 1]) + 1
-
-    def _read_frame_columns(self, columns: list[str]) -> pa.Table:
-        if self._table is None:
-            self._frame.read_columns(columns)
-            self._table, self.rows = self._frame.to_arrow(columns), self._frame.rows
-        return self._table.select(columns)
 
 
 def compute_id_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | None:

@@ -23,10 +23,8 @@ from relaxdp.tables.release_result import Release, make_data_frame
 from relaxdp.tables.table_source import open_source
 from relaxdp.tables.transaction import LocalStager, Progress, Stager, run_release
 from relaxdp.tables.vault_check import CheckResult, check_vault
-from relaxdp.tables.vault_folder import VaultFolder, copy_vault, resolve_vault_path
+from relaxdp.tables.vault_folder import VaultFolder, copy_vault
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
-
-__all__ = ["CheckResult", "Release", "Vault", "resolve_vault_path"]
 
 PathLike = str | os.PathLike[str]
 _LOG = logging.getLogger("relaxdp")
