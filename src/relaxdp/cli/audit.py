@@ -27,9 +27,7 @@ _TITLES = {
 
 
 def audit(
-    trials: Annotated[int, typer.Option(min=MIN_TRIALS, help="Trials of each mechanism; slow ones get fewer.")] = (
-        1_000_000
-    ),
+    trials: Annotated[int, typer.Option(min=MIN_TRIALS, help="Trials of each mechanism; slow ones get fewer.")] = 10**6,
     seed: Annotated[int | None, typer.Option(min=0, help="Repeat an audit: its seed is printed below it.")] = None,
     confidence: Annotated[
         float, typer.Option(help="With which probability all bounds hold, those of the whole table together.")

@@ -264,19 +264,16 @@ def _make_heading(
         numbers.update(group.counts.levels)
     levels = ", ".join(f"{level} ({n:,})" if len(numbers) > 1 else level for level, n in numbers.items())
     is_mean = counted.axis.mechanism.mean_weights is not None
-    rows = "the mean" if is_mean else _describe_interval_scope(any(group.is_simultaneous for group in groups))
+    together = any(group.is_simultaneous for group in groups)
     release = results.make_printable(counted.axis.description.path.release)
     return (
         f"{counted.n:,} individuals at epsilon {levels}: {_describe_column(counted, settings)} of release {release!r}; "
-        f"{_describe_intervals(rows, settings)}"
+        f"{_describe_intervals(settings, is_simultaneous=together, is_mean=is_mean)}"
     )
 
 
-def _describe_interval_scope(is_simultaneous: bool) -> str:
-    return "all values at once" if is_simultaneous else "each value"
-
-
-def _describe_intervals(rows: str, settings: EstimateSettings) -> str:
+def _describe_intervals(settings: EstimateSettings, *, is_simultaneous: bool, is_mean: bool = False) -> str:
+    rows = "the mean" if is_mean else "all values at once" if is_simultaneous else "each value"
     subject = "these individuals" if settings.about == "sample" else "the population that they are a sample of"
     return f"{100 * settings.confidence_level:g} % intervals of {rows}, about {subject}."
 
@@ -348,7 +345,7 @@ def _make_change_view(
     return results.ResultView(
         f"{results.make_printable(name)!r} from release {results.make_printable(releases[0])!r} to "
         f"{results.make_printable(releases[1])!r}, {counted[0].n:,} and {counted[1].n:,} individuals; "
-        f"{_describe_intervals(_describe_interval_scope(settings.simultaneous or shown.is_chosen), settings)}",
+        f"{_describe_intervals(settings, is_simultaneous=settings.simultaneous or shown.is_chosen)}",
         ("value",),
         ("old", "new", "change", "low", "high"),
         rows,

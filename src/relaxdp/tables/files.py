@@ -132,10 +132,8 @@ class TableFile:
             self.kind, self.files = get_file_kind(path), list_table_files(path)
             self.format = self.kind.format
             self.schema = self._read_schema()
-            is_csv = self.format is TableFormat.CSV
-            self.rows: int | None = (
-                None if is_csv else sum(pa_parquet.read_metadata(each).num_rows for each in self.files)
-            )
+            self.rows = self._count_rows()
+        is_csv = self.format is TableFormat.CSV
         self.names = ColumnNames(self.schema.names, f"the first line of {str(path)!r}" if is_csv else None)
 
     def _read_schema(self) -> Any:
@@ -156,6 +154,11 @@ class TableFile:
             io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
         ):
             yield from filter(None, csv.reader(text, delimiter=self.kind.separator))
+
+    def _count_rows(self) -> int | None:
+        if self.format is TableFormat.PARQUET:
+            return sum(int(pa_parquet.read_metadata(file).num_rows) for file in self.files)
+        return None
 
     def count_rows(self) -> int:
         """Return how many rows there are, by reading the table where its format does not record it."""

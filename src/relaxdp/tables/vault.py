@@ -89,14 +89,12 @@ class Vault:
         Raises:
             VaultError: The folder exists, or cannot be created.
         """
-        exact, place = parse_budget(budget), _require_path(path, "path")
+        exact, place, now = parse_budget(budget), _require_path(path, "path"), datetime.now(UTC)
         if reason:
             check_reason(reason)
         VaultFolder.create(
             place,
-            lambda settings: VaultCreated(
-                1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint
-            ),
+            lambda settings: VaultCreated(1, now, exact, reason, settings.vault, settings.key_fingerprint),
             key_file=None if key_file is None else _require_path(key_file, "key_file"),
             key_command=None if key_command is None else str(key_command),
             ledger=None if ledger is None else str(ledger),

@@ -28,15 +28,22 @@ def as_epsilon(value: Epsilon, *, allow_zero: bool = False) -> Decimal:
     (Decimal('0.1'), Decimal('2.5'), Decimal('1'))
     """
     number = _convert_to_decimal(value)
-    rule = ""
     if number is None:
-        rule = "a number such as 0.5 or '0.5'"
-    elif not number.is_finite():
-        rule = "finite"
-    elif number < 0 or (number == 0 and not allow_zero):
-        rule = "0 or more" if allow_zero else "greater than 0"
-    if number is None or rule:
-        raise EpsilonError(f"Epsilon must be {rule}, not {{epsilon}}.", hint=_HINT, epsilon=_describe_input(value))
+        raise EpsilonError(
+            "Epsilon must be a number such as 0.5 or '0.5', not {epsilon}.",
+            hint=_HINT,
+            epsilon=_describe_input(value),
+        )
+    if not number.is_finite():
+        raise EpsilonError("Epsilon must be finite, not {epsilon}.", hint=_HINT, epsilon=_describe_input(value))
+    if number < 0 or (number == 0 and not allow_zero):
+        raise EpsilonError(
+            "Epsilon must be 0 or more, not {epsilon}."
+            if allow_zero
+            else "Epsilon must be greater than 0, not {epsilon}.",
+            hint=_HINT,
+            epsilon=_describe_input(value),
+        )
     if len(number.as_tuple().digits) > MAX_DIGITS or number.adjusted() >= MAX_DIGITS:
         raise EpsilonError(
             "Epsilon has too many digits. The maximum is {most}.",
