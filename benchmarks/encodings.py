@@ -16,8 +16,7 @@ from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.mechanisms.bridged_columns import draw_bridged_column, make_noiseless_column
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_retention
 
 BITS = 128
 VALUES = 1_024

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import relaxdp as rx
 from relaxdp.hazmat import relax_once
 from relaxdp.theory.epsilon import compute_threshold
-from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import compute_retention
 
 Call = Callable[[int], NDArray[np.unsignedinteger]]
 

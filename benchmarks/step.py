@@ -15,7 +15,7 @@ from benchmarks.timing import Contender, Race, race
 from relaxdp.hazmat import relax_once
 from relaxdp.sampling.entropy import Keystream
 from relaxdp.theory.epsilon import compute_threshold
-from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import compute_retention
 
 OLD, NEW = "0.5", "1"
 OWN = f"relaxdp, epsilon {OLD} to {NEW}"

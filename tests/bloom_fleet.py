@@ -12,8 +12,7 @@ from relaxdp.mechanisms.bloom import BloomShape, compute_bit_threshold
 from relaxdp.sampling.bridge import draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_retention
 
 Bits = NDArray[np.uint8]
 

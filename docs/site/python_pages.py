@@ -82,7 +82,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.audit.exact_check": ("ExactCheckResult",),
     },
     "RAPPOR": {
-        "relaxdp.rappor.device": ("RapporDevice",),
+        "relaxdp.rappor.reports": ("RapporDevice",),
         "relaxdp.mechanisms.bloom": ("Bloom", "BloomShape", "compute_epsilon", "compute_noise"),
     },
     "Baselines": {

@@ -14,11 +14,11 @@ from relaxdp.estimation.planning import Plan as Plan
 from relaxdp.estimation.planning import plan as plan
 from relaxdp.mechanisms.base import Mechanism as Mechanism
 from relaxdp.mechanisms.categorical import Categorical as Categorical
+from relaxdp.mechanisms.categorical import Unary as Unary
 from relaxdp.mechanisms.local_hash import LocalHash as LocalHash
 from relaxdp.mechanisms.numeric import Numeric as Numeric
 from relaxdp.mechanisms.relaxation import Relaxation as Relaxation
 from relaxdp.mechanisms.square_wave import SquareWave as SquareWave
-from relaxdp.mechanisms.unary import Unary as Unary
 from relaxdp.sampling.keys import Key as Key
 from relaxdp.tables.estimate import count as count
 from relaxdp.tables.estimate import description as description

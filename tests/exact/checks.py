@@ -7,8 +7,7 @@ from fractions import Fraction
 
 from tests.exact.enumeration import Law
 
-from relaxdp.theory.level import compute_odds
-from relaxdp.theory.randomized_response import compute_report_distribution
+from relaxdp.theory.randomized_response import compute_odds, compute_report_distribution
 
 
 def check_sums(laws: Sequence[Law]) -> None:

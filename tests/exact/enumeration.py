@@ -11,8 +11,13 @@ from functools import cache
 
 from relaxdp.audit.exact_check import compute_transcript_distribution
 from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, reduce_word_pair
-from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
-from relaxdp.theory.randomized_response import compute_blur_retention, compute_report_distribution
+from relaxdp.theory.randomized_response import (
+    compute_blur_retention,
+    compute_log_rounded_up,
+    compute_odds,
+    compute_report_distribution,
+    compute_retention,
+)
 
 __all__ = [
     "Accept",

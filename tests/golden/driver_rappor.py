@@ -14,11 +14,10 @@ from tests.golden.driver_commands import create_vault, run
 import relaxdp as rx
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, compute_bit_support, compute_bit_threshold, release_bloom
 from relaxdp.mechanisms.report_arrays import format_bits
-from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import decode_words
-from relaxdp.rappor.device import RapporDevice
 from relaxdp.rappor.parameters import plan_parameters, plan_parameters_for_share
+from relaxdp.rappor.reports import RapporCounts, RapporDevice
 from relaxdp.sampling.keyed_stream import PathId
 
 Shape = Mapping[str, int]

@@ -35,8 +35,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
         *("src/relaxdp/theory/randomized_response.py", _LAWS, "tests/exact/paper/test_tables.py"),
         "tests/exact/estimation/test_estimators.py",
         "tests/exact/estimation/test_shuffling.py::test_covers",
+        *("tests/unit/theory/test_level.py", _THRESHOLD),
     ),
-    "theory/level.py": ("src/relaxdp/theory/level.py", "tests/unit/theory/test_level.py", _THRESHOLD),
     "theory/epsilon.py": ("src/relaxdp/theory/epsilon.py", "tests/unit/theory/test_level.py", _THRESHOLD),
     "theory/privacy_loss.py": ("src/relaxdp/theory/privacy_loss.py", f"{_FRONT}::test_privacy_loss", _LAWS),
     "sampling/bridge.py": (
@@ -48,7 +48,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
         ),
         "tests/unit/sampling/test_kernel_self_test.py::test_the_results_are_those_of_numpy",
     ),
-    "sampling/canonical_encoding.py": ("src/relaxdp/sampling/canonical_encoding.py", _STREAM, _FRONT),
     "mechanisms/relaxation.py": _STATE,
     "sampling/arrow_columns.py": (
         *(_ARRAYS, _STREAM, _FRONT, _KERNEL),
@@ -69,15 +68,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "sampling/private_file.py": ("tests/unit/sampling/test_key.py", *_STATE),
     "sampling/keyed_stream.py": (
-        "src/relaxdp/sampling/keyed_stream.py",
-        "tests/unit/theory/test_level.py",
-        _STREAM,
+        *("src/relaxdp/sampling/keyed_stream.py", "tests/unit/theory/test_level.py", _STREAM, _FRONT),
         "tests/exact/sampling/test_bridge_draw.py",
         *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _TAGS, "nothing_has_no_length")),
     ),
     "ledger/account.py": _LEDGER,
     "ledger/events.py": ("src/relaxdp/ledger/events.py", *_LEDGER),
-    "ledger/ledger_rules.py": _LEDGER,
     "market/levels.py": ("src/relaxdp/market/levels.py", _LEVELS),
     "market/sales.py": (
         *("tests/unit/market/test_sales.py", "tests/unit/market/test_model.py", "tests/unit/market/test_paths.py"),

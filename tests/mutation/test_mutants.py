@@ -118,8 +118,10 @@ def test_equivalents_name_modules_that_are_tried_and_have_reasons() -> None:
 
 def test_the_page_keeps_the_lines_of_what_was_not_tried(tmp_path: Path) -> None:
     page, response = tmp_path / "mutants.md", "theory/randomized_response.py"
-    write_page([Result("theory/level.py", 13, 12, 0, 1, 1.2), Result(response, 2, 1, 1)], {}, page)
-    write_page([Result("theory/level.py", 14, 14)], {("theory/level.py", "f", "a < b", "a <= b"): "never equal"}, page)
+    write_page([Result("theory/epsilon.py", 13, 12, 0, 1, 1.2), Result(response, 2, 1, 1)], {}, page)
+    write_page(
+        [Result("theory/epsilon.py", 14, 14)], {("theory/epsilon.py", "f", "a < b", "a <= b"): "never equal"}, page
+    )
     text = page.read_text("utf-8")
-    assert f"| `{response}` | 2 | 1 | 1 | 0 | 0 |\n| `theory/level.py` | 14 | 14 | 0 | 0 | 0 |\n| all | 16 |" in text
-    assert "### `theory/level.py`\n\n- `f`, `a < b`, `a < b` as `a <= b`: never equal\n" in text
+    assert f"| `{response}` | 2 | 1 | 1 | 0 | 0 |\n| `theory/epsilon.py` | 14 | 14 | 0 | 0 | 0 |\n| all | 16 |" in text
+    assert "### `theory/epsilon.py`\n\n- `f`, `a < b`, `a < b` as `a <= b`: never equal\n" in text

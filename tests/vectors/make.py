@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp import Categorical, Key
-from relaxdp.sampling.canonical_encoding import get_value_kind
+from relaxdp.sampling.keyed_stream import get_value_kind
 from relaxdp.theory.epsilon import format_epsilon
 
 FILE = Path(__file__).with_name("stream-1.json")

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_value_count, compute_nonzero_threshold
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_bridge_mixture
+from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_bridge_mixture, compute_retention
 
 Floats = NDArray[np.float64]
 Transcripts = NDArray[Any]

@@ -35,11 +35,10 @@ from relaxdp.audit.transcript_sources import KeyedPathSource, MechanismFunction,
 from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
-from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.local_hash import LocalHash, choose_bucket_count
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import SquareWave
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 
 Group = Literal["relaxation", "encoding", "other", "planted", "peer"]

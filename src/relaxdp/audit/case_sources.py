@@ -42,8 +42,7 @@ from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, PathId, derive_
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon
-from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import NOISE
+from relaxdp.theory.randomized_response import NOISE, Level
 
 
 class SaleSource(MechanismSource):
@@ -165,9 +164,8 @@ class PooledPurchasesSource(MechanismSource):
         described = ColumnDescription.from_level(
             self.mechanism, level, path=PATH, id_type="integer", key_fingerprint=seller.fingerprint
         )
-        reports = make_report_column(
-            self.mechanism, *draw_release_codes(self.mechanism, true_values, seller, level.epsilon)
-        )
+        drawn = draw_release_codes(self.mechanism, true_values, seller, level.epsilon)
+        reports = make_report_column(self.mechanism, *drawn)
         return Goods("object", described, self.mechanism, level, pa.array(np.arange(len(true_values))), reports)
 
 
@@ -247,13 +245,9 @@ class ChangedValueSource(TranscriptSource):
         history = np.array(HISTORIES, dtype=np.uint64).take(true_values, axis=0)
         transcripts = np.empty((2, len(true_values)), dtype=np.uint8)
         for place, epsilon in enumerate(self._epsilons):
-            name = make_path_key_info(
-                self._mechanism, PathId(f"audit {place + 1}" if self._new_name else "audit", "truth")
-            )
-            derived, threshold = (
-                derive_path_key(derive_batch_key(seed, batch), name),
-                self._mechanism.level(epsilon).threshold,
-            )
+            path = PathId(f"audit {place + 1}" if self._new_name else "audit", "truth")
+            derived = derive_path_key(derive_batch_key(seed, batch), make_path_key_info(self._mechanism, path))
+            threshold = self._mechanism.level(epsilon).threshold
             for start in range(0, len(true_values), CHUNK):
                 part = slice(start, min(start + CHUNK, len(true_values)))
                 truth, reports = history[part, place], history[part, place, None].astype(np.uint8)

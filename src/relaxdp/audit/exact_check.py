@@ -24,8 +24,7 @@ from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.report_arrays import get_code_dtype
 from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
-from relaxdp.theory.level import compute_log_rounded_up
-from relaxdp.theory.randomized_response import NOISE, compute_next_report_distribution
+from relaxdp.theory.randomized_response import NOISE, compute_log_rounded_up, compute_next_report_distribution
 
 _FIX_THRESHOLD = "Correct the method `threshold` of the mechanism."
 
@@ -161,9 +160,8 @@ def _make_word_patterns(middle_bit: int) -> Words:
     """Return words with every pattern in their first and last bits, and ones or zeros between them."""
     patterns = range(1 << _CHECKED_BITS)
     between = ((1 << (64 - 2 * _CHECKED_BITS)) - 1) * middle_bit << _CHECKED_BITS
-    return np.array(
-        [high << (64 - _CHECKED_BITS) | between | low for high in patterns for low in patterns], dtype=np.uint64
-    )
+    words = [high << (64 - _CHECKED_BITS) | between | low for high in patterns for low in patterns]
+    return np.array(words, dtype=np.uint64)
 
 
 def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distribution:
@@ -196,9 +194,8 @@ def _enumerate_noiseless_symbols(
     mechanism: Mechanism, true_value: Any, slots: list[tuple[Purpose, bytes]], middle_bit: int
 ) -> list[Any]:
     # Public words are the same in both runs. A mechanism may read any of their bits: epsilon holds for each word.
-    grid = np.meshgrid(
-        *(_make_word_patterns(0 if purpose in PUBLIC else middle_bit) for purpose, _ in slots), indexing="ij"
-    )
+    patterns = [_make_word_patterns(0 if purpose in PUBLIC else middle_bit) for purpose, _ in slots]
+    grid = np.meshgrid(*patterns, indexing="ij")
     n = grid[0].size if slots else 1
     permanent = _FixedPermanentWords(n, {slot: words.reshape(-1) for slot, words in zip(slots, grid, strict=True)})
     symbols = mechanism.compute_true_symbols(mechanism.read_true_values([true_value] * n), permanent)
@@ -245,9 +242,8 @@ def _compute_largest_ratio(distributions: Sequence[Distribution]) -> Fraction | 
 
 def _require_unbiased(mechanism: Mechanism, true_value: Any, distribution: Distribution, retention: Fraction) -> None:
     """Reject a mechanism whose estimate from reports of one true value is not this value, on average."""
-    codes = np.array(
-        [[code for (code,) in reports] for _, reports in distribution], dtype=get_code_dtype(mechanism.alphabet)
-    )
+    rows = [[code for (code,) in reports] for _, reports in distribution]
+    codes = np.array(rows, dtype=get_code_dtype(mechanism.alphabet))
     support, chances = mechanism.compute_support_probabilities(retention), list(distribution.values())
     shares = [
         support.debias(sum(itertools.compress(chances, is_supported), Fraction(0)))

@@ -110,9 +110,8 @@ def derive_optimal_rule(
     """
     if distribution.n_values**n_columns > MAX_CELLS:
         return None
-    binning = ProductBinning(
-        [ColumnBinning(index, 0, distribution.n_values) for index in range(n_columns)], "likelihood ratio"
-    )
+    columns = [ColumnBinning(index, 0, distribution.n_values) for index in range(n_columns)]
+    binning = ProductBinning(columns, "likelihood ratio")
     with np.errstate(invalid="ignore"):
         logarithms = distribution.compute_log_likelihoods(binning.list_cell_digits().astype(np.intp)).T[list(pair)]
         evidence = np.nan_to_num(logarithms[0] - logarithms[1], nan=0.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli.main import CommandGroup
 from relaxdp.cli.terminal import print_done
 from relaxdp.lazy_imports import LazyModule
 from relaxdp.service.settings import Settings

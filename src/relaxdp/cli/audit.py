@@ -12,7 +12,7 @@ import typer
 from relaxdp.audit.audit_cases import AuditCase, AuditFinding, list_all_cases, run_audits
 from relaxdp.audit.auditor import MIN_TRIALS
 from relaxdp.cli.options import CsvOption, JsonOption
-from relaxdp.cli.result_printing import OutputOptions, ResultView, TableRow, print_result
+from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_result
 from relaxdp.cli.terminal import show_progress
 from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import as_epsilon
@@ -27,9 +27,7 @@ _TITLES = {
 
 
 def audit(
-    trials: Annotated[int, typer.Option(min=MIN_TRIALS, help="Trials of each mechanism; slow ones get fewer.")] = (
-        1_000_000
-    ),
+    trials: Annotated[int, typer.Option(min=MIN_TRIALS, help="Trials of each mechanism; slow ones get fewer.")] = 10**6,
     seed: Annotated[int | None, typer.Option(min=0, help="Repeat an audit: its seed is printed below it.")] = None,
     confidence: Annotated[
         float, typer.Option(help="With which probability all bounds hold, those of the whole table together.")

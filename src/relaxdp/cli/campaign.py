@@ -30,7 +30,7 @@ from relaxdp.cli.campaign_tables import (
     plain,
     publication,
 )
-from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli.main import CommandGroup
 from relaxdp.cli.options import MAX_ROWS, CaFile, JsonOption
 from relaxdp.cli.terminal import print_done
 from relaxdp.device.address import Server

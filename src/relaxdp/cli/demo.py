@@ -38,9 +38,7 @@ NAME = "veterans"
 MARK = ".made-by-relaxdp-demo"
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the demo's files.")] = Path("relaxdp-demo"),
-) -> None:
+def demo(out: Annotated[Path, typer.Option(help="Folder for the demo's files.")] = Path("relaxdp-demo")) -> None:
     """Release a real column at four levels, survive a crash, and reject an overspend.
 
     Example: relaxdp demo --out relaxdp-demo

@@ -10,9 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli import options
-from relaxdp.cli import result_printing as printing
-from relaxdp.cli.result_plots import plot_estimate, plot_result
+from relaxdp.cli import options, results
 from relaxdp.cli.terminal import get_stderr_console
 from relaxdp.errors import ArgumentError, EstimationError, MetadataError
 from relaxdp.estimation.compare import Change, format_change_rows
@@ -104,16 +102,16 @@ def estimate(
 
     Example: relaxdp estimate better.parquet --column diagnosis --by region
     """
-    output, asked = printing.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
+    output, asked = results.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
     settings = EstimateSettings(confidence_level, simultaneous, about, method, asked, consistent, by, crosstab)
     with get_stderr_console().status("Counting ..."):
         counted = count(files, column, by=by, crosstab=crosstab, description=description)
         groups = [_estimate_group(name, counts, settings, top) for name, counts in counted.groups]
         if plot is not None:
-            plot_estimate(plot, groups, _describe_column(counted, settings), settings)
+            results.plot_estimate(plot, groups, _describe_column(counted, settings), settings)
         if output.is_for_programs:
             groups = [_estimate_group(name, counts, settings, None) for name, counts in counted.groups]
-    printing.print_result(_make_estimate_view(counted, groups, settings), output)
+    results.print_result(_make_estimate_view(counted, groups, settings), output)
 
 
 def compare(
@@ -137,16 +135,16 @@ def compare(
 
     Example: relaxdp compare patients-2026.parquet patients-2027.parquet
     """
-    output, asked = printing.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
+    output, asked = results.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
     settings = EstimateSettings(confidence_level, simultaneous, about, method, asked)
     with get_stderr_console().status("Counting ..."):
         counted = [count(each, column) for each in (old, new)]
         _require_independent_noise(*(each.axis.description for each in counted))
         change = compare_results(*(each.groups[0][1].estimate(method) for each in counted))
     if plot is not None:
-        plot_result(plot, change.largest(top), **settings.interval_options)
+        results.plot_result(plot, change.largest(top), **settings.interval_options)
     shown = change if output.is_for_programs else change.largest(top)
-    printing.print_result(_make_change_view(counted, change, shown, settings), output)
+    results.print_result(_make_change_view(counted, change, shown, settings), output)
 
 
 def parse_quantiles(text: str | None) -> list[float] | None:
@@ -205,27 +203,26 @@ def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[fl
 
 
 def _describe_column(counted: ColumnCounts | CrosstabCounts, settings: EstimateSettings) -> str:
-    name = repr(printing.make_printable(counted.axis.name))
+    name = repr(results.make_printable(counted.axis.name))
     if settings.crosstab is not None:
-        return f"{name} and {printing.make_printable(settings.crosstab)!r}"
+        return f"{name} and {results.make_printable(settings.crosstab)!r}"
     return name if counted.axis.mechanism.mean_weights is None else f"mean of {name}"
 
 
 def _make_estimate_view(
     counted: ColumnCounts | CrosstabCounts, groups: list[GroupEstimate], settings: EstimateSettings
-) -> printing.ResultView:
+) -> results.ResultView:
     described = counted.axis.description
     labels = ["value"] if settings.crosstab is None else [counted.axis.name, settings.crosstab]
     labels = labels if settings.by is None else [settings.by, *labels]
     longest, rows = max(map(_get_full_bar_value, groups)), []
     for group in groups:
-        name, found = f"{printing.format_label(group.name)} ({group.counts.n:,})", group.all_rows
+        name, found = f"{results.format_label(group.name)} ({group.counts.n:,})", group.all_rows
         for place, row in enumerate(found):
             before = () if settings.by is None else ("" if place else name,)
             length = min(max(row.estimate - group.result.minimum, 0.0), longest)
-            rows.append(
-                printing.make_interval_row(row, length, first_labels=before, ends_group=place == len(found) - 1)
-            )
+            is_last = place == len(found) - 1
+            rows.append(results.make_interval_row(row, length, first_labels=before, ends_group=is_last))
     document = {
         "column": counted.axis.name,
         "crosstab": settings.crosstab,
@@ -239,9 +236,9 @@ def _make_estimate_view(
         "consistent": settings.consistent,
         "groups": list(map(_group_to_dict, groups)),
     }
-    return printing.ResultView(
+    return results.ResultView(
         _make_heading(counted, groups, settings),
-        list(map(printing.make_printable, labels)),
+        list(map(results.make_printable, labels)),
         ("estimate", "low", "high"),
         rows,
         document,
@@ -267,19 +264,16 @@ def _make_heading(
         numbers.update(group.counts.levels)
     levels = ", ".join(f"{level} ({n:,})" if len(numbers) > 1 else level for level, n in numbers.items())
     is_mean = counted.axis.mechanism.mean_weights is not None
-    rows = "the mean" if is_mean else _describe_interval_scope(any(group.is_simultaneous for group in groups))
-    release = printing.make_printable(counted.axis.description.path.release)
+    together = any(group.is_simultaneous for group in groups)
+    release = results.make_printable(counted.axis.description.path.release)
     return (
         f"{counted.n:,} individuals at epsilon {levels}: {_describe_column(counted, settings)} of release {release!r}; "
-        f"{_describe_intervals(rows, settings)}"
+        f"{_describe_intervals(settings, is_simultaneous=together, is_mean=is_mean)}"
     )
 
 
-def _describe_interval_scope(is_simultaneous: bool) -> str:
-    return "all values at once" if is_simultaneous else "each value"
-
-
-def _describe_intervals(rows: str, settings: EstimateSettings) -> str:
+def _describe_intervals(settings: EstimateSettings, *, is_simultaneous: bool, is_mean: bool = False) -> str:
+    rows = "the mean" if is_mean else "all values at once" if is_simultaneous else "each value"
     subject = "these individuals" if settings.about == "sample" else "the population that they are a sample of"
     return f"{100 * settings.confidence_level:g} % intervals of {rows}, about {subject}."
 
@@ -298,9 +292,9 @@ def _make_notes(groups: list[GroupEstimate], settings: EstimateSettings) -> Iter
         for row in group.rows
     ):
         yield "Some intervals cover nearly everything that is possible: the noise is larger than the answer."
-    yield from printing.explain_stars([row for group in plausible for row in group.rows])
+    yield from results.explain_stars([row for group in plausible for row in group.rows])
     if settings.by is not None:
-        name = printing.make_printable(settings.by)
+        name = results.make_printable(settings.by)
         yield f"Groups are made of the pass-through column {name!r}, released without noise."
 
 
@@ -320,7 +314,7 @@ def _group_to_dict(group: GroupEstimate) -> dict[str, Any]:
 
 
 def _row_to_dict(row: EstimateRow) -> dict[str, Any]:
-    value, other = map(printing.make_json_label, row.keys if len(row.keys) > 1 else (*row.keys, None))
+    value, other = map(results.make_json_label, row.keys if len(row.keys) > 1 else (*row.keys, None))
     return {"value": value, "crosstab_value": other, **dict(list(row._asdict().items())[1:])}
 
 
@@ -336,13 +330,11 @@ def _require_independent_noise(one: ColumnDescription, other: ColumnDescription)
 
 def _make_change_view(
     counted: Sequence[ColumnCounts], change: Change, shown: Change, settings: EstimateSettings
-) -> printing.ResultView:
+) -> results.ResultView:
     probabilities = _choose_quantiles(change.old, settings)
     changes = [shown, *([change.quantile(probabilities)] if probabilities else [])]
     rows = [
-        printing.TableRow(
-            (printing.make_printable(text.label),), (text.old, text.new, text.change, text.low, text.high)
-        )
+        results.TableRow((results.make_printable(text.label),), (text.old, text.new, text.change, text.low, text.high))
         for each in changes
         for text in format_change_rows(each, **settings.interval_options)
     ]
@@ -350,10 +342,10 @@ def _make_change_view(
     releases = [each.axis.description.path.release for each in counted]
     rest = f"These are the {len(shown.labels):,} of {len(change.labels):,} rows that changed most."
     name = counted[0].axis.name
-    return printing.ResultView(
-        f"{printing.make_printable(name)!r} from release {printing.make_printable(releases[0])!r} to "
-        f"{printing.make_printable(releases[1])!r}, {counted[0].n:,} and {counted[1].n:,} individuals; "
-        f"{_describe_intervals(_describe_interval_scope(settings.simultaneous or shown.is_chosen), settings)}",
+    return results.ResultView(
+        f"{results.make_printable(name)!r} from release {results.make_printable(releases[0])!r} to "
+        f"{results.make_printable(releases[1])!r}, {counted[0].n:,} and {counted[1].n:,} individuals; "
+        f"{_describe_intervals(settings, is_simultaneous=settings.simultaneous or shown.is_chosen)}",
         ("value",),
         ("old", "new", "change", "low", "high"),
         rows,
@@ -376,4 +368,4 @@ def _change_to_dicts(change: Change, settings: EstimateSettings) -> Iterator[dic
     sides = (each.value.reshape(-1).tolist() for each in (change.old, change.new))
     for old, new, row in zip(*sides, change.to_rows(**settings.interval_options), strict=True):
         numbers = {"change": row.estimate, "std_error": row.std_error, "low": row.low, "high": row.high}
-        yield {"value": printing.make_json_label(row.keys[0]), "old": old, "new": new, **numbers}
+        yield {"value": results.make_json_label(row.keys[0]), "old": old, "new": new, **numbers}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from relaxdp.cli import market_buy, market_list, market_operate, market_receipt, market_sell
-from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli.main import CommandGroup
 
 app = CommandGroup(help="Sell and buy released data, level by level, on a market.")
 

@@ -142,10 +142,7 @@ MethodOption = Annotated[
     Literal["average", "precision"],
     typer.Option("--method", help="Weigh every individual alike, or those with less noise more."),
 ]
-SimultaneousOption = Annotated[
-    bool,
-    typer.Option("--simultaneous", help="Intervals that hold for all values at once."),
-]
+SimultaneousOption = Annotated[bool, typer.Option("--simultaneous", help="Intervals that hold for all values at once.")]
 _SCHEDULES = {"linear": "FIRST,LAST,STEPS", "geometric": "FIRST,LAST,STEPS", "noisy-sampling": "ALPHA,BETA,SAMPLES"}
 ScheduleOption = Annotated[
     str | None,

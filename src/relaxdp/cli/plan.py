@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli import options
-from relaxdp.cli import result_printing as printing
-from relaxdp.cli.result_plots import plot_plan
+from relaxdp.cli import options, results
 from relaxdp.errors import PlanError
 from relaxdp.estimation.mechanism_choice import NUMBER_MECHANISMS
 from relaxdp.estimation.planning import Plan, PlannedRange, PlannedValues, PlanOptions, find_epsilon
@@ -21,12 +19,10 @@ from relaxdp.theory.epsilon import format_epsilon
 def plan(
     values: Annotated[int | None, typer.Option(help="The number of values that an answer can have.")] = None,
     number_range: Annotated[
-        tuple[float, float] | None,
-        typer.Option("--range", help="Answers are numbers from LOW to HIGH, for means."),
+        tuple[float, float] | None, typer.Option("--range", help="Answers are numbers from LOW to HIGH, for means.")
     ] = None,
     mechanism: Annotated[
-        str | None,
-        typer.Option(help="Mechanism, like k-ary, oue, olh:buckets=16 or wave:bins=32  [default: the best]"),
+        str | None, typer.Option(help="Mechanism, like k-ary, oue, olh:buckets=16 or wave:bins=32  [default: the best]")
     ] = None,
     margin: Annotated[float | None, typer.Option(help="The margin of error that you want, like 0.01.")] = None,
     n: Annotated[int | None, typer.Option(help="The number of individuals.")] = None,
@@ -50,7 +46,7 @@ def plan(
 
     Example: relaxdp plan --values 5 --n 100000 --margin 0.01
     """
-    output = printing.OutputOptions(as_json, as_csv, plot)
+    output = results.OutputOptions(as_json, as_csv, plot)
     plan_options: PlanOptions = {
         "share": share,
         "confidence_level": confidence_level,
@@ -67,13 +63,13 @@ def plan(
         wanted["mechanism"] = plan_options["mechanism"] = document["mechanism"] = name
     made = plan_release(**wanted, schedule=None if schedule is None else options.parse_schedule(schedule))
     if plot is not None:
-        plot_plan(plot, made.levels, margin)
+        results.plot_plan(plot, made.levels, margin)
     document |= {"values": values} if number_range is None else {"range": number_range}
     if mechanism or made.mechanism:
         document["mechanism"] = mechanism or made.mechanism
     heading = _format_plan_heading(made.n, values, number_range, mechanism or made.mechanism, plan_options)
     advice = _describe_stop_level(made, margin, of, plan_options) if schedule is not None and margin is not None else []
-    printing.print_result(_make_plan_view(made, heading, margin, document, advice), output)
+    results.print_result(_make_plan_view(made, heading, margin, document, advice), output)
 
 
 def _parse_planned_answers(
@@ -99,7 +95,7 @@ def _parse_planned_answers(
 
 def _make_plan_view(
     plan: Plan, heading: str, margin: float | None, document: dict[str, Any], advice: Sequence[str]
-) -> printing.ResultView:
+) -> results.ResultView:
     steps = plan.levels
     names = {each: f"{each} (found)" if each == plan.found else each for each in ("n", "epsilon", "margin")}
     has_target, has_mechanism = (
@@ -112,7 +108,7 @@ def _make_plan_view(
         for step in steps
     ]
     rows = [
-        printing.TableRow(
+        results.TableRow(
             (format_epsilon(step.epsilon), *([get_mechanism_title(step.mechanism or "")] if has_mechanism else [])),
             (f"{plan.n:,}", f"{step.margin:.4g}", *(["yes" if step.is_precise else "no"] if has_target else [])),
         )
@@ -123,7 +119,7 @@ def _make_plan_view(
     else:
         stop = None if plan.first_precise_level is None else format_epsilon(plan.first_precise_level.epsilon)
         found = {"steps": [{k: v for k, v in each.items() if k != "n"} for each in records], "stop_at": stop}
-    return printing.ResultView(
+    return results.ResultView(
         heading,
         (names["epsilon"], *(["mechanism"] if has_mechanism else [])),
         (names["n"], names["margin"], *([f"at most {margin:g}"] if has_target else [])),
@@ -139,9 +135,8 @@ def _describe_stop_level(plan: Plan, margin: float, values: PlannedValues, setti
     if stop is not None:
         return [f"Stop at epsilon {format_epsilon(stop.epsilon)}: the margin of error is {stop.margin:.4g}."]
     try:
-        needed = (
-            f"it takes epsilon {format_epsilon(find_epsilon(margin, n=plan.n, planned_values=values, **settings))}."
-        )
+        epsilon = find_epsilon(margin, n=plan.n, planned_values=values, **settings)
+        needed = f"it takes epsilon {format_epsilon(epsilon)}."
     except PlanError as problem:
         needed = problem.message
     return [f"No level of this schedule is precise enough: {needed}"]
@@ -159,11 +154,8 @@ def _format_plan_heading(
     subject = "these individuals" if plan_options["about"] == "sample" else "the population"
     together = "all values at once" if plan_options["simultaneous"] else "each value"
     if value_range is not None:
-        answers, share, together = (
-            f"numbers from {value_range[0]:g} to {value_range[1]:g}",
-            "whatever they are",
-            "the mean",
-        )
+        answers, share = f"numbers from {value_range[0]:g} to {value_range[1]:g}", "whatever they are"
+        together = "the mean"
     if plan_options["crosstab"] is not None:
         answers += f" by {plan_options['crosstab']}"
         together = "all pairs at once" if plan_options["simultaneous"] else "each pair"

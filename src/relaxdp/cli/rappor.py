@@ -11,18 +11,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from relaxdp.cli import options
-from relaxdp.cli import result_printing as printing
-from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli import options, results
+from relaxdp.cli.main import CommandGroup
 from relaxdp.cli.options import locate_vault, read_values_file
 from relaxdp.cli.release import print_release
-from relaxdp.cli.result_plots import plot_result
 from relaxdp.cli.terminal import show_progress
-from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, add_consequence
+from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, add_consequence, replace_os_error
 from relaxdp.estimation.schedules import NoisySampling, Schedule
-from relaxdp.ledger.ledger_rules import require_release
+from relaxdp.ledger.account import require_release
 from relaxdp.mechanisms.bloom import Bloom, compute_bit_epsilon, compute_epsilon, compute_report_epsilon
-from relaxdp.rappor.bit_counts import CountedFile, count_report_files
 from relaxdp.rappor.candidate_map import CandidateMap, format_map_rows, read_candidate_map
 from relaxdp.rappor.decoding import Correction, DecodedWords, decode_words
 from relaxdp.rappor.parameters import (
@@ -33,6 +30,7 @@ from relaxdp.rappor.parameters import (
     plan_parameters,
     plan_parameters_for_share,
 )
+from relaxdp.rappor.reports import CountedFile, count_report_files
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.tables.release_plan import ReleaseRequest
 from relaxdp.tables.table_source import open_source
@@ -84,11 +82,11 @@ def choose_parameters(
     if write is not None:
         _write_parameters(write, plans[0])
     records = [_plan_to_dict(plan) for plan in plans]
-    view = printing.ResultView(
+    view = results.ResultView(
         f"{devices:,} devices, {candidates:,} candidates, the best first.",
         (),
         ("k", "h", "cohorts", "epsilon", "of a bit", "f", "smallest share found"),
-        [printing.TableRow((), _format_plan_row(plan)) for plan in plans],
+        [results.TableRow((), _format_plan_row(plan)) for plan in plans],
         {"devices": devices, "candidates": candidates, "power": POWER, "rate": RATE, "plans": records},
         records,
         [
@@ -96,14 +94,13 @@ def choose_parameters(
             f"that no device has is at most {RATE:.0%}."
         ],
     )
-    printing.print_result(view, printing.OutputOptions(as_json, False))
+    results.print_result(view, results.OutputOptions(as_json, False))
 
 
 @app.command("map")
 @add_consequence("Nothing was written.")
 def write_candidate_map(
-    candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")],
-    params: ParamsOption,
+    candidates: Annotated[Path, typer.Argument(help="File of candidate words, one a line.")], params: ParamsOption
 ) -> None:
     """Write the candidate map to standard output: a word, then its bits in every cohort.
 
@@ -198,8 +195,7 @@ def decode(
     method: options.MethodOption = "average",
     rate: Annotated[float, typer.Option(help="The rate of false words that is accepted.")] = RATE,
     correction: Annotated[
-        Correction,
-        typer.Option(help="The chance of even one false word (holm), or their share among those found."),
+        Correction, typer.Option(help="The chance of even one false word (holm), or their share among those found.")
     ] = "holm",
     confidence_level: options.ConfidenceOption = 0.95,
     simultaneous: options.SimultaneousOption = False,
@@ -213,7 +209,7 @@ def decode(
 
     Example: relaxdp rappor decode second.csv --params params.csv --candidates words.txt
     """
-    output = printing.OutputOptions(as_json, as_csv, plot)
+    output = results.OutputOptions(as_json, as_csv, plot)
     if map_file is not None and candidates is not None:
         raise ArgumentError("--map and --candidates cannot be combined.", hint="Leave one of them out.")
     shape = RapporParameters.read(params).shape
@@ -231,7 +227,7 @@ def decode(
                 "None of the words was found, so there is nothing to plot.",
                 hint="Leave --plot out. Add --all to see the estimates of all words.",
             )
-        plot_result(plot, decoded.select_rows_by_estimate(order[found[order]][:MAX_PLOTTED]), **intervals)
+        results.plot_result(plot, decoded.select_rows_by_estimate(order[found[order]][:MAX_PLOTTED]), **intervals)
     records = _make_word_records(decoded, found, intervals)
     shown = order if everything else order[found[order]]
     table = decoded.select_rows(shown) if everything else decoded.select_rows_by_estimate(shown)
@@ -239,15 +235,15 @@ def decode(
         row._replace(estimate=float(decoded.share[place]))
         for row, place in zip(table.to_rows(**intervals), shown, strict=True)
     ]
-    notes = [_describe_detected_words(decoded, int(found.sum()), rate, correction), *printing.explain_stars(rows)]
+    notes = [_describe_detected_words(decoded, int(found.sum()), rate, correction), *results.explain_stars(rows)]
     if simultaneous or not everything:
         notes.append(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
-    view = printing.ResultView(
+    view = results.ResultView(
         f"{decoded.n_devices:,} devices: {_describe_levels(counted_files)}; {100 * confidence_level:g} % intervals.",
         ("word", "found"),
         ("share", "low", "high"),
         [
-            printing.make_interval_row(row, row.estimate, last_labels=("yes" if found[place] else "no",))
+            results.make_interval_row(row, row.estimate, last_labels=("yes" if found[place] else "no",))
             for row, place in zip(rows, shown, strict=True)
         ],
         {
@@ -264,7 +260,7 @@ def decode(
         notes,
         max([row.estimate for row in rows], default=1.0),
     )
-    printing.print_result(view, output)
+    results.print_result(view, output)
 
 
 def _describe_levels(counted_files: list[CountedFile]) -> str:
@@ -327,16 +323,15 @@ def _find_next_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
 
 
 def _write_parameters(target: Path, plan: RapporPlan) -> None:
-    try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(RapporParameters(plan.shape, plan.noise).to_csv())
-    except OSError as problem:
-        raise TableFileError(
-            "The parameter file {path!r} cannot be written: {why}.",
-            hint="Choose another file name or folder for --write.",
-            why=problem.strerror,
-            path=str(target),
-        ) from None
+    sentence, hint = (
+        "The parameter file {path!r} cannot be written: {why}.",
+        "Choose another file name or folder for --write.",
+    )
+    with (
+        replace_os_error(TableFileError, sentence, hint=hint, path=str(target)),
+        target.open("x", encoding="utf-8") as file,
+    ):
+        file.write(RapporParameters(plan.shape, plan.noise).to_csv())
 
 
 def _format_plan_row(plan: RapporPlan) -> list[str]:

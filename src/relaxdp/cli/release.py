@@ -12,16 +12,17 @@ from typing import Annotated, Any
 import typer
 
 from relaxdp.cli.options import DryRun, JsonOption, VaultOption, locate_vault, parse_mechanism, read_values_file
-from relaxdp.cli.result_printing import print_json
+from relaxdp.cli.results import print_json
 from relaxdp.cli.terminal import IS_QUIET, print_note, show_progress
 from relaxdp.errors import ArgumentError, ValuesError
 from relaxdp.estimation.mechanism_choice import NumberRange
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
 from relaxdp.tables.release_plan import ReleaseRequest
+from relaxdp.tables.release_result import Release
 from relaxdp.tables.table_columns import convert_declared_values
 from relaxdp.tables.table_source import TableSource, open_source
-from relaxdp.tables.vault import Release, Vault
+from relaxdp.tables.vault import Vault
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 
 Output = Annotated[Path, typer.Argument(metavar="OUT", help="Released table (.parquet or .csv); it must not exist.")]
@@ -45,8 +46,7 @@ def release(
     epsilon: Annotated[str, typer.Option(help="The level of each column, like 0.5. Costs of several columns add up.")],
     name: Annotated[str | None, typer.Option(help="Name of the release  [default: IN without its ending]")] = None,
     passthrough: Annotated[
-        list[str] | None,
-        typer.Option(help="Column that leaves unprotected; repeat it, or separate names by commas."),
+        list[str] | None, typer.Option(help="Column that leaves unprotected; repeat it, or separate names by commas.")
     ] = None,
     sql: Annotated[
         str | None,
@@ -183,9 +183,8 @@ def parse_declared_columns(
                     hint="Declare it once, with --column or with --values-file.",
                     column=name,
                 )
-            declared[name] = (
-                _parse_declared_values(name, rest) if option == "--column" else read_values_file(Path(rest))
-            )
+            is_listed = option == "--column"
+            declared[name] = _parse_declared_values(name, rest) if is_listed else read_values_file(Path(rest))
     if not declared:
         raise ArgumentError(
             "No column to release is declared.",

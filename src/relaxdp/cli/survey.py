@@ -22,7 +22,7 @@ from relaxdp.cli.campaign_options import (
 )
 from relaxdp.cli.campaign_request import described_in
 from relaxdp.cli.campaign_tables import expected, overview, overview_table, questions_table, text, two_way_table
-from relaxdp.cli.command_group import CommandGroup
+from relaxdp.cli.main import CommandGroup
 from relaxdp.cli.options import MAX_ROWS, CaFile, JsonOption
 from relaxdp.device.address import Server
 

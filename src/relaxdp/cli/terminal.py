@@ -83,9 +83,8 @@ def flush_output() -> Iterator[None]:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except OSError as problem:
-        stuck = (
-            None if isinstance(problem, RelaxdpError) else next(filter(_is_unwritable, (sys.stdout, sys.stderr)), None)
-        )
+        streams = () if isinstance(problem, RelaxdpError) else (sys.stdout, sys.stderr)
+        stuck = next(filter(_is_unwritable, streams), None)
         if stuck is None:
             raise
         _redirect_to_null(stuck)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from relaxdp.cli.command_group import CommandGroup, add_verbosity_options
+from relaxdp.cli.main import CommandGroup, add_verbosity_options
 from relaxdp.cli.options import CsvOption, JsonOption, VaultOption, locate_vault
-from relaxdp.cli.result_printing import OutputOptions, ResultView, TableRow, print_json, print_result
+from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_json, print_result
 from relaxdp.cli.terminal import print_done
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms.registry import get_mechanism_title

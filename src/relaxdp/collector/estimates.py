@@ -21,9 +21,9 @@ from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.result import Result, RowIndexes, SelectedRows
 from relaxdp.mechanisms.bloom import compute_bit_support, compute_bit_threshold
-from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import DecodedWords, decode_words
+from relaxdp.rappor.reports import RapporCounts
 from relaxdp.service.codecs import Counted
 
 Levels = list[Counted]

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from relaxdp.collector import reports
 from relaxdp.collector.campaign import ATTRIBUTE, Campaign
 from relaxdp.mechanisms.report_arrays import get_report_arrow_type
-from relaxdp.rappor.bit_counts import CLIENT, COHORT, REPORT
+from relaxdp.rappor.reports import CLIENT, COHORT, REPORT
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.service.transfer import nameless
 from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription, FileDescription, make_parquet_metadata

@@ -17,7 +17,7 @@ from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_kind
 from relaxdp.server_errors import OfferError
 from relaxdp.tables.metadata import decode_json_value
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 ATTRIBUTE = "answer"
 """The attribute of every campaign's path."""

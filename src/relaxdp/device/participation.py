@@ -17,7 +17,7 @@ from relaxdp.device.store import DeviceFile
 from relaxdp.errors import add_consequence
 from relaxdp.server_errors import AnswerChangedError, ParticipationError, RefusedByServerError, ServerAnswerError
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 _unless_sent = add_consequence("Nothing was sent.")
 

@@ -14,11 +14,10 @@ from relaxdp.mechanisms.bloom import Bloom, convert_words_to_text
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.numeric import RangeMechanism
-from relaxdp.sampling.canonical_encoding import get_value_kind
-from relaxdp.sampling.keyed_stream import PathId
+from relaxdp.sampling.keyed_stream import PathId, get_value_kind
 from relaxdp.sampling.keys import Key
 from relaxdp.tables.metadata import decode_json_value, encode_json_value
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 
 class WireReport(NamedTuple):

@@ -19,7 +19,7 @@ from relaxdp.server_errors import (
     ValuesChangedError,
 )
 from relaxdp.theory.epsilon import format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 
 def next_level(state: DeviceState, record: Record, offer: Offer) -> Level | None:

@@ -34,7 +34,7 @@ from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.sampling.keys import Key
 from relaxdp.server_errors import SimulationError, UnreachableError
 from relaxdp.theory.epsilon import format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 Progress = Callable[[int], None]
 _ATTEMPTS = 8

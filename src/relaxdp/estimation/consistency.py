@@ -50,9 +50,8 @@ def compute_empirical_bayes_shares(estimates: Floats, variances: Floats) -> Floa
     likely = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights = np.full(len(scales), 1 / len(scales))
     for _ in range(_STEPS):
-        weights = _constrain_mean(
-            repeats @ _compute_scale_posteriors(likely, weights) / len(estimates), scales, 1 / len(estimates)
-        )
+        averages = repeats @ _compute_scale_posteriors(likely, weights) / len(estimates)
+        weights = _constrain_mean(averages, scales, 1 / len(estimates))
     return project_onto_simplex((_compute_scale_posteriors(likely, weights) * means).sum(axis=1)[where.reshape(-1)])
 
 

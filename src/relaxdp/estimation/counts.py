@@ -20,7 +20,7 @@ from relaxdp.estimation.result import Result, get_frame_library
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.report_arrays import count_report_column
 from relaxdp.theory.epsilon import Epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 _FORMAT = "relaxdp counts 1"
 Method = Literal["average", "precision"]
@@ -180,11 +180,9 @@ class Counts:
         return found
 
     def _estimate_level(self, level: Level) -> Frequency:
-        n, *counts = self._tallies[level]
-        support = self._mechanism.compute_support_probabilities(level.retention)
-        return Frequency(
-            self._mechanism.labels, np.array(counts), int(n), support, level.epsilon, self._mechanism.joint
-        )
+        mechanism, (n, *counts) = self._mechanism, self._tallies[level]
+        support = mechanism.compute_support_probabilities(level.retention)
+        return Frequency(mechanism.labels, np.array(counts), int(n), support, level.epsilon, mechanism.joint)
 
     def _describe_mechanism(self) -> dict[str, str]:
         return {"encoding": self._mechanism.name, "params": self._mechanism.params.hex()}

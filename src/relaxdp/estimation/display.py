@@ -76,9 +76,8 @@ def format_html(
 def draw_estimate_bar(value: float, low: float, high: float) -> str:
     """Return a bar for an estimate and a line for its interval, as a picture. All numbers are in 0 .. 1."""
     x = _WIDTH - 2
-    return _draw_interval(
-        f'<rect y="3" width="{value * x:.1f}" height="8" fill="#2563a8" fill-opacity="0.3"/>', low, high
-    )
+    bar = f'<rect y="3" width="{value * x:.1f}" height="8" fill="#2563a8" fill-opacity="0.3"/>'
+    return _draw_interval(bar, low, high)
 
 
 def draw_change_interval(low: float, high: float) -> str:

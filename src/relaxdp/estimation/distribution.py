@@ -12,7 +12,7 @@ import numpy as np
 from relaxdp.errors import EstimationError
 from relaxdp.estimation.distribution_fit import ShareBounds, SquareWaveCounts, fit_likeliest_shares, fit_smooth_shares
 from relaxdp.estimation.frequency import Frequency, WeightedSum
-from relaxdp.estimation.result import About, BoundedMean, Floats, Result, check_about
+from relaxdp.estimation.result import About, BoundedMean, Floats, Result, check_about, inherit_from_source
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import MeanWeights
 
@@ -297,19 +297,12 @@ class Quantiles(_DistributionStatistic):
     """
 
     is_share = False
+    minimum, maximum = inherit_from_source("minimum"), inherit_from_source("maximum")
     probabilities: tuple[float, ...]
 
     @property
     def labels(self) -> Sequence[Any]:  # type: ignore[override]
         return ["median" if each == 0.5 else f"quantile {each:g}" for each in self.probabilities]
-
-    @property
-    def minimum(self) -> float:  # type: ignore[override]
-        return self.whole.minimum
-
-    @property
-    def maximum(self) -> float:  # type: ignore[override]
-        return self.whole.maximum
 
     @property
     def value(self) -> Floats:

@@ -218,14 +218,14 @@ class ShareBounds:
 
     def _find_nearest_distribution(self, selected_bins: Bins, target_distance: float) -> Floats:
         """Return the chances of all places with a smaller share of these bins, about so far from those of the guess."""
-        columns = self._compute_probability_columns(selected_bins)
+        by_bin = self.wave_counts.compute_place_probabilities_by_bin(self._add_end_bins(selected_bins))
+        columns = by_bin * self._level_shares[:, None]
         whole = less = float(self.guessed_shares @ selected_bins)
         found, distance = self._fit_fixed_share(selected_bins, columns, 0.0)
         power = 1.0
         for _ in range(_TRIES):
-            if 0.9 * target_distance < distance < 1.1 * target_distance or (
-                less == whole and distance < target_distance
-            ):
+            is_near = 0.9 * target_distance < distance < 1.1 * target_distance
+            if is_near or (less == whole and distance < target_distance):
                 break
             # How far it is grows about like a power of how much less the share is.
             before, nearer = (less, distance), less * (target_distance / distance) ** (1 / power)
@@ -276,12 +276,6 @@ class ShareBounds:
         ends = np.flatnonzero(np.diff(selected_bins))
         return np.unique(np.concatenate([self._bin_grid, ends, ends + 1]))
 
-    def _compute_probability_columns(self, selected_bins: Bins) -> Floats:
-        return (
-            self.wave_counts.compute_place_probabilities_by_bin(self._add_end_bins(selected_bins))
-            * self._level_shares[:, None]
-        )
-
     @cached_property
     def _report_count(self) -> float:
         return float(self.wave_counts.counts.sum())
@@ -298,9 +292,8 @@ class ShareBounds:
 
     @cached_property
     def _guessed_probabilities(self) -> Floats:
-        return np.asarray(
-            self.wave_counts.compute_place_probabilities(self.guessed_shares).reshape(-1) * self._level_shares
-        )
+        by_place = self.wave_counts.compute_place_probabilities(self.guessed_shares)
+        return np.asarray(by_place.reshape(-1) * self._level_shares)
 
     @cached_property
     def guessed_shares(self) -> Floats:

@@ -20,11 +20,12 @@ from relaxdp.estimation.display import describe_risk, format_html, format_risk, 
 from relaxdp.estimation.mechanism_choice import (
     NUMBER_MECHANISMS,
     PlannedReports,
+    VariancePerReport,
+    compute_pair_variance_per_report,
     plan_reports,
     rank_mechanisms,
     rank_number_mechanisms,
 )
-from relaxdp.estimation.report_variance import VariancePerReport, compute_pair_variance_per_report
 from relaxdp.estimation.result import (
     About,
     check_about,
@@ -211,9 +212,7 @@ def plan(
     elif schedule is not None:
         levels = plan_levels(_parse_schedule(schedule), n=size, planned_values=planned, margin=margin, **options)
     else:  # each level with its own best mechanism
-        levels = [
-            row for each in USUAL_LEVELS for row in plan_levels([each], n=size, planned_values=planned, **options)
-        ]
+        levels = [plan_levels([each], n=size, planned_values=planned, **options)[0] for each in USUAL_LEVELS]
     return Plan(size, tuple(levels), found, answers, confidence_level, 1 if crosstab is None else 2)
 
 

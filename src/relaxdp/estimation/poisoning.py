@@ -15,8 +15,7 @@ import numpy as np
 
 from relaxdp.errors import EstimationError
 from relaxdp.estimation.counts import Counts, Integers
-from relaxdp.estimation.frequency import compute_support_variance
-from relaxdp.estimation.intervals import compute_true_count_interval
+from relaxdp.estimation.frequency import compute_support_variance, compute_true_count_interval
 from relaxdp.estimation.report_pairs import (
     CHANGED,
     KINDS,
@@ -42,8 +41,7 @@ from relaxdp.estimation.result import (
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.theory.epsilon import Epsilon
-from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import SupportProbabilities
+from relaxdp.theory.randomized_response import Level, SupportProbabilities
 
 __all__ = [
     "FALSE_ALARM_RATE",
@@ -186,11 +184,9 @@ class PoisoningTest:
     @property
     def limitations(self) -> list[str]:
         """What the test cannot detect."""
-        bound, untested = self.max_influence, ""
-        if self.n_untested_individuals is not None:
-            untested = (
-                f": {self.n_untested_individuals:,} of {self.n_tested_individuals + self.n_untested_individuals:,} here"
-            )
+        bound, untested, n_single = self.max_influence, "", self.n_untested_individuals
+        if n_single is not None:
+            untested = f": {n_single:,} of {self.n_tested_individuals + n_single:,} here"
         influence = "" if bound is None else (
             f" At epsilon {bound.epsilon} one of them counts for at most {bound.individuals:.3g} honest individuals, "
             f"and pushes {bound.values}."
@@ -224,9 +220,8 @@ class PoisoningTest:
             f"p-value {self.p_value:.3g} for one look, {self.anytime_p_value:.3g} for all looks"
         ]
         lines += [f"{each.label}: {each.kind}, {each.individuals}" for each in self.suspicious_values]
-        lines.append(
-            f"{'fabricate reports, at least' if self.is_alarm else 'repeat every report'}: {self.fabricator_count}"
-        )
+        subject = "fabricate reports, at least" if self.is_alarm else "repeat every report"
+        lines.append(f"{subject}: {self.fabricator_count}")
         return "\n".join([*lines, *self.limitations])
 
     @property
@@ -255,9 +250,8 @@ class PoisoningTest:
                 cells.append((table.n - newer, older - both, table.switch_probability))
             else:
                 cells.append((newer, both, stay) if kind == REPEATED else (newer, newer - both, 1 - stay))
-        return _add_independent_counts(
-            [_estimate_fabricated(*cell, self._tail_probability) for cell in cells if cell[0]]
-        )
+        found = [_estimate_fabricated(*cell, self._tail_probability) for cell in cells if cell[0]]
+        return _add_independent_counts(found)
 
     @cached_property
     def _fabricator_count_by_values(self) -> FabricatorCount | None:
@@ -448,13 +442,8 @@ class HonestCounts(NamedTuple):
         return cls(support, counts, table.n - max(0.0, float(removed[largest])), variances, float(variances[largest]))
 
     def merge(self, other: HonestCounts) -> HonestCounts:
-        return HonestCounts(
-            self.support,
-            self.counts + other.counts,
-            self.individuals + other.individuals,
-            self.variances + other.variances,
-            self.individuals_variance + other.individuals_variance,
-        )
+        pairs: Any = zip(self[1:], other[1:], strict=True)
+        return HonestCounts(self.support, *(one + two for one, two in pairs))
 
     @property
     def debiased_shares(self) -> Floats:

@@ -35,8 +35,7 @@ from relaxdp.mechanisms.report_arrays import (
     read_report_column,
 )
 from relaxdp.theory.epsilon import Epsilon
-from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import compute_blur_retention
+from relaxdp.theory.randomized_response import Level, compute_blur_retention
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

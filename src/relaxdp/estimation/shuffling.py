@@ -32,12 +32,11 @@ from relaxdp.estimation.result import check_between, check_whole_number
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
+from relaxdp.mechanisms.categorical import Unary
 from relaxdp.mechanisms.local_hash import UNEVEN, LocalHash
 from relaxdp.mechanisms.registry import get_mechanism_title
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, compute_nonzero_threshold, format_epsilon
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import CloneProbabilities
+from relaxdp.theory.randomized_response import CloneProbabilities, compute_retention
 
 __all__ = ["ShufflingBound", "compute_bound", "compute_default_delta"]
 Floats = NDArray[np.float64]
@@ -91,9 +90,8 @@ def compute_smallest_epsilon(report_bounds: ReportBounds, n: int, delta: float) 
         found = _compute_epsilon_of_clones([RoundedCloneProbabilities.from_exact(report_bounds.cover)], n, delta, found)
         if report_bounds.has_tight_cover:
             return found
-    return _compute_epsilon_of_clones(
-        iterate_clone_probabilities(report_bounds.epsilon, float(report_bounds.distance)), n, delta, found
-    )
+    covers = iterate_clone_probabilities(report_bounds.epsilon, float(report_bounds.distance))
+    return _compute_epsilon_of_clones(covers, n, delta, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +137,8 @@ def iterate_clone_probabilities(epsilon: float, distance: float) -> Iterator[Rou
         either = clone * (2 + more)
         rest = (1 - either) / (1 + more)
         width = min(clone, rest * (1 + more) / (2 * more))
-        yield RoundedCloneProbabilities(
-            either, lean, clone * (1 - _ROUND), (rest - width * more / (1 + more)) * (1 - _ROUND)
-        )
+        neither = (rest - width * more / (1 + more)) * (1 - _ROUND)
+        yield RoundedCloneProbabilities(either, lean, clone * (1 - _ROUND), neither)
         clone -= width
 
 

@@ -95,7 +95,6 @@ class VaultCreated(_Event):
     key_fingerprint: str
 
     def describe(self) -> str:
-        """Return the first budget and its reason, in one line."""
         return f"created with a budget of {format_epsilon(self.budget)}{_format_reason(self.reason)}"
 
 
@@ -108,7 +107,6 @@ class BudgetRaised(_Event):
     reason: str
 
     def describe(self) -> str:
-        """Return both budgets and the reason, in one line."""
         ends = f"from {format_epsilon(self.previous)} to {format_epsilon(self.budget)}"
         return f"budget raised {ends}{_format_reason(self.reason)}"
 
@@ -159,7 +157,6 @@ class ReleaseCharged(_Event):
     accepted_new_rows: bool
 
     def describe(self) -> str:
-        """Return columns, levels and costs, in one line."""
         verb = {"release": "released", "relax": "relaxed"}[self.action]
         charges = (
             f"{each.column!r} at {format_epsilon(each.epsilon)} for {format_epsilon(each.cost)}"
@@ -178,7 +175,6 @@ class ReleaseRetired(_Event):
     reason: str
 
     def describe(self) -> str:
-        """Return the release and the reason, in one line."""
         return f"retired {self.name!r}{_format_reason(self.reason)}"
 
 
@@ -191,7 +187,6 @@ class CopyAdopted(_Event):
     """In words, how this copy contradicted what the machine had seen."""
 
     def describe(self) -> str:
-        """Return the difference and the reason, in one line."""
         return f"adopted a copy that {self.found}{_format_reason(self.reason)}"
 
 

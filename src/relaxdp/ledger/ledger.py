@@ -19,8 +19,7 @@ from typing import Any, Literal, NamedTuple
 from relaxdp.errors import LedgerBusyError, LedgerError, LedgerUncertainError, MissingDependencyError
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import Event, parse_event
-from relaxdp.sampling.canonical_encoding import add_length_prefix
-from relaxdp.sampling.keys import Key
+from relaxdp.sampling.keys import Key, add_length_prefix
 
 StoredEvent = tuple[int, str, str]
 """An event as it is stored: its number, its JSON and its digest."""

@@ -84,7 +84,6 @@ class SqliteStore(EventStore):
 
     @contextmanager
     def begin_transaction(self, kind: TransactionKind) -> Iterator[StoredEvents]:
-        """Run one transaction, in a new file if it creates the ledger."""
         with self._create_file() if kind == "create" else nullcontext(), super().begin_transaction(kind) as events:
             yield events
 

@@ -23,9 +23,8 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
-from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical
-from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.sampling.keys import Key
+from relaxdp.sampling.keyed_stream import PathId, encode_canonical
+from relaxdp.sampling.keys import Key, add_length_prefix
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
 from relaxdp.server_errors import AnswerChangedError, DeviceFileError, OfferError, ValuesChangedError
 from relaxdp.theory.epsilon import as_epsilon

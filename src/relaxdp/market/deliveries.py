@@ -41,7 +41,7 @@ from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.table_columns import get_id_type
 from relaxdp.tables.table_source import IdOrderCheck, NotAscendingError
 from relaxdp.theory.epsilon import Epsilon, format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 MOST_LETTERS = 1000
 MAX_VALUES = 10_000

@@ -29,8 +29,7 @@ from relaxdp.server_errors import DeliveryError
 from relaxdp.tables.files import BATCH_ROWS, TableFile
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, make_parquet_metadata, open_parquet_writer
 from relaxdp.tables.table_columns import remove_hidden_values
-from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import NOISE
+from relaxdp.theory.randomized_response import NOISE, Level
 
 if TYPE_CHECKING:  # the auditor draws levels where nothing of a service is installed
     from relaxdp.market.listings import StoredListing

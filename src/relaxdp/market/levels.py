@@ -20,7 +20,7 @@ from relaxdp.market.prices import PriceCurve
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.server_errors import DeliveryError, MarketError, NotAuthorisedError, PriceError, UnknownLevelError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 MOST_LEVELS = 100
 MAX_DIGITS = 17

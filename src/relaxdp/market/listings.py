@@ -24,7 +24,7 @@ from relaxdp.server_errors import ListingExistsError, MarketError, UnknownListin
 from relaxdp.service.precision import DEFAULT, Precision
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 Kind = Literal["release", "pool"]
 ID_PATTERN = NAME_PATTERN

@@ -19,8 +19,7 @@ from relaxdp.market.purchases import StoredPurchase
 from relaxdp.market.receipts import Signer
 from relaxdp.market.sales import Deal, LevelOffer, level_of, pay, record
 from relaxdp.market.schema import MEMBER_LEVELS, MEMBERS
-from relaxdp.sampling.canonical_encoding import add_length_prefix
-from relaxdp.sampling.keys import Key
+from relaxdp.sampling.keys import Key, add_length_prefix
 from relaxdp.server_errors import (
     DeliveryError,
     ListingStateError,
@@ -31,7 +30,7 @@ from relaxdp.server_errors import (
 from relaxdp.service.codecs import Codec
 from relaxdp.service.wire import WireLevel
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 MEMBER = "member"
 ATTRIBUTE = "answer"

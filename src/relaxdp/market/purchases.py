@@ -14,7 +14,7 @@ from relaxdp.market.listings import StoredListing, level_columns
 from relaxdp.market.receipts import Receipt
 from relaxdp.market.schema import PURCHASE_MEMBERS, PURCHASES
 from relaxdp.server_errors import UnknownPurchaseError
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 OWNED, UPGRADED, REFUNDED = "owned", "upgraded", "refunded"
 

@@ -21,11 +21,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from relaxdp.errors import EpsilonError
-from relaxdp.sampling.canonical_encoding import add_length_prefix
-from relaxdp.sampling.keys import Key
+from relaxdp.sampling.keys import Key, add_length_prefix
 from relaxdp.server_errors import MarketError, ReceiptForgedError
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
-from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import compute_retention
 
 VERSION = 1
 HEADER = b"relaxdp market receipt 1\n"

@@ -25,7 +25,7 @@ from relaxdp.server_errors import (
     PriceChangedError,
 )
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 
 @dataclass(frozen=True, slots=True)

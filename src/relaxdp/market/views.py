@@ -19,7 +19,7 @@ from relaxdp.market.purchases import StoredPurchase
 from relaxdp.market.sales import Deal
 from relaxdp.tables.metadata import ColumnDescription, encode_json_value
 from relaxdp.theory.epsilon import format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 ENCODER = msgspec.json.Encoder()
 

@@ -20,8 +20,7 @@ from relaxdp.errors import LevelError, MechanismError
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo, Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold, format_epsilon
-from relaxdp.theory.level import Level, Scale
-from relaxdp.theory.randomized_response import SupportProbabilities
+from relaxdp.theory.randomized_response import Level, Scale, SupportProbabilities
 
 if TYPE_CHECKING:
     from relaxdp.estimation.result import Result

@@ -22,12 +22,10 @@ from relaxdp.mechanisms.base import Joint, Mechanism, PermanentWords, TrueValues
 from relaxdp.mechanisms.keyed_reports import KeyedRandomness, release_codes
 from relaxdp.mechanisms.report_arrays import Codes, Packed, make_arrow_from_packed, pack_bits
 from relaxdp.sampling.arrow_columns import check_lengths, decode_dictionary, find_row, ids_to_arrow, read_ids, to_arrow
-from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import CHUNK, MacInputs, PathId, Words
-from relaxdp.sampling.keys import Key
+from relaxdp.sampling.keys import Key, add_length_prefix
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon, compute_split_threshold
-from relaxdp.theory.level import Level, Scale, compute_retention
-from relaxdp.theory.randomized_response import SupportProbabilities
+from relaxdp.theory.randomized_response import Level, Scale, SupportProbabilities, compute_retention
 
 MAX_HASHES = 16
 MAX_BITS = 1 << 16
@@ -266,7 +264,7 @@ class Bloom(Mechanism):
         return TrueValues(np.zeros(len(words), dtype=np.uint64), suffix)
 
     def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
-        assert true_values.suffix is not None  # noqa: S101 (made by `truths` above)
+        assert true_values.suffix is not None  # noqa: S101 (made by `read_true_values`)
         rows = np.ascontiguousarray(true_values.suffix.transpose(1, 0, 2)).reshape(len(true_values), -1).view(np.uint8)
         lengths = np.ascontiguousarray(rows[:, 4:_HEADER_BYTES]).view("<u4").ravel()
         filters = np.zeros((len(true_values), self.symbols), dtype=np.uint8)
@@ -366,14 +364,7 @@ def draw_cohorts(shape: BloomShape, ids: Any, *, key: Key, path: PathId, first_r
 
 @add_consequence("Nothing was released.")
 def release_bloom(
-    shape: BloomShape,
-    words: Any,
-    ids: Any,
-    *,
-    key: Key,
-    level: Level,
-    path: PathId,
-    first_row: int = 0,
+    shape: BloomShape, words: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int = 0
 ) -> BloomReports:
     """Return cohorts and reports of many devices at one level: a pure function, like `release_codes`.
 

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from relaxdp.errors import UndeclaredValueError, ValuesError, hide_secret_keys
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.sampling.arrow_columns import find_row, to_arrow, to_numpy
-from relaxdp.sampling.canonical_encoding import encode_declared_value, get_value_kind, is_missing
-from relaxdp.sampling.keyed_stream import Words
+from relaxdp.sampling.keyed_stream import Words, encode_declared_value, get_value_kind, is_missing
 from relaxdp.theory.epsilon import Epsilon
 
 if TYPE_CHECKING:

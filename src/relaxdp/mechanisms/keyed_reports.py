@@ -23,12 +23,22 @@ from relaxdp.mechanisms.report_arrays import (
     make_report_list,
 )
 from relaxdp.sampling.arrow_columns import check_lengths, ids_to_arrow, read_ids, reject_duplicate_ids, to_arrow
-from relaxdp.sampling.canonical_encoding import encode_canonical, get_value_kind
 from relaxdp.sampling.keyed_path import compute_tags, replace_symbols_by_reports
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, PathId, PathKeyInfo, Purpose, Words, derive_path_key
+from relaxdp.sampling.keyed_stream import (
+    CHUNK,
+    Ids,
+    MacInputs,
+    PathId,
+    PathKeyInfo,
+    Purpose,
+    Words,
+    derive_path_key,
+    encode_canonical,
+    get_value_kind,
+)
 from relaxdp.sampling.keys import Key, require_key
 from relaxdp.theory.epsilon import Epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 _ID_AS_TEXT = "Convert the id to text, such as str(patient)."
 

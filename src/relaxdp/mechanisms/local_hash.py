@@ -30,8 +30,8 @@ from relaxdp.errors import MechanismError, ValuesError
 from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues, check_option
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype
-from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import Words
+from relaxdp.sampling.keys import add_length_prefix
 from relaxdp.theory.epsilon import Epsilon, as_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
 

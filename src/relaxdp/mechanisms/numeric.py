@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
 from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism, PermanentWords, TrueValues
-from relaxdp.mechanisms.report_arrays import Codes
+from relaxdp.mechanisms.report_arrays import GIVE_REPORTS, Codes
 from relaxdp.sampling.arrow_columns import decode_dictionary, to_arrow, to_numpy
-from relaxdp.sampling.canonical_encoding import NUMBER, add_length_prefix
-from relaxdp.sampling.keyed_stream import Words
+from relaxdp.sampling.keyed_stream import NUMBER, Words
+from relaxdp.sampling.keys import add_length_prefix
 from relaxdp.theory.epsilon import ONE
 
 _GIVE_RANGE = "Pass two numbers, such as rx.Numeric(0, 120)."
-_GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism that made it."
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +71,7 @@ class RangeMechanism(Mechanism):
 
     def numbers(self, true_values: TrueValues) -> Floats:
         """Return the numbers that true values are made of."""
-        assert true_values.suffix is not None  # noqa: S101 (made by `truths` above)
+        assert true_values.suffix is not None  # noqa: S101 (made by `read_true_values`)
         numbers = np.ascontiguousarray(true_values.suffix[0, :, 1]).view(np.float64)
         self._check_range(numbers, 0)
         return numbers
@@ -160,7 +159,7 @@ class Numeric(RangeMechanism):
             codes = _find_label_positions(to_arrow(column), self.labels)
             if codes is None:
                 raise EstimationError(
-                    "A report is not one of {labels}.", hint=_GIVE_REPORTS, labels=", ".join(self.labels)
+                    "A report is not one of {labels}.", hint=GIVE_REPORTS, labels=", ".join(self.labels)
                 )
             return codes
         numbers = read_numbers(column)
@@ -168,7 +167,7 @@ class Numeric(RangeMechanism):
         if not np.all(upper | (numbers == self.low)):
             raise EstimationError(
                 "A report is neither {low:g} nor {high:g}. Every report of this mechanism is an end of the range.",
-                hint=_GIVE_REPORTS,
+                hint=GIVE_REPORTS,
                 low=self.low,
                 high=self.high,
             )

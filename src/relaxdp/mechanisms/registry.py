@@ -10,11 +10,10 @@ from typing import Any, Literal
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import Mechanism, check_option
 from relaxdp.mechanisms.bloom import MAX_BITS, MAX_COHORTS, MAX_HASHES, Bloom, BloomShape
-from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.local_hash import MAX_BUCKETS, LocalHash
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.square_wave import MAX_PLACES, SquareWave
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import Epsilon
 
 Domain = Literal["values", "range", "words"]
@@ -150,10 +149,8 @@ def create_mechanism(
     `epsilon` is the last one that is planned. It decides options that were not given.
     """
     kind, given = get_mechanism_kind(name), dict(options or {})
-    declared = {"values": values, "range": range}
-    if [each for each, content in declared.items() if content is not None] != [
-        each for each in declared if each == kind.domain
-    ]:
+    is_declared = {"values": values is not None, "range": range is not None}
+    if is_declared != {domain: domain == kind.domain for domain in is_declared}:
         raise MechanismError(
             "The mechanism {mechanism!r} works only with {domain}.",
             hint="Pass {domain} and nothing else, or choose another mechanism.",

@@ -33,8 +33,7 @@ from relaxdp.sampling.bridge import draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy, SystemEntropy
 from relaxdp.sampling.private_file import PrivateFileError, lock_folder, read_private_file, write_private_file
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon, make_decimal_context
-from relaxdp.theory.level import Level, compute_retention
-from relaxdp.theory.randomized_response import TRUTH
+from relaxdp.theory.randomized_response import TRUTH, Level, compute_retention
 
 
 class Relaxation:

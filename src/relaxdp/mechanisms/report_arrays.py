@@ -25,7 +25,7 @@ from relaxdp.sampling.keyed_stream import Words
 if TYPE_CHECKING:
     from relaxdp.mechanisms.base import Mechanism
 
-_GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism that made it."
+GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism that made it."
 
 Codes = NDArray[np.unsignedinteger]
 Packed = NDArray[np.uint8]
@@ -89,7 +89,7 @@ def unpack_reports(mechanism: Mechanism, packed: Packed) -> tuple[Codes, Words |
         row = int(np.argmax(codes >= mechanism.alphabet)) + 1
         raise EstimationError(
             "A report cannot come from this mechanism, which has {alphabet:,} different reports.",
-            hint=_GIVE_REPORTS,
+            hint=GIVE_REPORTS,
             alphabet=mechanism.alphabet,
             row=row,
         )
@@ -256,9 +256,7 @@ def read_packed_matrix(column: Any, width: int) -> Packed:
 
 
 def _make_width_error(width: int, row: int | None = None) -> EstimationError:
-    return EstimationError(
-        "A report of this mechanism must be {width} bytes.", hint=_GIVE_REPORTS, width=width, row=row
-    )
+    return EstimationError("A report of this mechanism must be {width} bytes.", hint=GIVE_REPORTS, width=width, row=row)
 
 
 def count_codes(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.int64]:
@@ -316,7 +314,7 @@ def check_zero_padding(packed: Packed, n_bits: int) -> None:
         row = int(np.argmax(packed[:, -1] >> np.uint8(n_bits % 8) != 0)) + 1
         raise EstimationError(
             "The report has a bit set after the {bits} bits of this mechanism.",
-            hint=_GIVE_REPORTS,
+            hint=GIVE_REPORTS,
             bits=n_bits,
             row=row,
         )

@@ -17,7 +17,7 @@ import numpy as np
 from relaxdp.errors import EstimationError, MechanismError
 from relaxdp.mechanisms.base import MeanWeights, PermanentWords, TrueValues, check_option
 from relaxdp.mechanisms.numeric import RangeMechanism, read_numbers, round_to_bin
-from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype
+from relaxdp.mechanisms.report_arrays import GIVE_REPORTS, Codes, get_code_dtype
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold
 
 if TYPE_CHECKING:
@@ -133,7 +133,6 @@ class SquareWave(RangeMechanism):
 
     @property
     def labels(self) -> Sequence[int]:
-        """The places."""
         return range(self.alphabet)
 
     @property
@@ -148,7 +147,7 @@ class SquareWave(RangeMechanism):
         if not np.all((places >= 0) & (places < self.alphabet) & (places == np.floor(places))):
             raise EstimationError(
                 "A report is not a whole number from 0 to {last:,}.",
-                hint="Pass the column of reports from the release, and the mechanism that made it.",
+                hint=GIVE_REPORTS,
                 alphabet=self.alphabet,
                 last=self.alphabet - 1,
             )

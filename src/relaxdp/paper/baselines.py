@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimation.report_variance import compute_categorical_support, compute_report_variance
+from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_report_variance
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.mechanisms.bloom import BloomShape
-from relaxdp.theory.level import compute_log_rounded_up
-from relaxdp.theory.randomized_response import SupportProbabilities
+from relaxdp.theory.randomized_response import SupportProbabilities, compute_log_rounded_up
 
 Bits = NDArray[np.uint8]
 

@@ -12,9 +12,14 @@ from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, ClaimOutcome, Data, Picture
 from relaxdp.paper.lab import Lab
 from relaxdp.theory.epsilon import compute_threshold
-from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
 from relaxdp.theory.privacy_loss import compute_step_odds, compute_transcript_probability
-from relaxdp.theory.randomized_response import NOISE, compute_report_distribution
+from relaxdp.theory.randomized_response import (
+    NOISE,
+    compute_log_rounded_up,
+    compute_odds,
+    compute_report_distribution,
+    compute_retention,
+)
 
 LEVELS = (Decimal(1), Decimal(2))
 PRIORS: dict[int, list[tuple[int, ...]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,8 @@ def variance(lab: Lab) -> ClaimOutcome:
     found, sampled = all_measured(lab), noisy_samples(lab)
     rounds = range(1, ROUNDS + 1)
     ours = POPULATION.variances()[:, 1]
-    theirs = np.array([_sampling_variance(samples) for samples in rounds])
+    options: Any = {"epsilon_alpha": ALPHA, "epsilon_beta": BETA, "objects": POPULATION.objects}
+    theirs = np.array([noisy_sampling_variance(samples=samples, **options) for samples in rounds])
     ratio = theirs[-1] / ours[-1]
     checks = [
         judge.variances("noisy sampling: variance after every round", sampled.estimates, np.full(10, 0.6), theirs)
@@ -155,10 +157,6 @@ def noisy_samples(lab: Lab) -> Sampled:
 
     result: Sampled = lab.once("noisy sampling", run)
     return result
-
-
-def _sampling_variance(samples: int) -> float:
-    return noisy_sampling_variance(epsilon_alpha=ALPHA, epsilon_beta=BETA, samples=samples, objects=POPULATION.objects)
 
 
 def _is_larger(ours: Floats, theirs: Floats) -> bool:

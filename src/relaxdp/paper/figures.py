@@ -69,7 +69,7 @@ def attacks(found: dict[str, AttackedRuns], population: Population, shown: int) 
         bars = {"yerr": rates.std(axis=1, ddof=1), **look(name), "linestyle": ""}
         axes.errorbar(places + shift, rates.mean(axis=1), **bars, label=_said(name))
     axes.axhline(population.least_error_rate, **look("theory"), label="theoretical minimum")
-    axes.set_xticks(places, [f"{attack}\n({short})" for attack, short in _wrapped()])
+    axes.set_xticks(places, [attack.replace(" ", "\n") + f"\n({short})" for attack, short in SHORT.items()])
     axes.set(ylabel="error rate (mean ± σ of the runs)", xlim=(-0.5, len(SHORT) - 0.5))
     axes.grid(visible=False, axis="x")
     axes.legend(loc="upper left")
@@ -100,10 +100,6 @@ def _estimates(
 
 def _said(name: str) -> str:
     return f"relaxation, {name}" if name in ("path", "Algorithm 1") else name
-
-
-def _wrapped() -> list[tuple[str, str]]:
-    return [(attack.replace(" ", "\n"), short) for attack, short in SHORT.items()]
 
 
 _BETA = r"$\varepsilon_\beta$"

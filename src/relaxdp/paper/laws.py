@@ -14,9 +14,8 @@ from relaxdp.audit.attacks import compute_retentions
 from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, ClaimCheck, ClaimOutcome, Data
 from relaxdp.paper.lab import Lab, Levels
-from relaxdp.theory.level import compute_odds
 from relaxdp.theory.privacy_loss import compute_transcript_probability
-from relaxdp.theory.randomized_response import compute_report_distribution, relaxation_law
+from relaxdp.theory.randomized_response import compute_odds, compute_report_distribution, relaxation_law
 
 LEVELS = tuple(map(Decimal, ("0.1", "0.5", "1", "2")))
 COUNTED = tuple(map(Decimal, ("0.5", "1", "2")))

@@ -21,9 +21,8 @@ from relaxdp.hazmat import bridge_once
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, ClaimCheck, ClaimOutcome, Data, Picture
 from relaxdp.paper.lab import Lab
-from relaxdp.theory.level import compute_odds
 from relaxdp.theory.privacy_loss import compute_transcript_probability
-from relaxdp.theory.randomized_response import NOISE
+from relaxdp.theory.randomized_response import NOISE, compute_odds
 
 VALUES = 3
 LEVELS = tuple(Decimal(step) / 100 for step in range(10, 101))

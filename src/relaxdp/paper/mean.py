@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.estimation.counts import Counts
-from relaxdp.estimation.report_variance import compute_categorical_support
+from relaxdp.estimation.mechanism_choice import compute_categorical_support
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.paper import figures, judge
 from relaxdp.paper.claims import Claim, ClaimOutcome, Data, Picture

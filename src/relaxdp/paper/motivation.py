@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimation.report_variance import compute_categorical_support
+from relaxdp.estimation.mechanism_choice import compute_categorical_support
 from relaxdp.paper import figures, judge
 from relaxdp.paper.baselines import relaxation_variance, split_budget, split_budget_estimate, split_budget_variance
 from relaxdp.paper.claims import Claim, ClaimOutcome, Data, Picture
@@ -50,9 +50,10 @@ def split(lab: Lab) -> ClaimOutcome:
     """Compare relaxation with fresh responses at the differences of levels, at the same guarantee."""
     checks, rows, said = [], [], []
     for values in VALUES:
+        shown = [LEVELS[: place + 1] for place in range(len(LEVELS))]
         theory = {
-            "relaxation": np.array([_ours(place, values) for place in range(len(LEVELS))]),
-            "split budget": np.array([_theirs(place, values) for place in range(len(LEVELS))]),
+            name: np.array([compute(each, values=values, objects=OBJECTS, share=SHARE) for each in shown])
+            for name, compute in (("relaxation", relaxation_variance), ("split budget", split_budget_variance))
         }
         ratio = theory["split budget"][-1] / theory["relaxation"][-1]
         found: dict[str, tuple[Floats, Floats]] = {}
@@ -85,14 +86,6 @@ def split(lab: Lab) -> ClaimOutcome:
             )
         },
     )
-
-
-def _ours(place: int, values: int) -> float:
-    return relaxation_variance(LEVELS[: place + 1], values=values, objects=OBJECTS, share=SHARE)
-
-
-def _theirs(place: int, values: int) -> float:
-    return split_budget_variance(LEVELS[: place + 1], values=values, objects=OBJECTS, share=SHARE)
 
 
 def _times_objects(runs: Floats) -> float:

@@ -11,9 +11,12 @@ from relaxdp.paper import judge
 from relaxdp.paper.claims import Claim, ClaimOutcome
 from relaxdp.paper.lab import Lab
 from relaxdp.paper.laws import GRID, solution
-from relaxdp.theory.level import compute_odds
 from relaxdp.theory.privacy_loss import compute_transcript_probability
-from relaxdp.theory.randomized_response import compute_next_report_distribution, compute_report_distribution
+from relaxdp.theory.randomized_response import (
+    compute_next_report_distribution,
+    compute_odds,
+    compute_report_distribution,
+)
 
 
 def pairs(m: int) -> list[tuple[Fraction, Fraction]]:

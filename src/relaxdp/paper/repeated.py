@@ -17,7 +17,7 @@ from relaxdp.audit.attacks import (
     compute_error_probabilities,
     compute_minimum_error_rate,
 )
-from relaxdp.estimation.report_variance import compute_categorical_support, compute_report_variance
+from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_report_variance
 from relaxdp.paper import judge
 from relaxdp.paper.claims import ClaimCheck, Data
 from relaxdp.paper.lab import Lab, Sampler
@@ -159,10 +159,7 @@ def estimate_checks(name: str, measured: AttackedRuns, population: Population) -
         judge.means(f"{name}: means of the estimates", measured.estimates, shares, variances),
         judge.variances(f"{name}: variances of the estimates", measured.estimates, shares, variances),
         judge.rates(
-            f"{name}: reports that are the truth",
-            measured.hits,
-            measured.runs * population.objects,
-            population.hits(),
+            f"{name}: reports that are the truth", measured.hits, measured.runs * population.objects, population.hits()
         ),
     ]
 

@@ -21,13 +21,8 @@ from relaxdp.errors import EstimationError, MissingDependencyError, RapporError
 from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.estimation.result import UNKNOWN, About, Result, check_about
 from relaxdp.lazy_imports import scipy
-from relaxdp.rappor.bit_counts import (
-    BitEstimates,
-    Method,
-    RapporCounts,
-    compute_bit_precision,
-)
 from relaxdp.rappor.candidate_map import CandidateMap
+from relaxdp.rappor.reports import BitEstimates, Method, RapporCounts, compute_bit_precision
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -132,9 +127,8 @@ class _WordRegression:
         left = own - np.einsum("ij,ij->j", cross, inverse @ cross)
         identifiable = left > _SINGULAR * own
         left = np.where(identifiable, left, 1.0)
-        fit.value[others] = added = np.where(
-            identifiable, (self._compute_right_hand_side(design) - cross.T @ value) / left, 0.0
-        )
+        right = self._compute_right_hand_side(design) - cross.T @ value
+        fit.value[others] = added = np.where(identifiable, right / left, 0.0)
         # The residuals once the word is added: squares of (residual - its share) at the bits that it sets.
         dispersion = max(1.0, float((residual**2 * self.weights).sum()) / max(1, len(residual) - len(words)))
         powers = [np.asarray(design.T @ (self.weights**2 * residual**power)) for power in (0, 1, 2)]

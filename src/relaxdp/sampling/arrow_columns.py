@@ -11,17 +11,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, IdError, RelaxdpError
-from relaxdp.sampling.canonical_encoding import (
+from relaxdp.sampling.kernel.c_library import get_kernel
+from relaxdp.sampling.keyed_stream import (
     BYTES,
+    NO_BYTES,
+    NO_OFFSETS,
     TEXT,
     UUID,
+    Ids,
     get_value_kind,
     is_missing,
     is_utf8_encodable,
     warn_not_nfc,
 )
-from relaxdp.sampling.kernel.c_library import get_kernel
-from relaxdp.sampling.keyed_stream import NO_BYTES, NO_OFFSETS, Ids
 
 _NOT_ASCII = np.uint8(0x80)
 
@@ -48,9 +50,9 @@ def ids_to_arrow(column: Any) -> pa.Array:
 
 def _convert_column(column: Any, error: type[RelaxdpError]) -> pa.Array:
     if isinstance(column, pa.Array):
-        return _replace_string_views(column)
+        return replace_string_views(column)
     if isinstance(column, pa.ChunkedArray):
-        return _replace_string_views(column.combine_chunks())
+        return replace_string_views(column.combine_chunks())
     library = type(column).__module__.partition(".")[0]
     if library == "pandas" and not hasattr(column, "iloc") and hasattr(column, "to_series"):
         column = column.to_series()
@@ -77,11 +79,11 @@ def _convert_column(column: Any, error: type[RelaxdpError]) -> pa.Array:
         found = _convert_objects(list(column))
     if found is None:
         raise _make_conversion_error(column, error)
-    return _replace_string_views(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
+    return replace_string_views(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
 
 
-def _replace_string_views(array: pa.Array) -> pa.Array:
-    """Return views as text and bytes with offsets."""
+def replace_string_views(array: Any) -> Any:
+    """Return an array or a column of views as text or bytes with offsets."""
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
@@ -189,10 +191,10 @@ def to_numpy(array: pa.Array) -> NDArray[Any]:
     return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
 
 
-def _try_pyarrow(items: Any, arrow_type: Any = None, *, from_pandas: bool = False) -> Any | None:
+def _try_pyarrow(items: Any, *, from_pandas: bool = False) -> Any | None:
     """Return an Arrow array, or None: an exception's context would carry a true value along."""
     try:
-        return pa.array(items, arrow_type, from_pandas=from_pandas)
+        return pa.array(items, from_pandas=from_pandas)
     except (pa.ArrowException, UnicodeError, TypeError, ValueError, OverflowError):
         return None
 
@@ -206,9 +208,8 @@ def _make_conversion_error(column: Any, error: type[RelaxdpError]) -> RelaxdpErr
             "A text contains half of a character (a lone surrogate), so it has no UTF-8 form.",
             hint="Read the column again with the right character encoding, such as UTF-8.",
         )
-    present = [
-        (row, item, kind) for row, (item, kind) in enumerate(zip(items, kinds, strict=True)) if not is_missing(item)
-    ]
+    cells = zip(range(len(items)), items, kinds, strict=True)
+    present = [(row, item, kind) for row, item, kind in cells if not is_missing(item)]
     strange = next((item for _, item, kind in present if kind is None), None)
     if error is IdError:
         if strange is not None:

@@ -9,7 +9,6 @@ from itertools import tee
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.entropy import Bytestream, Entropy, Keystream
 from relaxdp.sampling.kernel.c_library import CompiledBridgeStep, get_kernel
 from relaxdp.sampling.keyed_stream import (
@@ -18,6 +17,7 @@ from relaxdp.sampling.keyed_stream import (
     PathKeyInfo,
     Words,
     derive_bridge_key,
+    encode_canonical,
     generate_word_pairs,
 )
 from relaxdp.sampling.keys import Key

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shlex
+import struct
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,6 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from relaxdp.errors import KeyFileError, add_consequence, hide_secret_keys
-from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.private_file import PrivateFileError, read_private_file, write_private_file
 
 _GIVE_PATH = 'Pass a path such as "study.key".'
@@ -28,6 +28,11 @@ _HEADER = "relaxdp key 1"
 _VAULT_HEADER = "relaxdp vault key 1"
 _NAME_ONE = "Pass a file that rx.Key.generate().save(...) wrote, or restore the file from a backup."
 _DIGITS = re.compile(rb"\s*([0-9a-fA-F]{64})\s*", re.ASCII)
+
+
+def add_length_prefix(data: bytes) -> bytes:
+    """Return lp(data): its length in four bytes, then the data."""
+    return struct.pack("<I", len(data)) + data
 
 
 class Key:

@@ -5,13 +5,12 @@ By hand, because nothing that Python brings along promises all of that together.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -63,7 +62,7 @@ def write_private_file(path: Path, content: bytes, *, replace: bool) -> None:
             if replace:
                 Path(written).replace(path)
         except BaseException:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 Path(written).unlink()
             raise
         sync_folder(path.parent)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import sqrt
 
-from relaxdp.estimation.report_variance import VariancePerReport, compute_variance_per_report
+from relaxdp.estimation.mechanism_choice import VariancePerReport, compute_variance_per_report
 from relaxdp.estimation.result import compute_tail_probability, count_comparisons
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.rappor.parameters import compute_word_std_error
 from relaxdp.service.wire import Method, Target
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 MOST_DEVICES = 10**15
 DEFAULT = Target(half_width=0.0)

@@ -163,9 +163,8 @@ def make_temporary_folder() -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             if os.name == "posix":
-                folder = stack.enter_context(
-                    _make_unfinished(Path(tempfile.gettempdir()) / "relaxdp-files", is_folder=True)
-                )
+                place = Path(tempfile.gettempdir()) / "relaxdp-files"
+                folder = stack.enter_context(_make_unfinished(place, is_folder=True))
             else:  # pragma: no cover (a folder cannot be held there)
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relaxdp-")))
         except OSError:

@@ -29,8 +29,7 @@ from relaxdp.mechanisms.report_arrays import (
     get_report_width,
     read_report_column,
 )
-from relaxdp.sampling.canonical_encoding import get_value_kind
-from relaxdp.sampling.keyed_stream import Words
+from relaxdp.sampling.keyed_stream import Words, get_value_kind
 from relaxdp.tables.duckdb_queries import make_relation_sql, open_database, replace_duckdb_errors
 from relaxdp.tables.files import BATCH_ROWS, TableFormat
 from relaxdp.tables.released_files import (

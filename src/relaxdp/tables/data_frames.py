@@ -16,7 +16,8 @@ import pyarrow as pa
 from relaxdp.errors import ColumnError, RelaxdpError
 from relaxdp.lazy_imports import duckdb, pandas, polars
 from relaxdp.lazy_imports import narwhals as nw
-from relaxdp.sampling.canonical_encoding import get_value_kind, is_missing
+from relaxdp.sampling.arrow_columns import replace_string_views
+from relaxdp.sampling.keyed_stream import get_value_kind, is_missing
 from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.interrupts import is_interrupt
 from relaxdp.tables.metadata import FileDescription, parse_description, read_frame_description
@@ -55,9 +56,8 @@ class DataFrameReader:
         self._types: dict[str, Any] = {}
         self._found: Any = _find_frame(frame)
         place = "column_names" if hasattr(native, "column_names") else "columns"
-        own = (
-            None if hasattr(native, "collect_schema") else return_none_on_error(lambda: list(getattr(native, place)))
-        )  # not polars
+        is_polars = hasattr(native, "collect_schema")
+        own = None if is_polars else return_none_on_error(lambda: list(getattr(native, place)))
         if own is not None and len(set(own)) < len(own):
             raise ColumnError("Two columns of the data frame have the same name.", hint="Give them different names.")
         if self._found is None:
@@ -177,11 +177,8 @@ def _convert_series(series: Any) -> pa.ChunkedArray | None:
         array = native if isinstance(native, pa.ChunkedArray) else series.to_arrow()
     if array is None:
         return None
-    column = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
     # Arrow cannot sort or take text and bytes in the form of views.
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.large_string())
-    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
+    return replace_string_views(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
 
 
 def _convert_objects(items: list[Any]) -> pa.Array | None:

@@ -6,17 +6,16 @@ both times the rows must be the same. The copy is as secret as the table, and is
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import os
 import shutil
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import Any, TextIO
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -85,11 +84,6 @@ def get_file_kind(path: Path) -> FileKind:
     return replace(kind, compression=compression)
 
 
-def get_format(path: Path) -> TableFormat:
-    """Return the format that a file's ending stands for."""
-    return get_file_kind(path).format
-
-
 def get_stem(path: Path) -> str:
     """Return the name of a file without its endings."""
     return Path(path.stem).stem if path.suffix.lower() in _COMPRESSED else path.stem
@@ -128,13 +122,6 @@ def _open_stream(path: Path, kind: FileKind) -> Any:
     return pa.input_stream(str(path), compression=kind.compression)
 
 
-@contextmanager
-def open_text_file(path: Path, kind: FileKind) -> Iterator[TextIO]:
-    """Open a text file, compressed or not, without its byte order mark."""
-    with _open_stream(path, kind) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
-        yield text
-
-
 class TableFile:
     """A table in a file: its schema, its number of rows (where the format records it), and its batches."""
 
@@ -162,7 +149,10 @@ class TableFile:
 
     def _read_text_rows(self) -> Iterator[list[str]]:
         """Return the header and the rows of a CSV file. Blank lines do not count, as in Arrow's reader."""
-        with open_text_file(self.path, self.kind) as text:
+        with (
+            _open_stream(self.path, self.kind) as stream,
+            io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
+        ):
             yield from filter(None, csv.reader(text, delimiter=self.kind.separator))
 
     def _count_rows(self) -> int | None:
@@ -173,7 +163,7 @@ class TableFile:
     def count_rows(self) -> int:
         """Return how many rows there are, by reading the table where its format does not record it."""
         if self.rows is None:
-            with contextlib.closing(self.batches(self.schema.names[:1])) as batches:
+            with closing(self.batches(self.schema.names[:1])) as batches:
                 self.rows = sum(batch.num_rows for batch in batches)
         return self.rows
 
@@ -248,7 +238,7 @@ def read_description(path: Path) -> FileDescription | None:
     problem = None
     with _replace_file_errors(path):
         path.stat()
-        if get_format(path) is not TableFormat.CSV:
+        if get_file_kind(path).format is not TableFormat.CSV:
             # pandas, polars and Spark put it into places of their own; and a folder may hold reports in one file only.
             each = (parse_description(_read_metadata(file)) for file in list_table_files(path))
             return next((found for found in each if found is not None), None)
@@ -345,7 +335,7 @@ def fetch_file(source: Any) -> Iterator[Path]:
         return
     with make_temporary_folder() as folder:
         place = folder / (get_address_name(source) or "table")
-        is_csv = get_format(place) is TableFormat.CSV
+        is_csv = get_file_kind(place).format is TableFormat.CSV
         if not _copy_from_address(source, place):
             raise TableFileError(
                 "{name!r} cannot be read from its {scheme} address.",

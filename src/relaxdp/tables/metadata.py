@@ -24,10 +24,9 @@ import pyarrow.parquet as pa_parquet
 from relaxdp.errors import MechanismError, MetadataError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
-from relaxdp.sampling.canonical_encoding import get_value_kind
-from relaxdp.sampling.keyed_stream import PathId
+from relaxdp.sampling.keyed_stream import PathId, get_value_kind
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 METADATA_KEY = b"relaxdp"
 _TEXT_KEY = METADATA_KEY.decode()
@@ -57,13 +56,7 @@ class ColumnDescription:
 
     @classmethod
     def from_level(
-        cls,
-        mechanism: Mechanism,
-        level: Level,
-        *,
-        path: PathId,
-        id_type: str = "",
-        key_fingerprint: str = "",
+        cls, mechanism: Mechanism, level: Level, *, path: PathId, id_type: str = "", key_fingerprint: str = ""
     ) -> ColumnDescription:
         """Return the description of reports of this mechanism at this level."""
         return cls(

@@ -28,9 +28,8 @@ from relaxdp.errors import (
 )
 from relaxdp.estimation.mechanism_choice import NumberRange, choose_mechanism
 from relaxdp.estimation.planning import compute_max_margin, find_epsilon, find_margin
-from relaxdp.ledger.account import Account, ColumnState, ReleaseState
+from relaxdp.ledger.account import Account, ColumnState, ReleaseState, check_name, make_release_event, require_release
 from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SealedColumn
-from relaxdp.ledger.ledger_rules import check_name, make_release_event, require_release
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.declared import DeclaredMechanism, require_ordered_values
@@ -60,7 +59,7 @@ from relaxdp.tables.table_columns import (
 )
 from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

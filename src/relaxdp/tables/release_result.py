@@ -169,9 +169,8 @@ class Release:
             )
         if self.library == "spark":
             return self.table
-        return attach_description(
-            convert_table(self._read_arrow_table(), self.library, self.template), self.description
-        )
+        frame = convert_table(self._read_arrow_table(), self.library, self.template)
+        return attach_description(frame, self.description)
 
     def _read_arrow_table(self) -> Any:
         if self.table is not None:

@@ -17,15 +17,10 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.tables.data_frames import DataFrameReader
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat, is_path, read_description
-from relaxdp.tables.metadata import (
-    ColumnDescription,
-    FileDescription,
-    read_frame_description,
-    require_same_description,
-)
+from relaxdp.tables.metadata import ColumnDescription, FileDescription, read_frame_description, require_same_description
 from relaxdp.tables.table_columns import ColumnNames, get_id_type, suggest_name
 from relaxdp.theory.epsilon import format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 # The levels of an individual are bits of one word, which shows an id that occurs twice at one level.
 MAX_LEVELS = 63
@@ -344,7 +339,6 @@ class InMemoryTable(TableFile):
         self.schema = pa.schema([*table.schema, *(pa.field(*each) for each in unread)])
 
     def batches(self, columns: Sequence[str]) -> Generator[Any]:
-        """Return the rows of some columns as record batches."""
         yield from self._table.select(list(dict.fromkeys(columns))).to_batches(BATCH_ROWS)
 
 

@@ -37,8 +37,7 @@ from numpy.typing import NDArray
 from relaxdp.errors import VaultError, replace_os_error
 from relaxdp.mechanisms.base import TrueValues
 from relaxdp.mechanisms.report_arrays import get_code_dtype
-from relaxdp.sampling.canonical_encoding import add_length_prefix
-from relaxdp.sampling.keys import Key
+from relaxdp.sampling.keys import Key, add_length_prefix
 from relaxdp.sampling.private_file import sync_folder
 
 _MAGIC = b"relaxdp snapshot 2\n"

@@ -44,11 +44,7 @@ _COUNT_SCHEMA = pa.schema(
 
 
 def count_spark_column(
-    frames: Sequence[Any],
-    descriptions: Sequence[FileDescription | None],
-    *,
-    column: str | None,
-    by: str | None,
+    frames: Sequence[Any], descriptions: Sequence[FileDescription | None], *, column: str | None, by: str | None
 ) -> ColumnCounts:
     """Count a column of Spark frames of one release: each individual counts once, at its highest level."""
     files = [
@@ -64,8 +60,8 @@ def count_spark_column(
     with replace_spark_errors():
         rows = _select_reports(frames, files, counted, by, has_ids=has_ids)
         rows = _keep_highest_level(rows) if has_ids else rows
-        count_partition = _make_partition_counter(counted.mechanism)
-        found = rows.mapInArrow(count_partition, from_arrow_schema(_COUNT_SCHEMA)).collect()
+        mechanism, schema = counted.mechanism, from_arrow_schema(_COUNT_SCHEMA)
+        found = rows.mapInArrow(lambda batches: _count_partition(mechanism, batches), schema).collect()
     if any(level < 0 for _, level, _, _ in found):
         raise EstimationError(
             "An id is missing, or occurs in more than one row of the same level. Each individual counts once.",
@@ -120,10 +116,6 @@ def _keep_highest_level(rows: Any) -> Any:
     found = rows.groupBy("id").agg(best, repeated.alias("repeated"))
     level = functions.when(functions.col("repeated"), -1).otherwise(functions.col("best.level")).alias("level")
     return found.select("id", level, "best.report", "best.kept")
-
-
-def _make_partition_counter(mechanism: Mechanism) -> Any:
-    return lambda batches: _count_partition(mechanism, batches)
 
 
 def _count_partition(mechanism: Mechanism, batches: Iterator[Any]) -> Iterator[Any]:

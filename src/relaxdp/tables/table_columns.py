@@ -18,7 +18,8 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.declared import describe_column_type
 from relaxdp.mechanisms.numeric import RangeMechanism
-from relaxdp.sampling.canonical_encoding import is_utf8_encodable
+from relaxdp.sampling.arrow_columns import decode_dictionary
+from relaxdp.sampling.keyed_stream import is_utf8_encodable
 
 # A table with one column whose name contains one of these is probably split at another character.
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -304,9 +305,8 @@ def remove_hidden_values(column: Any) -> Any:
         return _rebuild_map(column, plain_kind)
     lengths = pc.fill_null(pc.list_value_length(column), 0)
     made = pa.LargeListArray if pa.types.is_large_list(plain_kind) else pa.ListArray
-    return made.from_arrays(
-        _compute_offsets(lengths), remove_hidden_values(column.flatten()), type=plain_kind, mask=mask
-    )
+    values = remove_hidden_values(column.flatten())
+    return made.from_arrays(_compute_offsets(lengths), values, type=plain_kind, mask=mask)
 
 
 def make_record_batch(columns: Sequence[Any], schema: Any) -> Any:
@@ -330,9 +330,8 @@ def _rebuild_map(column: Any, plain_kind: Any) -> Any:
         else remove_hidden_values(each[:0])
         for each in (column.keys, column.items)
     )
-    return pa.MapArray.from_arrays(
-        _compute_offsets(np.diff(offsets) * there), keys, items, type=plain_kind, mask=column.is_null()
-    )
+    offsets = _compute_offsets(np.diff(offsets) * there)
+    return pa.MapArray.from_arrays(offsets, keys, items, type=plain_kind, mask=column.is_null())
 
 
 def _compute_offsets(lengths: Any) -> Any:
@@ -343,11 +342,6 @@ def _compute_valid_positions(column: Any, size: int = 1) -> Any:
     """Return where each row, or each element of lists of one size, is found among those that are not missing."""
     there = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), size)
     return pa.array(np.cumsum(there) - 1, mask=~there)
-
-
-def decode_dictionary(column: Any) -> Any:
-    """Return a column without a dictionary: two batches may have different ones."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def get_storage_column(column: Any) -> Any:

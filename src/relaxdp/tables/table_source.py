@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError, IdError, MetadataError
+from relaxdp.sampling.arrow_columns import decode_dictionary
 from relaxdp.tables.data_frames import DataFrameReader
 from relaxdp.tables.duckdb_queries import query_to_temporary_file, sort_batches
 from relaxdp.tables.files import (
@@ -28,14 +29,14 @@ from relaxdp.tables.files import (
     TableFormat,
     fetch_file,
     get_address_name,
-    get_format,
+    get_file_kind,
     get_stem,
     is_cloud_address,
     is_path,
     read_description,
 )
-from relaxdp.tables.metadata import FileDescription
-from relaxdp.tables.table_columns import ColumnNames, decode_dictionary, get_storage_column, remove_hidden_values
+from relaxdp.tables.metadata import FileDescription, is_spark_frame
+from relaxdp.tables.table_columns import ColumnNames, get_storage_column, remove_hidden_values
 
 
 class TableSource(ABC):
@@ -94,7 +95,7 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Any]:
                 hint='Shape the data frame first, and pass the result, such as duckdb.sql("SELECT ... FROM frame").',
                 option="sql",
             )
-        if type(data).__module__.startswith("pyspark.sql"):
+        if is_spark_frame(data):
             from relaxdp.tables.spark_release import SparkSource  # noqa: PLC0415 (Spark may be missing)
 
             yield SparkSource(data)
@@ -115,7 +116,7 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Any]:
                 name=name,
             )
         table = TableFile(stack.enter_context(query_to_temporary_file(sql, path)))
-        if get_format(path) is TableFormat.CSV:
+        if get_file_kind(path).format is TableFormat.CSV:
             table.names = ColumnNames(table.schema.names, "the result of the query")
         yield FileSource(table, "the result of the query", get_stem(Path(name)))
 
@@ -137,7 +138,6 @@ class FileSource(TableSource):
 
     @contextmanager
     def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
-        """Give the rows in id order."""
         if self._is_sorted:
             rows = self._check_ids(sort_batches(self._table, columns, id_column), id_column)
         else:
@@ -146,11 +146,9 @@ class FileSource(TableSource):
             yield rows
 
     def sort_from_now_on(self) -> None:
-        """Sort the rows from now on."""
         self._is_sorted = True
 
     def find_original_row(self, row: int) -> int | None:
-        """Return the number of a row in the file, which a sort does not keep."""
         return None if self._is_sorted else row
 
     def _check_ids(self, batches: Generator[Any], id_column: str) -> Generator[Any]:
@@ -234,20 +232,16 @@ class FrameSource(TableSource):
 
     @contextmanager
     def batches(self, columns: Sequence[str], id_column: str) -> Iterator[Iterator[Any]]:
-        """Give the rows in id order."""
-        table = self._read_frame_columns(list(dict.fromkeys(columns)))
+        wanted = list(dict.fromkeys(columns))
+        if self._table is None:
+            self._frame.read_columns(wanted)
+            self._table, self.rows = self._frame.to_arrow(wanted), self._frame.rows
+        table = self._table.select(wanted)
         self._order = compute_id_order(table.column(id_column), self.label)
         yield _split_into_batches(table, self._order)
 
     def find_original_row(self, row: int) -> int | None:
-        """Return the number of a row in the frame."""
         return row if self._order is None else int(self._order[row - 1]) + 1
-
-    def _read_frame_columns(self, columns: list[str]) -> pa.Table:
-        if self._table is None:
-            self._frame.read_columns(columns)
-            self._table, self.rows = self._frame.to_arrow(columns), self._frame.rows
-        return self._table.select(columns)
 
 
 def compute_id_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | None:

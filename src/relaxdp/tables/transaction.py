@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from relaxdp.errors import LedgerUncertainError, RelaxdpError, RowsChangedError, TableFileError
-from relaxdp.ledger.account import Account
+from relaxdp.ledger.account import Account, make_release_event
 from relaxdp.ledger.events import SealedColumn
-from relaxdp.ledger.ledger_rules import make_release_event
 from relaxdp.tables.release_output import FileSink, MemorySink
 from relaxdp.tables.release_plan import (
     DrawnBatch,
@@ -140,7 +139,6 @@ class LocalStager(Stager):
         return self._stage_source(self._source)
 
     def hand_over(self) -> None:
-        """Give the file its name, or return the table."""
         self._sink.publish()
         self.table = self._sink.table
 
@@ -219,9 +217,8 @@ def _draw_in_parallel(
 def read_snapshot_rows(plan: ReleasePlan) -> Iterator[InputBatch]:
     """Return the rows of the last release of all columns, from their snapshots."""
     vault, state = plan.vault, plan.state
-    runs = [
-        Snapshot(vault.snapshots, each.state.snapshot, vault.key) for each in plan.columns if each.state is not None
-    ]
+    states = [each.state for each in plan.columns if each.state is not None]
+    runs = [Snapshot(vault.snapshots, each.snapshot, vault.key) for each in states]
     streams: list[Iterator[Any]] = [each.read_rows(ChunkKind.PRESENT) for each in runs]
     if state is not None and state.passthrough_snapshot is not None:
         sealed = Snapshot(vault.snapshots, state.passthrough_snapshot, vault.key)

@@ -13,7 +13,7 @@ from typing import Any
 
 from relaxdp.errors import ArgumentError, add_consequence
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
-from relaxdp.ledger import ledger_rules
+from relaxdp.ledger.account import check_reason, make_budget_event, make_retirement_event
 from relaxdp.ledger.events import CopyAdopted, Event, VaultCreated, parse_budget
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_name_to_text
@@ -23,10 +23,8 @@ from relaxdp.tables.release_result import Release, make_data_frame
 from relaxdp.tables.table_source import open_source
 from relaxdp.tables.transaction import LocalStager, Progress, Stager, run_release
 from relaxdp.tables.vault_check import CheckResult, check_vault
-from relaxdp.tables.vault_folder import VaultFolder, copy_vault, resolve_vault_path
+from relaxdp.tables.vault_folder import VaultFolder, copy_vault
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
-
-__all__ = ["CheckResult", "Release", "Vault", "resolve_vault_path"]
 
 PathLike = str | os.PathLike[str]
 _LOG = logging.getLogger("relaxdp")
@@ -91,14 +89,12 @@ class Vault:
         Raises:
             VaultError: The folder exists, or cannot be created.
         """
-        exact, place = parse_budget(budget), _require_path(path, "path")
+        exact, place, now = parse_budget(budget), _require_path(path, "path"), datetime.now(UTC)
         if reason:
-            ledger_rules.check_reason(reason)
+            check_reason(reason)
         VaultFolder.create(
             place,
-            lambda settings: VaultCreated(
-                1, datetime.now(UTC), exact, reason, settings.vault, settings.key_fingerprint
-            ),
+            lambda settings: VaultCreated(1, now, exact, reason, settings.vault, settings.key_fingerprint),
             key_file=None if key_file is None else _require_path(key_file, "key_file"),
             key_command=None if key_command is None else str(key_command),
             ledger=None if ledger is None else str(ledger),
@@ -262,7 +258,7 @@ class Vault:
             BudgetError: The budget is not larger than before, or there is no reason.
         """
         exact = parse_budget(budget)
-        self._append_event(lambda account: ledger_rules.make_budget_event(account, exact, reason, datetime.now(UTC)))
+        self._append_event(lambda account: make_budget_event(account, exact, reason, datetime.now(UTC)))
 
     @add_consequence("Nothing was retired.")
     def retire(self, name: str, *, reason: str) -> None:
@@ -275,7 +271,7 @@ class Vault:
         Raises:
             UnknownReleaseError: The vault has no such release.
         """
-        self._append_event(lambda account: ledger_rules.make_retirement_event(account, name, reason, datetime.now(UTC)))
+        self._append_event(lambda account: make_retirement_event(account, name, reason, datetime.now(UTC)))
         with self._folder.lock_snapshots(self._folder.read_account()):
             pass  # which removes what interrupted releases of it left
 
@@ -292,7 +288,7 @@ class Vault:
         Raises:
             ArgumentError: This is the newest copy already.
         """
-        ledger_rules.check_reason(reason)
+        check_reason(reason)
         _, found = self._folder.read_account_and_problem()
         if found is None:
             raise ArgumentError(

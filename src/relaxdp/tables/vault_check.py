@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import RelaxdpError
 from relaxdp.ledger.account import Account, ColumnState
+from relaxdp.sampling.arrow_columns import decode_dictionary
 from relaxdp.tables.metadata import ColumnDescription, FileDescription
 from relaxdp.tables.release_output import format_reports
 from relaxdp.tables.release_plan import PlannedColumn
@@ -24,7 +25,6 @@ from relaxdp.tables.snapshot import (
     parse_id_type,
     restore_ids,
 )
-from relaxdp.tables.table_columns import decode_dictionary
 from relaxdp.tables.table_source import NotAscendingError, open_source
 from relaxdp.tables.vault_folder import VaultFolder
 from relaxdp.theory.epsilon import format_epsilon
@@ -121,9 +121,8 @@ def _check_released_columns(
         release = account.releases.get(described.path.release)
         state = None if release is None else release.columns.get(described.path.attribute)
         if release is None or state is None or described.epsilon > state.largest:
-            problems.append(
-                f"{output!r} is at epsilon {format_epsilon(described.epsilon)}, which this vault has never charged."
-            )
+            epsilon = format_epsilon(described.epsilon)
+            problems.append(f"{output!r} is at epsilon {epsilon}, which this vault has never charged.")
         elif not _is_same_path(described, state, release.id_type):
             problems.append(f"{output!r} has another mechanism or other ids than the release of this vault.")
         elif not release.retired:

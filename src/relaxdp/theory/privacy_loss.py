@@ -11,8 +11,14 @@ from math import prod
 
 from relaxdp.errors import LevelError
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, check_value_count, compute_nonzero_threshold, format_epsilon
-from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
-from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_bridge_mixture
+from relaxdp.theory.randomized_response import (
+    NOISE,
+    TRUTH,
+    compute_bridge_mixture,
+    compute_log_rounded_up,
+    compute_odds,
+    compute_retention,
+)
 
 
 @dataclass(frozen=True, slots=True)

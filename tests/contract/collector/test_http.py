@@ -31,9 +31,9 @@ from relaxdp.collector.schema import REPORTS
 from relaxdp.estimation.planning import find_n
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.rappor.bit_counts import count_report_files
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import decode_words
+from relaxdp.rappor.reports import count_report_files
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.storage.database import Database
 from relaxdp.theory.epsilon import as_epsilon

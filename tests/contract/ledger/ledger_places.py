@@ -17,10 +17,9 @@ import pytest
 from tests.patience import PATIENCE, until
 
 from relaxdp.errors import BudgetExceededError, LedgerBusyError
-from relaxdp.ledger.account import Account, ReleaseState
+from relaxdp.ledger.account import Account, ReleaseState, make_release_event
 from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, VaultCreated
 from relaxdp.ledger.ledger import EventStore, Ledger
-from relaxdp.ledger.ledger_rules import make_release_event
 from relaxdp.ledger.postgres_store import PostgresStore
 from relaxdp.ledger.sqlite_store import SqliteStore
 from relaxdp.sampling.keys import Key

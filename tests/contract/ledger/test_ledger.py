@@ -36,8 +36,7 @@ from relaxdp.errors import (
     LedgerBusyError,
     LedgerError,
 )
-from relaxdp.ledger import ledger_rules
-from relaxdp.ledger.account import Account
+from relaxdp.ledger.account import Account, make_budget_event, make_release_event
 from relaxdp.ledger.events import CopyAdopted, Event
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.sqlite_store import SqliteStore
@@ -60,7 +59,7 @@ def ledger(place: LedgerPlace) -> Ledger:
     made.create(created())
     made.append_event(charge)
     made.append_event(lambda account: charge(account, levels={"diagnosis": 1}))
-    made.append_event(lambda account: ledger_rules.make_budget_event(account, Decimal(3), "board", TIME))
+    made.append_event(lambda account: make_budget_event(account, Decimal(3), "board", TIME))
     return made
 
 
@@ -173,7 +172,7 @@ def test_a_ledger_that_was_cut_is_noticed_by_who_has_seen_the_end(place: LedgerP
         with pytest.raises(LedgerError, match="went back to an earlier state"):
             look(ledger)
     other = open_ledger(place)
-    other.append_event(lambda account: ledger_rules.make_budget_event(account, Decimal(4), "another history", TIME))
+    other.append_event(lambda account: make_budget_event(account, Decimal(4), "another history", TIME))
     for look in (Ledger.read_account, lambda each: each.append_event(charge)):
         with pytest.raises(LedgerError, match="another history"):
             look(ledger)
@@ -229,12 +228,12 @@ def test_compare_and_swap(place: LedgerPlace, ledger: Ledger) -> None:
     """Two plan the same release; the second is told, and can plan again."""
     other = open_ledger(place)
     one, two = (request_of(each.read_account(), levels={"diagnosis": 2}) for each in (ledger, other))
-    ledger.append_event(lambda account: ledger_rules.make_release_event(account, *one))
+    ledger.append_event(lambda account: make_release_event(account, *one))
     with pytest.raises(LedgerBusyError):
-        other.append_event(lambda account: ledger_rules.make_release_event(account, *two))
+        other.append_event(lambda account: make_release_event(account, *two))
     assert spend(other, "patients", "2.2") is False
     again = request_of(other.read_account(), levels={"diagnosis": 2})
-    assert other.append_event(lambda account: ledger_rules.make_release_event(account, *again)).spent == 2
+    assert other.append_event(lambda account: make_release_event(account, *again)).spent == 2
     assert ledger.append_event(lambda account: None) == other.read_account()
 
 

@@ -33,7 +33,7 @@ import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import RelaxdpError
 from relaxdp.market.receipts import check_data, signed_of, verify
-from relaxdp.sampling.canonical_encoding import add_length_prefix
+from relaxdp.sampling.keys import add_length_prefix
 from relaxdp.server_errors import ReceiptForgedError
 from relaxdp.service import run
 from relaxdp.service.settings import Settings

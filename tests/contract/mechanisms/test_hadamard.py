@@ -19,7 +19,7 @@ from relaxdp.errors import MechanismError
 from relaxdp.mechanisms import registry
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import compute_retention
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "hadamard.py"

@@ -38,8 +38,7 @@ from relaxdp.mechanisms.report_arrays import (
 from relaxdp.sampling.bridge import draw_keyed_bridge_report
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.sampling.keyed_stream import PathId
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_retention
 
 LETTERS = list("abcdefghijk")
 MECHANISMS: dict[str, Mechanism] = {

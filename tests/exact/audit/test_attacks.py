@@ -33,9 +33,8 @@ from relaxdp.audit.attacks import (
 )
 from relaxdp.errors import ArgumentError
 from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
-from relaxdp.theory.level import compute_odds
 from relaxdp.theory.privacy_loss import compute_transcript_probability
-from relaxdp.theory.randomized_response import compute_report_distribution
+from relaxdp.theory.randomized_response import compute_odds, compute_report_distribution
 
 EPSILONS = ("0.3", "0.9", "1.6")
 

@@ -23,7 +23,7 @@ from relaxdp.audit.guessing_rules import (
     derive_optimal_rule,
     learn_rule,
 )
-from relaxdp.theory.level import compute_odds
+from relaxdp.theory.randomized_response import compute_odds
 
 EPSILONS = (0.05, 0.2, 1.0, 4.0, 9.0)
 Bound = Callable[[np.ndarray, int, float], np.ndarray]

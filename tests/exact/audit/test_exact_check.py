@@ -14,13 +14,12 @@ from relaxdp.audit.exact_check import check_exactly
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import MeanWeights, PermanentWords, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
-from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.mechanisms.square_wave import SquareWave
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.theory.epsilon import compute_nonzero_threshold
 from relaxdp.theory.randomized_response import SupportProbabilities

@@ -26,7 +26,7 @@ from relaxdp.device.survey import Division, divide, divided
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, reduce_word_pair
 from relaxdp.theory.epsilon import ONE
-from relaxdp.theory.level import compute_log_rounded_up
+from relaxdp.theory.randomized_response import compute_log_rounded_up
 
 VALUES = {"a": ["no", "yes"], "b": ["no", "yes"], "c": ["x", "y", "z"]}
 LEVELS = {"a": ("0.5", "1"), "b": ("0.3", "0.9"), "c": ("0.4", "1.5")}

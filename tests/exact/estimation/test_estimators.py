@@ -12,11 +12,11 @@ import pytest
 from relaxdp.estimation.crosstab import Crosstab
 from relaxdp.estimation.frequency import Frequency, compute_categorical_covariance, compute_support_variance
 from relaxdp.theory.epsilon import compute_threshold
-from relaxdp.theory.level import compute_retention
 from relaxdp.theory.randomized_response import (
     SupportProbabilities,
     compute_next_report_distribution,
     compute_report_distribution,
+    compute_retention,
 )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, poisson_binom
 
-from relaxdp.estimation import intervals
-from relaxdp.estimation.intervals import (
+from relaxdp.estimation import frequency
+from relaxdp.estimation.frequency import (
     compute_binomial_interval,
     compute_lower_tail,
     compute_true_count_interval,
@@ -78,13 +78,13 @@ def test_ends_are_where_bisection_finds_them(objects: int, hit: float, noise: fl
 
 
 def test_few_steps_find_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    right, calls = intervals._compute_tail, []
+    right, calls = frequency._compute_tail, []
 
     def counted(*numbers: Any, at_most: bool) -> Any:
         calls.append(numbers)
         return right(*numbers, at_most=at_most)
 
-    monkeypatch.setattr(intervals, "_compute_tail", counted)
+    monkeypatch.setattr(frequency, "_compute_tail", counted)
     compute_true_count_interval(np.arange(40_000, 60_000, 500), 100_000, 0.6, 0.4, 0.025)
     assert len(calls) <= 20  # bisection needs 122
 

@@ -29,12 +29,11 @@ from relaxdp.estimation.report_pairs import (
 )
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
-from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.report_arrays import get_code_dtype, pack_reports
 from relaxdp.mechanisms.square_wave import SquareWave
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.randomized_response import compute_report_distribution
 
 WORD = 8

@@ -24,8 +24,7 @@ from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import compute_nonzero_threshold
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import CloneProbabilities
+from relaxdp.theory.randomized_response import CloneProbabilities, compute_retention
 
 Law = dict[Any, F]
 EXACT = Context(prec=60)

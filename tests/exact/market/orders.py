@@ -17,8 +17,7 @@ from tests.exact.enumeration import Law, Transcript
 
 from relaxdp.market.levels import check_delivery, neighbours
 from relaxdp.server_errors import DeliveryError, NotAuthorisedError
-from relaxdp.theory.level import Level
-from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_bridge_distribution
+from relaxdp.theory.randomized_response import NOISE, TRUTH, Level, compute_bridge_distribution
 
 
 class Draw(NamedTuple):

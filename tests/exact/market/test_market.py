@@ -33,7 +33,7 @@ from tests.exact.market.orders import (
     sell,
 )
 
-from relaxdp.theory.level import compute_odds
+from relaxdp.theory.randomized_response import compute_odds
 
 # Levels and their grid: equal steps, other steps, near both ends, and fractions without a small common grid.
 GRIDS = [((4, 7, 10, 13), 16), ((2, 5, 9, 14), 16), ((1, 2, 14, 15), 16), ((110, 308, 385, 630), 770)]

@@ -17,12 +17,11 @@ from tests.exact.enumeration import compute_transcript_distribution, path_law
 
 from relaxdp.mechanisms import local_hash
 from relaxdp.mechanisms.base import Mechanism, TrueValues
+from relaxdp.mechanisms.categorical import Unary
 from relaxdp.mechanisms.local_hash import LocalHash
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.epsilon import ONE, as_epsilon, compute_nonzero_threshold
-from relaxdp.theory.level import compute_odds, compute_retention
-from relaxdp.theory.randomized_response import SupportProbabilities
+from relaxdp.theory.randomized_response import SupportProbabilities, compute_odds, compute_retention
 
 Report = tuple[int, ...]
 Law = dict[tuple[Report, ...], F]  # the law of a transcript: one report per level

@@ -30,9 +30,9 @@ from relaxdp.audit.exact_check import check_exactly
 from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.sampling.keyed_stream import Purpose, Words
-from relaxdp.theory.level import compute_odds
 from relaxdp.theory.randomized_response import (
     compute_bridge_mixture,
+    compute_odds,
     compute_report_distribution,
 )
 

@@ -12,7 +12,7 @@ import pytest
 from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.mechanisms.bloom import BloomShape
 from relaxdp.paper.classic import Responses
-from relaxdp.theory.level import compute_log_rounded_up
+from relaxdp.theory.randomized_response import compute_log_rounded_up
 
 CLASSIC = Responses(F(1, 2), F(1, 2), F(3, 4))
 

@@ -13,8 +13,12 @@ import pytest
 from tests.exact.enumeration import compute_transcript_distribution, path_law
 
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, compute_bit_threshold
-from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
-from relaxdp.theory.randomized_response import compute_report_distribution
+from relaxdp.theory.randomized_response import (
+    compute_log_rounded_up,
+    compute_odds,
+    compute_report_distribution,
+    compute_retention,
+)
 
 Transcript = tuple[tuple[int, ...], ...]
 LEVELS = [F(1, 4), F(1, 2)]

@@ -19,7 +19,7 @@ from tests.golden.enumeration import Numbers, enumerate_outcomes
 import relaxdp as rx
 from relaxdp.mechanisms.relaxation import RelaxationState
 from relaxdp.theory.epsilon import Epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 VALUES = ["flu", "covid", "none"]
 TERNARY = rx.Categorical(VALUES)

@@ -10,12 +10,12 @@ import sympy
 from tests.exact.checks import check_all, check_guarantee
 from tests.exact.enumeration import Law, compute_blur_distribution, compute_transcript_distribution, level_lists
 
-from relaxdp.theory.level import compute_odds
 from relaxdp.theory.privacy_loss import compute_step_odds, compute_transcript_probability
 from relaxdp.theory.randomized_response import (
     NOISE,
     compute_bridge_distribution,
     compute_next_report_distribution,
+    compute_odds,
     compute_report_distribution,
 )
 

@@ -22,7 +22,7 @@ from relaxdp.theory.epsilon import (
     compute_threshold,
     format_epsilon,
 )
-from relaxdp.theory.level import compute_log_rounded_up, compute_odds, compute_retention
+from relaxdp.theory.randomized_response import compute_log_rounded_up, compute_odds, compute_retention
 
 mpmath.mp.prec = 600
 

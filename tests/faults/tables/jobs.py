@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
+from relaxdp.mechanisms.categorical import Unary
 from relaxdp.mechanisms.numeric import Numeric
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.tables.vault import Vault
 
 VALUES = ["x", "y", "z"]

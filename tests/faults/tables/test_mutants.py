@@ -16,7 +16,7 @@ from tests.faults.tables.jobs import Job, make_person
 from tests.faults.tables.test_histories import Histories, explore
 from tests.faults.tables.world import World, attempt
 
-from relaxdp.ledger import ledger_rules
+from relaxdp.ledger.account import make_release_event
 from relaxdp.ledger.events import SealedColumn
 from relaxdp.tables import snapshot_comparison, transaction, vault
 from relaxdp.tables.release_plan import StagedRelease
@@ -64,7 +64,7 @@ def compare_if_paid(seal: Any, rows: Any, chunk: bytes) -> None:
     seal._rows += len(rows)
 
 
-def swap_without_compare(account: Any, draft: Any, expected: Any, charge: Any = ledger_rules.make_release_event) -> Any:
+def swap_without_compare(account: Any, draft: Any, expected: Any, charge: Any = make_release_event) -> Any:
     return charge(account, draft, account.releases.get(draft.name))
 
 

@@ -31,8 +31,7 @@ from relaxdp.audit.guessing_rules import GuessingRule
 from relaxdp.audit.transcript_sources import KeyedPathSource, RelaxationSource
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.theory.epsilon import compute_threshold
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import NOISE
+from relaxdp.theory.randomized_response import NOISE, compute_retention
 
 CONFIDENCE = 1 - 1e-6
 Truths = NDArray[np.integer]

@@ -25,10 +25,9 @@ from relaxdp.audit.case_sources import (
     list_pooled_levels,
 )
 from relaxdp.audit.transcript_sources import TranscriptSource
-from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.declared import DeclaredMechanism
 from relaxdp.mechanisms.local_hash import LocalHash
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.theory.epsilon import ONE
 
 pytestmark = pytest.mark.long

@@ -21,7 +21,7 @@ from relaxdp.collector.wire import CampaignRequest, LevelRequest
 from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.estimation.schedules import Explicit, UntilPrecise
 from relaxdp.service.wire import EncodingRequest, Target
-from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import compute_retention
 
 RUNS, LEAST_COVERAGE, TARGET = 50_000, 0.945, 0.05
 LEVELS = ["0.2", "0.5", "1", "1.5", "2"]

@@ -20,7 +20,7 @@ from relaxdp.estimation.consistency import project_onto_simplex
 from relaxdp.estimation.frequency import Frequency
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import compute_retention
 
 Floats = NDArray[np.float64]
 PAGE = Path(__file__).parents[3] / "docs" / "consistent.md"

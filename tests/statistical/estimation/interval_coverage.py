@@ -28,8 +28,7 @@ from relaxdp.estimation.result import About, Result
 from relaxdp.mechanisms.base import MeanWeights
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import SupportProbabilities
+from relaxdp.theory.randomized_response import SupportProbabilities, compute_retention
 
 Floats = NDArray[np.float64]
 WIDEST = 1.1

@@ -18,7 +18,7 @@ from tests.statistical.estimation.interval_coverage import (
 )
 
 from relaxdp import Counts, Numeric, compare
-from relaxdp.estimation import frequency, intervals
+from relaxdp.estimation import frequency
 from relaxdp.estimation.frequency import Frequency
 
 pytestmark = pytest.mark.long
@@ -75,7 +75,7 @@ def test_the_change_of_a_mean_where_numbers_are_missing() -> None:
 
 
 def test_intervals_that_are_a_tenth_too_short_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = intervals.compute_true_count_interval
+    right = frequency.compute_true_count_interval
 
     def short(count: object, objects: int, hit: float, noise: float, tail: float) -> object:
         return right(count, objects, hit, noise, 2 * tail)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import relaxdp as rx
-from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
-from relaxdp.estimation.report_variance import compute_square_wave_variance
+from relaxdp.estimation.mechanism_choice import compute_square_wave_variance, rank_number_mechanisms
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.mechanisms.report_arrays import read_report_column

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.report_variance import compute_categorical_support
+from relaxdp.estimation.mechanism_choice import compute_categorical_support
 from relaxdp.estimation.schedules import Linear, UntilPrecise
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.theory.epsilon import as_epsilon

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.mechanism_choice import rank_mechanisms
-from relaxdp.estimation.report_variance import compute_report_variance
+from relaxdp.estimation.mechanism_choice import compute_report_variance, rank_mechanisms
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms import local_hash
 from relaxdp.mechanisms.bridged_columns import draw_bridged_column, make_noiseless_column
 from relaxdp.mechanisms.registry import create_mechanism
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_retention
 
 OBJECTS, RUNS = 400, 300
 

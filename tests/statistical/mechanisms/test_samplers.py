@@ -16,8 +16,7 @@ from tests.exact.enumeration import compute_transcript_distribution
 from relaxdp import Categorical, Key
 from relaxdp.hazmat import SeededEntropy, blur_once, bridge_once, relax_once
 from relaxdp.theory.epsilon import as_epsilon, compute_threshold
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import NOISE
+from relaxdp.theory.randomized_response import NOISE, compute_retention
 
 OBJECTS = 1_000_000
 LEVELS = ("0.8", "2")

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from relaxdp.estimation.report_variance import compute_categorical_support, compute_report_variance
+from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_report_variance
 from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.paper.baselines import (

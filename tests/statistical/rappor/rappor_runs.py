@@ -15,9 +15,9 @@ from scipy.special import ndtri
 
 from relaxdp.mechanisms.bloom import BloomShape, compute_bit_support, compute_bit_threshold, compute_epsilon
 from relaxdp.paper.classic import Responses
-from relaxdp.rappor.bit_counts import BitEstimates, RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import DecodedWords, decode_words, fit_word_shares
+from relaxdp.rappor.reports import BitEstimates, RapporCounts
 
 PAGE = Path(__file__).parents[3] / "docs" / "rappor-measured.md"
 Floats = NDArray[np.float64]

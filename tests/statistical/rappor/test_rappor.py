@@ -23,9 +23,9 @@ from relaxdp.estimation.schedules import NoisySampling
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.bloom import BloomShape, compute_bit_support, compute_bit_threshold, compute_epsilon
 from relaxdp.paper.baselines import noisy_sampling_estimate, noisy_sampling_variance
-from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import decode_words
+from relaxdp.rappor.reports import RapporCounts
 
 pytestmark = pytest.mark.long
 

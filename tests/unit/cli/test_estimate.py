@@ -22,7 +22,7 @@ from tests.released import release_to
 from typer.testing import CliRunner
 
 from relaxdp import Categorical, Counts, Key, Numeric, SquareWave, crosstab, estimate
-from relaxdp.cli import result_plots
+from relaxdp.cli import results
 from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError
 from relaxdp.mechanisms.base import Mechanism
@@ -357,7 +357,7 @@ def test_a_wave_is_drawn_as_its_density(tmp_path: Path, monkeypatch: pytest.Monk
     wave = {"age": SquareWave(0, 100, epsilon=3)}
     release_to(tmp_path / "out.parquet", table, wave, epsilon=3, passthrough=["town"])
     drawn: list[Any] = []
-    monkeypatch.setattr(result_plots, "save_figure", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(results, "save_figure", lambda figure, path: drawn.append(figure))
     assert "│ median " in run(tmp_path / "out.parquet", "--plot", tmp_path / "plot.png")
     run(tmp_path / "out.parquet", "--by", "town", "--plot", tmp_path / "plot.png")
     assert [[axes.get_ylabel() for axes in figure.axes] for figure in drawn] == [["density"], ["density"] * 2]

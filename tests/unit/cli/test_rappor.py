@@ -20,7 +20,7 @@ from relaxdp import Key, Vault
 from relaxdp.cli.main import app, main
 from relaxdp.errors import MetadataError, RowsChangedError
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
-from relaxdp.rappor.device import RapporDevice
+from relaxdp.rappor.reports import RapporDevice
 from relaxdp.sampling.keyed_stream import PathId
 
 RUNNER = CliRunner(env={"COLUMNS": "200"})

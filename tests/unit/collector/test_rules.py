@@ -24,7 +24,7 @@ from relaxdp.rappor.parameters import compute_word_std_error
 from relaxdp.service.precision import Precision
 from relaxdp.service.wire import EncodingRequest, Target
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import compute_retention
 
 YES = EncodingRequest("categorical", ["no", "yes"])
 LEVELS = [LevelRequest("0.5"), LevelRequest("1"), LevelRequest("2")]

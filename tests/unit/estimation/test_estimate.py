@@ -33,7 +33,7 @@ from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.estimation.mean import Mean
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import compute_retention
 
 KEY = rx.Key.from_bytes(bytes(range(32)))
 ANSWERS = rx.Categorical(["flu", "covid", "none"])

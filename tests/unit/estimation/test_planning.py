@@ -14,9 +14,8 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import EpsilonError, EstimationError, PlanError
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.mechanism_choice import rank_mechanisms
+from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_report_variance, rank_mechanisms
 from relaxdp.estimation.planning import PlanOptions, find_epsilon, find_margin, find_n, plan_levels
-from relaxdp.estimation.report_variance import compute_categorical_support, compute_report_variance
 from relaxdp.estimation.result import About, compute_tail_probability
 from relaxdp.mechanisms.registry import create_mechanism, get_short_name
 

@@ -29,7 +29,7 @@ from relaxdp.market.levels import (
 from relaxdp.market.prices import prices_of
 from relaxdp.server_errors import DeliveryError, MarketError, NotAuthorisedError, PriceError, UnknownLevelError
 from relaxdp.theory.epsilon import Epsilon, format_epsilon
-from relaxdp.theory.level import Level
+from relaxdp.theory.randomized_response import Level
 
 THREE = rx.Categorical(["flu", "covid", "none"])
 LINEAR = prices_of(None, "10*epsilon")

@@ -24,8 +24,8 @@ from relaxdp.market.schema import ACCOUNTS, MEMBER_LEVELS, MEMBERS
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 from relaxdp.sampling.bridge import draw_keyed_bridge_report
-from relaxdp.sampling.canonical_encoding import add_length_prefix
 from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo
+from relaxdp.sampling.keys import add_length_prefix
 from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
 
 KINDS: dict[str, tuple[dict[str, Any], Mechanism]] = {

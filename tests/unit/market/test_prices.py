@@ -26,8 +26,8 @@ from relaxdp.market.prices import (
 )
 from relaxdp.server_errors import PriceError
 from relaxdp.theory.epsilon import as_epsilon, compute_threshold
-from relaxdp.theory.level import compute_odds, compute_retention
 from relaxdp.theory.privacy_loss import compute_transcript_probability
+from relaxdp.theory.randomized_response import compute_odds, compute_retention
 
 HALF = Fraction(1, 2)
 Table = Sequence[tuple[str, int]]

@@ -29,7 +29,7 @@ from relaxdp.mechanisms.report_arrays import (
     make_report_column,
     read_report_column,
 )
-from relaxdp.sampling.canonical_encoding import encode_canonical, encode_declared_value
+from relaxdp.sampling.keyed_stream import encode_canonical, encode_declared_value
 
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["cases"]
 KEY = rx.Key.from_bytes(bytes(range(32)))

@@ -16,12 +16,11 @@ from relaxdp.errors import MechanismError, UndeclaredValueError
 from relaxdp.mechanisms import registry
 from relaxdp.mechanisms.base import Mechanism, PermanentWords, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
-from relaxdp.mechanisms.categorical import Categorical
+from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.registry import MechanismKind, get_mechanism_kind, register_mechanism
 from relaxdp.mechanisms.report_arrays import Codes, count_supported_labels
-from relaxdp.mechanisms.unary import Unary
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.epsilon import compute_nonzero_threshold
 from relaxdp.theory.randomized_response import SupportProbabilities

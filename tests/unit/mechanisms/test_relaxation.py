@@ -47,7 +47,7 @@ from relaxdp.sampling import private_file
 from relaxdp.sampling.entropy import Bytestream, SystemBytes, SystemEntropy
 from relaxdp.sampling.private_file import lock_folder
 from relaxdp.theory.epsilon import as_epsilon
-from relaxdp.theory.level import compute_retention
+from relaxdp.theory.randomized_response import compute_retention
 
 VALUES = ["flu", "covid", "none"]
 ANSWERS = rx.Categorical(VALUES)

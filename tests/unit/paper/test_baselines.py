@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relaxdp.estimation.report_variance import compute_categorical_support
+from relaxdp.estimation.mechanism_choice import compute_categorical_support
 from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.paper.baselines import (
     noisy_sampling_estimate,
@@ -22,8 +22,7 @@ from relaxdp.paper.baselines import (
     split_budget_variance,
 )
 from relaxdp.theory.epsilon import compute_threshold
-from relaxdp.theory.level import compute_retention
-from relaxdp.theory.randomized_response import compute_report_distribution
+from relaxdp.theory.randomized_response import compute_report_distribution, compute_retention
 
 LEVELS = ("0.1", "0.5", "1", "2")
 ODDS = [(Fraction(3), Fraction(2), 1), (Fraction(3), Fraction(3, 2), 4), (Fraction(9, 8), Fraction(7), 7)]

@@ -44,18 +44,19 @@ from relaxdp.mechanisms.report_arrays import (
     read_report_column,
     unpack_bits,
 )
-from relaxdp.rappor.device import RapporDevice
-from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical
+from relaxdp.rappor.reports import RapporDevice
 from relaxdp.sampling.keyed_path import find_report, iterate_path_draws
 from relaxdp.sampling.keyed_stream import (
     PathId,
     PathKeyInfo,
     compute_cmac,
     derive_path_key,
+    encode_canonical,
     generate_word_pairs,
     pack_last_block,
 )
-from relaxdp.theory.level import Level, compute_log_rounded_up
+from relaxdp.sampling.keys import add_length_prefix
+from relaxdp.theory.randomized_response import Level, compute_log_rounded_up
 
 KEY = Key.from_bytes(bytes(range(32)))
 SHAPE = BloomShape(bits=16, hashes=2, cohorts=64)

@@ -14,9 +14,9 @@ from tests.statistical.rappor.rappor_runs import Setting, answer, draw_devices, 
 
 from relaxdp.errors import EstimationError, RapporError
 from relaxdp.mechanisms.bloom import BloomShape, compute_bit_support, compute_bit_threshold, compute_epsilon
-from relaxdp.rappor.bit_counts import RapporCounts
 from relaxdp.rappor.candidate_map import CandidateMap
 from relaxdp.rappor.decoding import DecodedWords, decode_words, fit_word_shares
+from relaxdp.rappor.reports import RapporCounts
 from relaxdp.theory.randomized_response import SupportProbabilities
 
 SHAPE = BloomShape(bits=32, hashes=2, cohorts=8)

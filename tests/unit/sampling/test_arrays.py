@@ -17,9 +17,8 @@ from tests.refusals import refused
 from relaxdp import Categorical, Key
 from relaxdp.errors import ColumnError, IdError
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
-from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.keyed_path import NumpyPathSampler, find_report, iterate_path_draws
-from relaxdp.sampling.keyed_stream import MacInputs, generate_word_pairs
+from relaxdp.sampling.keyed_stream import MacInputs, encode_canonical, generate_word_pairs
 from relaxdp.theory.epsilon import ONE, compute_threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))

@@ -24,7 +24,6 @@ from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms.report_arrays import count_codes
 from relaxdp.sampling.arrow_columns import _make_ascii_array, get_code_points, read_ids
 from relaxdp.sampling.bridge import FRESH_CHUNK, _FreshBridgeSampler, draw_fresh_bridge_reports
-from relaxdp.sampling.canonical_encoding import encode_canonical
 from relaxdp.sampling.entropy import Keystream
 from relaxdp.sampling.kernel import build, c_library, self_test
 from relaxdp.sampling.kernel.c_library import SETTING, Kernel, get_kernel
@@ -36,7 +35,7 @@ from relaxdp.sampling.keyed_path import (
     iterate_path_draws,
     replace_symbols_by_reports,
 )
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, compute_cmac, pack_last_block
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, compute_cmac, encode_canonical, pack_last_block
 from relaxdp.theory.epsilon import ONE, compute_threshold
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture
 

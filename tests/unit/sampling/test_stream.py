@@ -21,7 +21,6 @@ from tests.refusals import refused
 from relaxdp import Categorical, Key
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms.base import make_path_key_info
-from relaxdp.sampling.canonical_encoding import add_length_prefix, encode_canonical, is_missing
 from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, iterate_path_draws, reduce_word_pair
 from relaxdp.sampling.keyed_stream import (
     CHUNK,
@@ -32,9 +31,12 @@ from relaxdp.sampling.keyed_stream import (
     compute_cmac,
     derive_bridge_key,
     derive_path_key,
+    encode_canonical,
     generate_word_pairs,
+    is_missing,
     pack_last_block,
 )
+from relaxdp.sampling.keys import add_length_prefix
 from relaxdp.theory.epsilon import compute_threshold
 
 KEY = Key.from_bytes(bytes(range(32)))

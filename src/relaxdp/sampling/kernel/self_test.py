@@ -78,9 +78,8 @@ def make_test_codes(values: int, dtype: str, shape: tuple[int, ...], factor: int
 
 def make_test_report_pairs(values: int, dtype: str, shape: tuple[int, ...]) -> tuple[Codes, Codes]:
     """Return lower and upper codes: every other one agrees."""
-    lower, upper = (
-        make_test_codes(values, dtype, shape, factor) for factor in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
-    )
+    factors = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+    lower, upper = (make_test_codes(values, dtype, shape, factor) for factor in factors)
     lower.reshape(-1)[::2] = upper.reshape(-1)[::2]
     return lower, upper
 
