@@ -58,7 +58,7 @@ class Hadamard(DeclaredMechanism):
         rows, columns = seeds & np.uint64(self.rows - 1), np.arange(len(self.values), dtype=np.uint64)
         return np.asarray(parity(rows[:, None] & columns) == codes[:, :1])
 
-    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
+    def compute_noise_and_gain(self, retention: Fraction) -> SupportProbabilities:
         """Return the chances over all rows: one half for another value."""
         return SupportProbabilities(noise=Fraction(1, 2), gain=retention / 2)
 

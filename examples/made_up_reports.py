@@ -105,9 +105,9 @@ def main() -> None:
             row += [f"{found.fabricator_count.estimate:,.0f}" if found.is_alarm else "", f"{100 * cleaned:.1f}"]
             if percent:
                 _, sly = attack(name, percent, careful=True)
-                assert sly.max_influence is not None
+                assert sly.undetected_influence is not None
                 row += [f"{100 * share_of(sly.shares):.1f}", "yes" if sly.is_alarm else "no"]
-                row.append(f"{100 * true + percent * sly.max_influence.individuals:.1f}")
+                row.append(f"{100 * true + percent * sly.undetected_influence.individuals:.1f}")
             table.add_row(*row)
     Console().print(table)
 

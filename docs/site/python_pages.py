@@ -56,7 +56,9 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.estimation.crosstab": ("Crosstab",),
         "relaxdp.estimation.compare": ("Change",),
     },
-    "Fabricated reports": {"relaxdp.estimation.poisoning": ("FabricatorCount", "SuspiciousValue", "MaxInfluence")},
+    "Fabricated reports": {
+        "relaxdp.estimation.poisoning": ("FabricatorCount", "SuspiciousValue", "UndetectedInfluence")
+    },
     "Plans and schedules": {
         "relaxdp.estimation.planning": ("PlannedLevel",),
         "relaxdp.estimation.mechanism_choice": ("RankedMechanism",),

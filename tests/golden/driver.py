@@ -675,7 +675,7 @@ def find_fabrication(
         "fabricated": [found.fabricator_count.estimate, found.fabricator_count.low, found.fabricator_count.high],
         "shares": found.shares.value,
         "shares_without": None if found.cleaned_shares is None else found.cleaned_shares.value,
-        "influence_of_one": None if found.max_influence is None else found.max_influence.individuals,
+        "influence_of_one": None if found.undetected_influence is None else found.undetected_influence.individuals,
     }
 
 

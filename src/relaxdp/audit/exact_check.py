@@ -94,7 +94,7 @@ def check_exactly(
             hint=_FIX_THRESHOLD,
         )
     retentions = [level.retention for level in levels]
-    symbol_distributions = [_compute_symbol_distribution(mechanism, true_value) for true_value in values]
+    symbol_distributions = [_compute_noiseless_symbols(mechanism, true_value) for true_value in values]
     privacy_loss = Decimal(0)
     for last, epsilon in enumerate(exact):
         chains = _compute_chains(mechanism, retentions[: last + 1])
@@ -164,7 +164,7 @@ def _make_word_patterns(middle_bit: int) -> Words:
     return np.array(words, dtype=np.uint64)
 
 
-def _compute_symbol_distribution(mechanism: Mechanism, true_value: Any) -> Distribution:
+def _compute_noiseless_symbols(mechanism: Mechanism, true_value: Any) -> Distribution:
     """Return the distribution of (seed, symbols before noise) of a true value, over all permanent words."""
     words = _FixedPermanentWords(1)
     mechanism.compute_true_symbols(mechanism.read_true_values([true_value]), words)
@@ -244,7 +244,7 @@ def _require_unbiased(mechanism: Mechanism, true_value: Any, distribution: Distr
     """Reject a mechanism whose estimate from reports of one true value is not this value, on average."""
     rows = [[code for (code,) in reports] for _, reports in distribution]
     codes = np.array(rows, dtype=get_code_dtype(mechanism.alphabet))
-    support, chances = mechanism.compute_support_probabilities(retention), list(distribution.values())
+    support, chances = mechanism.compute_noise_and_gain(retention), list(distribution.values())
     shares = [
         support.debias(sum(itertools.compress(chances, is_supported), Fraction(0)))
         for is_supported in mechanism.find_supported_labels(codes).T.tolist()
@@ -263,5 +263,5 @@ def _require_unbiased(mechanism: Mechanism, true_value: Any, distribution: Distr
     if not is_unbiased:
         raise MechanismError(
             "Estimates of this mechanism would be biased for one of the true values.",
-            hint="Correct `compute_support_probabilities` or `mean_weights` of the mechanism.",
+            hint="Correct `compute_noise_and_gain` or `mean_weights` of the mechanism.",
         )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from relaxdp.audit.guessing_rules import Transcripts
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.mechanisms.base import Mechanism, draw_seeds
-from relaxdp.mechanisms.bridged_columns import FreshRandomness
+from relaxdp.mechanisms.bridged_columns import DrawnOnceRandomness
 from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
 from relaxdp.mechanisms.report_arrays import Codes, read_report_column
 from relaxdp.sampling.keyed_stream import PathId
@@ -92,7 +92,7 @@ class RelaxationSource(MechanismSource):
 
     def encode_true_values(self, true_values: TrueValues, entropy: SeededEntropy) -> tuple[Codes, Any]:
         """Return the symbols of all true values, one after the other, and the public seeds."""
-        permanent = FreshRandomness(entropy, len(true_values))
+        permanent = DrawnOnceRandomness(entropy, len(true_values))
         encoded = self.mechanism.read_true_values(true_values)
         codes = self.mechanism.compute_true_symbols(encoded, permanent)
         return np.ascontiguousarray(codes).reshape(-1), draw_seeds(self.mechanism, permanent)

@@ -12,7 +12,7 @@ import typer
 from relaxdp.audit.audit_cases import AuditCase, AuditFinding, list_all_cases, run_audits
 from relaxdp.audit.auditor import MIN_TRIALS
 from relaxdp.cli.options import CsvOption, JsonOption
-from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_result
+from relaxdp.cli.results import OutputOptions, PrintableResult, TableRow, print_result
 from relaxdp.cli.terminal import show_progress
 from relaxdp.errors import ArgumentError
 from relaxdp.theory.epsilon import as_epsilon
@@ -74,14 +74,14 @@ def audit(
         raise typer.Exit(1)
 
 
-def _make_audit_view(findings: Sequence[AuditFinding], confidence: float, seed: int) -> ResultView:
+def _make_audit_view(findings: Sequence[AuditFinding], confidence: float, seed: int) -> PrintableResult:
     records, rows = [finding.to_dict() for finding in findings], []
     for group, members in groupby(findings, lambda finding: finding.case.group):
         rows.append(TableRow((f"{_TITLES[group]}:", ""), [""] * 4))
         for finding in members:
             name, *numbers, verdict = format_finding_cells(finding)
             rows.append(TableRow((name, verdict), numbers))
-    return ResultView(
+    return PrintableResult(
         "Lower bounds of the privacy loss of every mechanism.",
         ("mechanism", "verdict"),
         ("claimed", "measured", "of it", "trials"),

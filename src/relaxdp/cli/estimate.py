@@ -211,7 +211,7 @@ def _describe_column(counted: ColumnCounts | CrosstabCounts, settings: EstimateS
 
 def _make_estimate_view(
     counted: ColumnCounts | CrosstabCounts, groups: list[GroupEstimate], settings: EstimateSettings
-) -> results.ResultView:
+) -> results.PrintableResult:
     described = counted.axis.description
     labels = ["value"] if settings.crosstab is None else [counted.axis.name, settings.crosstab]
     labels = labels if settings.by is None else [settings.by, *labels]
@@ -236,7 +236,7 @@ def _make_estimate_view(
         "consistent": settings.consistent,
         "groups": list(map(_group_to_dict, groups)),
     }
-    return results.ResultView(
+    return results.PrintableResult(
         _make_heading(counted, groups, settings),
         list(map(results.make_printable, labels)),
         ("estimate", "low", "high"),
@@ -330,7 +330,7 @@ def _require_independent_noise(one: ColumnDescription, other: ColumnDescription)
 
 def _make_change_view(
     counted: Sequence[ColumnCounts], change: Change, shown: Change, settings: EstimateSettings
-) -> results.ResultView:
+) -> results.PrintableResult:
     probabilities = _choose_quantiles(change.old, settings)
     changes = [shown, *([change.quantile(probabilities)] if probabilities else [])]
     rows = [
@@ -342,7 +342,7 @@ def _make_change_view(
     releases = [each.axis.description.path.release for each in counted]
     rest = f"These are the {len(shown.labels):,} of {len(change.labels):,} rows that changed most."
     name = counted[0].axis.name
-    return results.ResultView(
+    return results.PrintableResult(
         f"{results.make_printable(name)!r} from release {results.make_printable(releases[0])!r} to "
         f"{results.make_printable(releases[1])!r}, {counted[0].n:,} and {counted[1].n:,} individuals; "
         f"{_describe_intervals(settings, is_simultaneous=settings.simultaneous or shown.is_chosen)}",

@@ -95,7 +95,7 @@ def _parse_planned_answers(
 
 def _make_plan_view(
     plan: Plan, heading: str, margin: float | None, document: dict[str, Any], advice: Sequence[str]
-) -> results.ResultView:
+) -> results.PrintableResult:
     steps = plan.levels
     names = {each: f"{each} (found)" if each == plan.found else each for each in ("n", "epsilon", "margin")}
     has_target, has_mechanism = (
@@ -119,7 +119,7 @@ def _make_plan_view(
     else:
         stop = None if plan.first_precise_level is None else format_epsilon(plan.first_precise_level.epsilon)
         found = {"steps": [{k: v for k, v in each.items() if k != "n"} for each in records], "stop_at": stop}
-    return results.ResultView(
+    return results.PrintableResult(
         heading,
         (names["epsilon"], *(["mechanism"] if has_mechanism else [])),
         (names["n"], names["margin"], *([f"at most {margin:g}"] if has_target else [])),

@@ -18,7 +18,7 @@ from relaxdp.cli.release import print_release
 from relaxdp.cli.terminal import show_progress
 from relaxdp.errors import ArgumentError, PlanError, RapporError, TableFileError, add_consequence, replace_os_error
 from relaxdp.estimation.schedules import NoisySampling, Schedule
-from relaxdp.ledger.account import require_release
+from relaxdp.ledger.account import require_active_release
 from relaxdp.mechanisms.bloom import Bloom, compute_bit_epsilon, compute_epsilon, compute_report_epsilon
 from relaxdp.rappor.candidate_map import CandidateMap, format_map_rows, read_candidate_map
 from relaxdp.rappor.decoding import Correction, DecodedWords, decode_words
@@ -82,7 +82,7 @@ def choose_parameters(
     if write is not None:
         _write_parameters(write, plans[0])
     records = [_plan_to_dict(plan) for plan in plans]
-    view = results.ResultView(
+    view = results.PrintableResult(
         f"{devices:,} devices, {candidates:,} candidates, the best first.",
         (),
         ("k", "h", "cohorts", "epsilon", "of a bit", "f", "smallest share found"),
@@ -238,7 +238,7 @@ def decode(
     notes = [_describe_detected_words(decoded, int(found.sum()), rate, correction), *results.explain_stars(rows)]
     if simultaneous or not everything:
         notes.append(f"The intervals hold for all {len(decoded.labels):,} candidates at once.")
-    view = results.ResultView(
+    view = results.PrintableResult(
         f"{decoded.n_devices:,} devices: {_describe_levels(counted_files)}; {100 * confidence_level:g} % intervals.",
         ("word", "found"),
         ("share", "low", "high"),
@@ -298,7 +298,7 @@ def _make_word_records(decoded: DecodedWords, found: Any, intervals: dict[str, A
 
 def _find_next_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
     """Return the first level of a schedule above the largest one of a release."""
-    columns = require_release(VaultFolder(vault).read_account(), name).columns.values()
+    columns = require_active_release(VaultFolder(vault).read_account(), name).columns.values()
     encodings: list[Any] = [ColumnDescription.from_dict(each.description).mechanism() for each in columns]
     if not all(isinstance(each, Bloom) for each in encodings):
         raise RapporError(

@@ -51,7 +51,7 @@ class TableRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultView:
+class PrintableResult:
     """A result as people and programs read it."""
 
     heading: str
@@ -93,7 +93,7 @@ class OutputOptions:
         return self.as_json or self.as_csv
 
 
-def print_result(view: ResultView, output: OutputOptions) -> None:
+def print_result(view: PrintableResult, output: OutputOptions) -> None:
     """Print a result in the format that was chosen."""
     if output.as_json:
         print_json(view.document)
@@ -159,7 +159,7 @@ def explain_stars(rows: Sequence[EstimateRow]) -> list[str]:
     ]
 
 
-def _print_table(view: ResultView) -> None:
+def _print_table(view: PrintableResult) -> None:
     console = Console()
     console.print(Text(view.heading))
     if view.rows:
@@ -170,7 +170,7 @@ def _print_table(view: ResultView) -> None:
         console.print(Text(note))
 
 
-def _make_table(view: ResultView, console: Console) -> tuple[Table, int]:
+def _make_table(view: PrintableResult, console: Console) -> tuple[Table, int]:
     """Return the table and its minimum width. Labels are folded, and bars take the room that is left."""
     labels, numbers = (
         [max(map(cell_len, each)) for each in zip(headings, *rows, strict=True)]

@@ -10,7 +10,7 @@ import typer
 
 from relaxdp.cli.main import CommandGroup, add_verbosity_options
 from relaxdp.cli.options import CsvOption, JsonOption, VaultOption, locate_vault
-from relaxdp.cli.results import OutputOptions, ResultView, TableRow, print_json, print_result
+from relaxdp.cli.results import OutputOptions, PrintableResult, TableRow, print_json, print_result
 from relaxdp.cli.terminal import print_done
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms.registry import get_mechanism_title
@@ -95,7 +95,7 @@ def show_budget(
         TableRow((each["name"] + " (retired)" * each["retired"], each["column"], each["mechanism"]), (each["epsilon"],))
         for each in records
     ]
-    view = ResultView(
+    view = PrintableResult(
         f"Budget of {folder.path.name}: {totals['budget']}; spent: {totals['spent']}; remaining: {totals['remaining']}",
         ("release", "column", "mechanism"),
         ("largest epsilon",),

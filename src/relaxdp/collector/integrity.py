@@ -35,7 +35,7 @@ def integrity_of(
     if len(campaign.levels) < 2:
         return None
     found = inspected(campaign, state, kept)
-    reach = found.max_influence
+    reach = found.undetected_influence
     shares = (
         None
         if found.shares is None

@@ -264,4 +264,4 @@ def two_way(
 
 def _support(campaign: Campaign, level: int) -> SupportProbabilities:
     encoding = campaign.encoding
-    return encoding.compute_support_probabilities(encoding.level(campaign.levels[level].epsilon).retention)
+    return encoding.compute_noise_and_gain(encoding.level(campaign.levels[level].epsilon).retention)

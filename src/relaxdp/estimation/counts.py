@@ -181,7 +181,7 @@ class Counts:
 
     def _estimate_level(self, level: Level) -> Frequency:
         mechanism, (n, *counts) = self._mechanism, self._tallies[level]
-        support = mechanism.compute_support_probabilities(level.retention)
+        support = mechanism.compute_noise_and_gain(level.retention)
         return Frequency(mechanism.labels, np.array(counts), int(n), support, level.epsilon, mechanism.joint)
 
     def _describe_mechanism(self) -> dict[str, str]:

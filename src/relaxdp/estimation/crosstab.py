@@ -283,8 +283,8 @@ def crosstab(
         raise EstimationError(
             "There are no reports, because both columns are empty.", hint="Pass columns with at least one report."
         )
-    row_support = rows.compute_support_probabilities(rows.level(row_epsilon).retention)
-    column_support = columns.compute_support_probabilities(columns.level(column_epsilon).retention)
+    row_support = rows.compute_noise_and_gain(rows.level(row_epsilon).retention)
+    column_support = columns.compute_noise_and_gain(columns.level(column_epsilon).retention)
     epsilons = (as_epsilon(row_epsilon), as_epsilon(column_epsilon))
     if rows.joint == columns.joint == "exclusive":
         shape = len(rows.labels), len(columns.labels)

@@ -235,14 +235,14 @@ class PlannedReports:
             return count_code_bytes(self.n_values)
         return -(-self.n_values // 8) if isinstance(self.mechanism, Unary) else get_packed_width(self.mechanism)
 
-    def compute_support_probabilities(self, level: Decimal) -> SupportProbabilities:
+    def compute_noise_and_gain(self, level: Decimal) -> SupportProbabilities:
         if self.mechanism is None:
             return compute_categorical_support(level, self.n_values)
-        return self.mechanism.compute_support_probabilities(self.mechanism.level(level).retention)
+        return self.mechanism.compute_noise_and_gain(self.mechanism.level(level).retention)
 
     def compute_variance_per_report(self, level: Decimal, about: About, share: float | None) -> VariancePerReport:
         """Return what one report adds to a share, or to a mean."""
-        return compute_variance_per_report(self.compute_support_probabilities(level), about, share, self.mean_weights)
+        return compute_variance_per_report(self.compute_noise_and_gain(level), about, share, self.mean_weights)
 
     def compute_report_error(self, level: Decimal, share: float | None) -> float:
         """Return the standard error times the square root of n."""

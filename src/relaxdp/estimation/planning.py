@@ -493,5 +493,5 @@ class _IntervalPlan:
         reports = [each.plan_reports(self._last_epsilon or epsilon) for each in self._columns]
         if len(reports) == 1:
             return reports[0].compute_variance_per_report(epsilon, self._about, self._share)
-        rows, columns = (each.compute_support_probabilities(epsilon) for each in reports)
+        rows, columns = (each.compute_noise_and_gain(epsilon) for each in reports)
         return compute_pair_variance_per_report(rows, columns, self._about, self._share)

@@ -46,10 +46,10 @@ from relaxdp.theory.randomized_response import Level, SupportProbabilities
 __all__ = [
     "FALSE_ALARM_RATE",
     "FabricatorCount",
-    "MaxInfluence",
     "PoisoningTest",
     "ReportPairs",
     "SuspiciousValue",
+    "UndetectedInfluence",
     "check_pairs",
     "check_reports",
 ]
@@ -80,7 +80,7 @@ class SuspiciousValue:
 
 
 @dataclass(frozen=True, slots=True)
-class MaxInfluence:
+class UndetectedInfluence:
     """The largest influence of an individual that fabricates its newest report and blurs it like an honest one."""
 
     epsilon: str
@@ -176,15 +176,15 @@ class PoisoningTest:
         return counts.estimate() if counts.n else None
 
     @property
-    def max_influence(self) -> MaxInfluence | None:
+    def undetected_influence(self) -> UndetectedInfluence | None:
         """The influence of an undetected attacker at the highest tested level; None without tested individuals."""
         levels = [table.newer for table in self.newest_tables if table.n]
-        return compute_max_influence(self.mechanism, max(levels)) if levels else None
+        return compute_undetected_influence(self.mechanism, max(levels)) if levels else None
 
     @property
     def limitations(self) -> list[str]:
         """What the test cannot detect."""
-        bound, untested, n_single = self.max_influence, "", self.n_untested_individuals
+        bound, untested, n_single = self.undetected_influence, "", self.n_untested_individuals
         if n_single is not None:
             untested = f": {n_single:,} of {self.n_tested_individuals + n_single:,} here"
         influence = "" if bound is None else (
@@ -367,9 +367,9 @@ def check_reports(
     return check_pairs(pairs)
 
 
-def compute_max_influence(mechanism: Mechanism, level: Level) -> MaxInfluence:
+def compute_undetected_influence(mechanism: Mechanism, level: Level) -> UndetectedInfluence:
     """Return the influence of one individual that fabricates its report at this level."""
-    support = mechanism.compute_support_probabilities(level.retention)
+    support = mechanism.compute_noise_and_gain(level.retention)
     noise, gain = float(support.noise), float(support.gain)
     mean_weights = mechanism.mean_weights
     if mean_weights is not None:
@@ -378,14 +378,14 @@ def compute_max_influence(mechanism: Mechanism, level: Level) -> MaxInfluence:
         most = max(counted.max() - mean_weights.minimum, mean_weights.maximum - counted.min()) / (
             mean_weights.maximum - mean_weights.minimum
         )
-        return MaxInfluence(str(level), float(most), "the mean")
+        return UndetectedInfluence(str(level), float(most), "the mean")
     if mechanism.joint == "exclusive":
         values = "one value"
     elif mechanism.symbols > 1:
         values = "all values at once: it may set every bit"
     else:
         values = "every value that a seed of its choice puts together"
-    return MaxInfluence(str(level), (1 - noise) / gain, values)
+    return UndetectedInfluence(str(level), (1 - noise) / gain, values)
 
 
 def _estimate_fabricated(trials: int, hits: int, probability: float, tail: float) -> FabricatorCount:
@@ -434,7 +434,7 @@ class HonestCounts(NamedTuple):
         for label in changed_labels:
             counts[label] = both[label] / stay
             variances[label] = counts[label] * (1 - stay) / stay
-        support = table.mechanism.compute_support_probabilities(table.newer.retention)
+        support = table.mechanism.compute_noise_and_gain(table.newer.retention)
         if table.mechanism.joint == "exclusive":
             return cls(support, counts, float(counts.sum()), variances, 0.0)
         removed = newer - counts  # one fabricated report may push many bits

@@ -74,14 +74,14 @@ def count_packed_report_pairs(
         that support it.
     """
     n_labels = count_tracked_labels(mechanism) if n_labels is None else n_labels
-    parts = [np.array([len(newer), count_equal_symbols(mechanism, older, newer)], dtype=np.int64)]
+    parts = [np.array([len(newer), count_equal_symbols_in_pairs(mechanism, older, newer)], dtype=np.int64)]
     if n_labels:
         parts += [count_packed_reports(mechanism, each) for each in (newer, older)]
         parts.append(count_labels_in_both(mechanism, older, newer))
     return np.concatenate(parts)
 
 
-def count_equal_symbols(mechanism: Mechanism, older: Packed, newer: Packed) -> int:
+def count_equal_symbols_in_pairs(mechanism: Mechanism, older: Packed, newer: Packed) -> int:
     """Return the number of symbols that are the same in both reports of an individual."""
     if mechanism.symbols == 1:
         return int(np.count_nonzero(np.all(older == newer, axis=1)))

@@ -149,7 +149,7 @@ def _compute_epsilon_of_clones(
     found = 0.0
     for cover in covers:
         counted = min(n, math.ceil(_MAX_CLONES / cover.clone))
-        compute_delta = CloneTotals.from_clone_probabilities(cover, counted, _CUT * delta).compute_delta
+        compute_delta = SupportTotals.from_clone_probabilities(cover, counted, _CUT * delta).compute_delta
         if compute_delta(maximum) > delta:
             return maximum
         found = bisect_epsilon(compute_delta, delta, found, maximum)
@@ -167,7 +167,7 @@ def bisect_epsilon(compute_delta: Callable[[float], float], delta: float, low: f
 
 
 @dataclass(frozen=True, slots=True)
-class CloneTotals:
+class SupportTotals:
     """The total number of reports that support one of two true values: blocks of totals, with the worst of each."""
 
     probabilities: Floats
@@ -178,7 +178,7 @@ class CloneTotals:
     outside: float
 
     @classmethod
-    def from_clone_probabilities(cls, cover: RoundedCloneProbabilities, n: int, tail: float) -> CloneTotals:
+    def from_clone_probabilities(cls, cover: RoundedCloneProbabilities, n: int, tail: float) -> SupportTotals:
         """Return the distribution of the total of the clones of all others and of the individual's own report.
 
         First, the number of others that send a clone or a report that supports neither; the public may know it. Then,
@@ -457,7 +457,7 @@ def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> 
     1 is always safe.
     """
     if isinstance(mechanism, Unary):  # all of it is in one of the two bits being set alone
-        return mechanism.compute_support_probabilities(retention).gain
+        return mechanism.compute_noise_and_gain(retention).gain
     if isinstance(mechanism, Bloom):  # how many of the bits in which two words can differ agree with one of them
         bits, same = mechanism.shape.max_differing_bits, (1 + retention) / 2
         probabilities = [comb(bits, agree) * same**agree * (1 - same) ** (bits - agree) for agree in range(bits + 1)]
@@ -469,7 +469,7 @@ def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> 
 def compute_clone_probabilities(mechanism: Mechanism, retention: Fraction) -> CloneProbabilities | None:
     """Return the cover of a report among others, if it is known. A true value may be a mixture of symbols."""
     if isinstance(mechanism, Unary):  # one of two bits is set alone, or none is; both set reveal nothing
-        support = mechanism.compute_support_probabilities(retention)
+        support = mechanism.compute_noise_and_gain(retention)
         hit, noise = support.hit, support.noise
         return CloneProbabilities(own=hit * (1 - noise), clone=(1 - hit) * noise, neither=(1 - hit) * (1 - noise))
     if isinstance(mechanism, LocalHash):  # the seeds that separate two values: all but 1/g, and a little

@@ -165,7 +165,7 @@ def make_release_event(account: Account, draft: ReleaseCharged, expected_state: 
         check_name(column.column, "column")
     known = account.releases.get(draft.name)
     if draft.action == "relax" or known is not None:
-        known = require_release(account, draft.name)
+        known = require_active_release(account, draft.name)
     if known != expected_state:  # The snapshots of this plan would forget rows.
         raise LedgerBusyError(
             "The release {name!r} changed while this release ran: another process released it.",
@@ -197,11 +197,11 @@ def make_budget_event(account: Account, budget: Decimal, reason: str, time: date
 def make_retirement_event(account: Account, name: str, reason: str, time: datetime) -> ReleaseRetired:
     """Return the event that retires a release; reject an unknown or retired one."""
     check_reason(reason)
-    require_release(account, name)
+    require_active_release(account, name)
     return ReleaseRetired(account.number + 1, time, name, reason)
 
 
-def require_release(account: Account, name: str) -> ReleaseState:
+def require_active_release(account: Account, name: str) -> ReleaseState:
     """Return a release that may be continued; reject an unknown or retired one."""
     check_name(name, "release")
     found = account.releases.get(name)

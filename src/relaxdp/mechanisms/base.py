@@ -176,7 +176,7 @@ class Mechanism(ABC):
         """Return which values each report supports, of shape (individuals, labels)."""
         return np.asarray(codes[:, :1] == np.arange(self.alphabet)) if self.symbols == 1 else codes.astype(np.bool_)
 
-    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
+    def compute_noise_and_gain(self, retention: Fraction) -> SupportProbabilities:
         """Return with which probability a report supports a value, where every symbol has this retention."""
         return SupportProbabilities.from_one_symbol(retention, self.alphabet)
 

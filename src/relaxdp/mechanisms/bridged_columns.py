@@ -24,7 +24,7 @@ from relaxdp.sampling.keys import Key
 from relaxdp.theory.randomized_response import NOISE
 
 
-class FreshRandomness:
+class DrawnOnceRandomness:
     """Kept randomness for Algorithm 1: fresh, and the same at every call. The caller stores the result."""
 
     def __init__(self, entropy: Entropy, individuals: int) -> None:
@@ -47,7 +47,7 @@ def iterate_noiseless_reports(
     """Return true values and what they would report without noise, with the randomness that they keep, drawn now."""
     for start, stop in iterate_slices(mechanism, len(column)):
         truths = mechanism.read_true_values(column[start:stop], start)
-        permanent = FreshRandomness(entropy, len(truths))
+        permanent = DrawnOnceRandomness(entropy, len(truths))
         yield truths, (mechanism.compute_true_symbols(truths, permanent), draw_seeds(mechanism, permanent))
 
 

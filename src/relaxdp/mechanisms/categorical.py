@@ -121,7 +121,7 @@ class Unary(DeclaredMechanism):
         bits[np.arange(len(true_values)), true_values.index.astype(np.intp)] = own
         return bits
 
-    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
+    def compute_noise_and_gain(self, retention: Fraction) -> SupportProbabilities:
         if not self.optimised:
             return SupportProbabilities.from_one_symbol(retention, 2)
         return SupportProbabilities(noise=(1 - retention) / 2, gain=retention / 2)  # 1/2 for the bit of the true value

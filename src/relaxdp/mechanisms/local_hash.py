@@ -118,13 +118,13 @@ class LocalHash(DeclaredMechanism):
         # Moving a line down by the start of the reported bucket turns "is in that bucket" into "is below its width".
         starts, stops = (self._bucket_starts.take(codes[:, :1].astype(np.intp) + step) for step in (0, 1))
         slope, height = compute_hash_lines(seeds[:, None])
-        height = _reduce_modulo_prime(height + np.uint64(PRIME) - starts, BITS)
+        height = _reduce_modulo_in_place(height + np.uint64(PRIME) - starts, BITS)
         order: Any = "C" if len(self.values) > len(seeds) else "F"  # the longer axis is the inner one
         places = np.multiply(slope, self._value_hash_points, order=order)
         places += height
-        return np.asarray(_reduce_modulo_prime(places, BITS) < stops - starts)
+        return np.asarray(_reduce_modulo_in_place(places, BITS) < stops - starts)
 
-    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
+    def compute_noise_and_gain(self, retention: Fraction) -> SupportProbabilities:
         """Return the chances over all seeds: 1/g for another value, and what the kept true value adds."""
         other = Fraction(1, self.alphabet)
         return SupportProbabilities(noise=other, gain=retention * (1 - other))
@@ -145,27 +145,27 @@ class LocalHash(DeclaredMechanism):
 
 def compute_hash_points(value_indices: Words, *, bits: int = BITS) -> Words:
     """Return the point of each value, from its index, which is below the prime."""
-    start = _reduce_modulo_prime(value_indices.astype(np.uint64) + np.uint64(OFFSET % ((1 << bits) - 1)), bits)
+    start = _reduce_modulo_in_place(value_indices.astype(np.uint64) + np.uint64(OFFSET % ((1 << bits) - 1)), bits)
     result = start
     for _ in range(POWER - 1):
-        result = _reduce_modulo_prime(result * start, bits)
+        result = _reduce_modulo_in_place(result * start, bits)
     return result
 
 
 def compute_hash_lines(seeds: Words, *, bits: int = BITS) -> tuple[Words, Words]:
     """Return slope and height of each seed's line."""
     mask = np.uint64((1 << bits) - 1)
-    return _reduce_modulo_prime(seeds & mask, bits), _reduce_modulo_prime((seeds >> np.uint64(32)) & mask, bits)
+    return _reduce_modulo_in_place(seeds & mask, bits), _reduce_modulo_in_place((seeds >> np.uint64(32)) & mask, bits)
 
 
 def compute_hash_buckets(seeds: Words, points: Words, n_buckets: int, *, bits: int = BITS) -> Words:
     """Return the bucket of a point under a seed; both arrays may be broadcast against each other."""
     slope, height = compute_hash_lines(seeds, bits=bits)
-    place = _reduce_modulo_prime(slope * points + height, bits)
+    place = _reduce_modulo_in_place(slope * points + height, bits)
     return np.asarray(place * np.uint64(n_buckets) // np.uint64((1 << bits) - 1), dtype=np.uint64)
 
 
-def _reduce_modulo_prime(numbers: Words, bits: int) -> Words:
+def _reduce_modulo_in_place(numbers: Words, bits: int) -> Words:
     """Reduce numbers, at most a product of two residues plus a third, in place modulo the prime of so many bits.
 
     The high bits are added to the low ones. What is left is below twice the prime; a negative number wraps to a large

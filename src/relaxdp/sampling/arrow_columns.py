@@ -116,9 +116,9 @@ def _convert_objects(items: Sequence[Any]) -> pa.Array | None:
     if kinds == {"text"}:
         if not all(is_utf8_encodable(item) for item in items if item):
             return None
-        return _make_payload_array(pa.large_string(), items, [(item or "").encode() for item in items])
+        return _make_text_or_bytes_array(pa.large_string(), items, [(item or "").encode() for item in items])
     if kinds == {"bytes"}:
-        return _make_payload_array(pa.large_binary(), items, [item or b"" for item in items])
+        return _make_text_or_bytes_array(pa.large_binary(), items, [item or b"" for item in items])
     if kinds == {"uuid"}:
         data = b"".join(bytes(16) if item is None else item.bytes for item in items)
         return pa.ExtensionArray.from_storage(pa.uuid(), _make_array_from_buffers(pa.binary(16), items, data))
@@ -147,7 +147,7 @@ def _make_number_array(arrow_type: pa.DataType, items: Sequence[Any]) -> pa.Arra
     return _make_array_from_buffers(arrow_type, items, numbers)
 
 
-def _make_payload_array(arrow_type: pa.DataType, items: Sequence[Any], payloads: Sequence[bytes]) -> pa.Array:
+def _make_text_or_bytes_array(arrow_type: pa.DataType, items: Sequence[Any], payloads: Sequence[bytes]) -> pa.Array:
     offsets = np.zeros(len(items) + 1, np.int64)
     np.cumsum([len(each) for each in payloads], out=offsets[1:])
     return _make_array_from_buffers(arrow_type, items, offsets, b"".join(payloads))

@@ -258,8 +258,7 @@ class KeyedBridgeSampler:
         self._values = n_values
         self._one_level, self._mixtures = lower == upper, _compute_mixtures(n_values, lower, middle, upper)
         self._boundaries = tuple(
-            _AgreeDifferBoundary(*cuts)
-            for cuts in zip(*map(_compute_cumulative_probabilities, self._mixtures), strict=True)
+            _BoundaryPair(*cuts) for cuts in zip(*map(_compute_cumulative_probabilities, self._mixtures), strict=True)
         )
 
     def draw_reports(
@@ -306,7 +305,7 @@ class KeyedBridgeSampler:
         return self.cipher.make_last_blocks(after, np.zeros(1, np.uint64), numbers[:, None])
 
 
-class _AgreeDifferBoundary:
+class _BoundaryPair:
     """A boundary for objects whose ends agree and one for others, as a first word and whether more follows."""
 
     def __init__(self, agree: Fraction, differ: Fraction) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimation.report_pairs import count_equal_symbols, count_labels_in_both, count_tracked_labels
+from relaxdp.estimation.report_pairs import count_equal_symbols_in_pairs, count_labels_in_both, count_tracked_labels
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.report_arrays import (
@@ -81,7 +81,7 @@ class Codec:
         if self._told is None:
             self._told = count_tracked_labels(self._encoding)
         lower, upper = self._packed(older), self._packed(newer)
-        parts = [np.array([len(newer), count_equal_symbols(self._encoding, lower, upper)], dtype=np.int64)]
+        parts = [np.array([len(newer), count_equal_symbols_in_pairs(self._encoding, lower, upper)], dtype=np.int64)]
         if self._told:
             first = news[0][1:]
             second = np.zeros_like(first) if olds is None else olds[0][1:]

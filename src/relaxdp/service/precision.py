@@ -42,7 +42,7 @@ class Precision:
         if isinstance(encoding, Bloom):
             self._spreads = [_of_words(encoding.shape, level, candidates) for level in levels]
         else:
-            supports = [encoding.compute_support_probabilities(level.retention) for level in levels]
+            supports = [encoding.compute_noise_and_gain(level.retention) for level in levels]
             self._spreads = [
                 compute_variance_per_report(support, target.about, mean_weights=mean_weights) for support in supports
             ]

@@ -146,8 +146,8 @@ def _count_crosstab(files: list[ReleasedFile], column: str | None, crosstab: str
     for (row_level, column_level), counted in sorted(pairs.items(), key=lambda item: item[0]):
         one, other = rows.levels[row_level], columns.levels[column_level]
         supports = (
-            rows.mechanism.compute_support_probabilities(one.retention),
-            columns.mechanism.compute_support_probabilities(other.retention),
+            rows.mechanism.compute_noise_and_gain(one.retention),
+            columns.mechanism.compute_noise_and_gain(other.retention),
         )
         titles, epsilons = (rows.name, columns.name), (one.epsilon, other.epsilon)
         tables[str(one), str(other)] = counted.make_crosstab(*supports, titles, epsilons)

@@ -95,7 +95,7 @@ def estimate(
         raise EstimationError(
             "`source` is an empty list.", hint="Pass a Release, a released file, a data frame, or a list of them."
         )
-    tables = [_get_file_or_frame(each) for each in sources]
+    tables = [_unwrap_release(each) for each in sources]
     names: dict[str, Any] = {
         option: convert_name_to_text(name) for option, name in (("column", column), ("by", by), ("crosstab", crosstab))
     }
@@ -143,8 +143,7 @@ def _list_given_descriptions(
             )
         # The rows may have been chosen, without looking at their reports.
         return [
-            None if each is None else replace(require_description(_get_file_or_frame(each)), rows=None)
-            for each in given
+            None if each is None else replace(require_description(_unwrap_release(each)), rows=None) for each in given
         ]
     if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
         raise MetadataError(
@@ -217,7 +216,7 @@ def count(
 
 def _parse_files(files: Any) -> list[Any]:
     several = list(files) if isinstance(files, list | tuple) else [] if files is None else [files]
-    found = [_get_file_or_frame(each) for each in several]
+    found = [_unwrap_release(each) for each in several]
     for each in found:
         if not is_path(each):
             raise EstimationError(
@@ -245,10 +244,10 @@ def description(source: Any) -> FileDescription:
         >>> found.rows, found.columns["diagnosis"].epsilon  # doctest: +SKIP
         (3000, Decimal('0.1'))
     """
-    return require_description(_get_file_or_frame(source))
+    return require_description(_unwrap_release(source))
 
 
-def _get_file_or_frame(source: Any) -> Any:
+def _unwrap_release(source: Any) -> Any:
     """Return the file or frame of a `Release`."""
     from relaxdp.tables.release_result import Release  # noqa: PLC0415 (only what releases something needs it)
 

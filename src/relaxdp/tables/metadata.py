@@ -88,7 +88,7 @@ class ColumnDescription:
         )
 
     @property
-    def text_bits(self) -> int | None:
+    def n_bits_as_text(self) -> int | None:
         """How many bits a packed report has where text spells them, as for RAPPOR; None for hexadecimal digits."""
         return int(self.options["bits"]) if self.encoding == "bloom" else None
 

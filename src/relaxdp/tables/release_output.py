@@ -79,7 +79,7 @@ class ReleaseWriter:
     def _format_column(self, name: str, column: Any) -> Any:
         if column.type == pa.uuid():
             return pa.array([None if cell is None else str(cell) for cell in column.to_pylist()], pa.string())
-        return format_reports(column, self._description.columns[name].text_bits)
+        return format_reports(column, self._description.columns[name].n_bits_as_text)
 
     def close(self) -> None:
         """Write what is left and the description, and wait for the disk."""
@@ -110,10 +110,10 @@ class ReleaseWriter:
             self._file.close()
 
 
-def format_reports(column: Any, text_bits: int | None) -> Any:
+def format_reports(column: Any, n_bits_as_text: int | None) -> Any:
     """Return packed reports as hexadecimal digits; those of RAPPOR as bits, the highest first."""
-    if text_bits is not None:
-        return pa.array(format_bits(read_packed_matrix(column, column.type.byte_width), text_bits), pa.string())
+    if n_bits_as_text is not None:
+        return pa.array(format_bits(read_packed_matrix(column, column.type.byte_width), n_bits_as_text), pa.string())
     return pa.array([None if cell is None else cell.hex() for cell in column.to_pylist()], pa.string())
 
 

@@ -28,7 +28,14 @@ from relaxdp.errors import (
 )
 from relaxdp.estimation.mechanism_choice import NumberRange, choose_mechanism
 from relaxdp.estimation.planning import compute_max_margin, find_epsilon, find_margin
-from relaxdp.ledger.account import Account, ColumnState, ReleaseState, check_name, make_release_event, require_release
+from relaxdp.ledger.account import (
+    Account,
+    ColumnState,
+    ReleaseState,
+    check_name,
+    make_release_event,
+    require_active_release,
+)
 from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SealedColumn
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.bloom import Bloom
@@ -309,7 +316,7 @@ def plan_release(vault: VaultFolder, request: ReleaseRequest, source: Any) -> Re
 def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
     """Decide what `relax` draws: the columns of a release, from their snapshots."""
     account = vault.read_account()
-    state = require_release(account, request.name)
+    state = require_active_release(account, request.name)
     names = list(state.columns) if request.columns is None else list(request.columns)
     for name in names:
         if name not in state.columns:

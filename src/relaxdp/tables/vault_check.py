@@ -163,7 +163,7 @@ def _count_differing_reports(
             same = places.is_valid()
             for name, array in zip(names, drawn, strict=True):
                 expected = array.take(places)
-                same = pc.and_(same, _compare_report_columns(expected, batch.column(name), described.text_bits))
+                same = pc.and_(same, _compare_report_columns(expected, batch.column(name), described.n_bits_as_text))
             differing += batch.num_rows - pc.sum(same, min_count=0).as_py()
             compared += batch.num_rows
     return differing, compared
@@ -179,12 +179,12 @@ def _convert_ids(ids: Any, id_type: Any) -> Any:
     return ids.cast(pa.decimal128(20, 0))
 
 
-def _compare_report_columns(column: Any, other_column: Any, text_bits: int | None) -> Any:
+def _compare_report_columns(column: Any, other_column: Any, n_bits_as_text: int | None) -> Any:
     """Compare reports row by row; a missing category is a report like any other."""
     other_column = decode_dictionary(other_column)
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_fixed_size_binary(column.type) and column.type != other_column.type:
-        column = format_reports(column, text_bits)
+        column = format_reports(column, n_bits_as_text)
     if column.type != other_column.type:
         column, other_column = column.cast(pa.string()), other_column.cast(pa.string())
     both_missing = pc.and_(column.is_null(), other_column.is_null())

@@ -70,7 +70,7 @@ def test_columns_are_orthogonal(hadamard: dict[str, Any]) -> None:
             assert agree.sum() == 8
             for three in range(two):
                 assert (agree & (matrix[:, two] == matrix[:, three])).sum() == 4
-    support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(Decimal(1))))
+    support = encoding.compute_noise_and_gain(compute_retention(encoding.threshold(Decimal(1))))
     assert float(support.noise) == 0.5
 
 

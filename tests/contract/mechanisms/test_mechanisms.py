@@ -19,7 +19,7 @@ from relaxdp.errors import ColumnError, EstimationError, IdError, LevelError, Re
 from relaxdp.mechanisms import registry
 from relaxdp.mechanisms.base import Mechanism, make_path_key_info
 from relaxdp.mechanisms.bridged_columns import (
-    FreshRandomness,
+    DrawnOnceRandomness,
     draw_bridged_column,
     draw_keyed_bridged_column,
     make_noiseless_column,
@@ -236,7 +236,7 @@ def test_algorithm_1_for_an_array(mechanism: Mechanism, tmp_path: Path) -> None:
 
 
 def test_kept_randomness_is_drawn_once() -> None:
-    permanent = FreshRandomness(SystemEntropy(), 4)
+    permanent = DrawnOnceRandomness(SystemEntropy(), 4)
     assert permanent.draw_words("seed").tolist() == permanent.draw_words("seed").tolist()
     assert (
         permanent.draw_words("seed").tolist() == permanent.draw_words("seed", 3).tolist()

@@ -139,7 +139,7 @@ class Biased(Numeric):
 class Boasting(Categorical):
     """A support that is not so."""
 
-    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
+    def compute_noise_and_gain(self, retention: Fraction) -> SupportProbabilities:
         return SupportProbabilities.from_one_symbol(retention, self.alphabet + 1)
 
 

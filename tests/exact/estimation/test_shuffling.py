@@ -130,7 +130,7 @@ def test_the_bound_is_reached(exact: dict[Any, Any], values: int) -> None:
 
 def rows_of(encoding: Mechanism, keep: F) -> list[Law]:
     """The law of a row of bits, of each truth, from the chances of a bit."""
-    support, values = encoding.compute_support_probabilities(keep), len(encoding.labels)
+    support, values = encoding.compute_noise_and_gain(keep), len(encoding.labels)
     laws = []
     for truth in range(values):
         ones = [support.hit if place == truth else support.noise for place in range(values)]

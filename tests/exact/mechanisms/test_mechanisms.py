@@ -127,7 +127,7 @@ def test_unary(kind: Any, power: int, size: int) -> None:
         laws = unary_laws(encoding, levels)
         check_guarantee(laws, compute_odds(levels[-1], 2) ** power)
         check_posterior(laws)
-        check_supports(laws, levels, encoding.compute_support_probabilities)
+        check_supports(laws, levels, encoding.compute_noise_and_gain)
         assert laws == unary_laws(encoding, levels, by_chain)
 
 
@@ -253,7 +253,7 @@ def test_a_seed_that_knows_the_truth_is_caught() -> None:
 
 def test_supports_of_local_hash() -> None:
     encoding, keep = LocalHash(range(5), buckets=4), F(2, 7)
-    support = encoding.compute_support_probabilities(keep)
+    support = encoding.compute_noise_and_gain(keep)
     assert support.hit == keep + (1 - keep) / 4
     assert support.noise == F(1, 4)
     assert support.debias(F(1, 2)) == (F(1, 2) - F(1, 4)) / (keep * F(3, 4))

@@ -17,8 +17,8 @@ from relaxdp.mechanisms.report_arrays import make_report_column
 from relaxdp.sampling.bridge import (
     FRESH_CHUNK,
     KeyedBridgeSampler,
-    _AgreeDifferBoundary,
     _AgreeDifferProbability,
+    _BoundaryPair,
     _FreshBridgeSampler,
     draw_fresh_bridge_reports,
     draw_from_mixture,
@@ -300,7 +300,7 @@ def test_keyed_arrays_resolve_a_tie_alone() -> None:
     for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
         cut = (first + rest) / ONE
         bridges._mixtures = (BridgeMixture(cut, 1 - cut, F(0)), BridgeMixture(cut, 1 - cut, F(0)))
-        bridges._boundaries = (_AgreeDifferBoundary(cut, cut), _AgreeDifferBoundary(F(1), F(1)))
+        bridges._boundaries = (_BoundaryPair(cut, cut), _BoundaryPair(F(1), F(1)))
         assert bridges.draw_reports(messages, lower, upper, first_symbol=0).tolist() == [[expected]]
 
 
@@ -317,7 +317,7 @@ def test_a_cut_is_exact_at_its_word() -> None:
         for kinds in (agree, agree + np.uint8(1)):
             noted = np.zeros(4, np.bool_)
             other = F(1, 2)
-            made = _AgreeDifferBoundary(cut, other) if kinds is agree else _AgreeDifferBoundary(other, cut)
+            made = _BoundaryPair(cut, other) if kinds is agree else _BoundaryPair(other, cut)
             assert made.find_reached(words, kinds, noted).tolist() == reached
             assert noted.tolist() == unclear
 

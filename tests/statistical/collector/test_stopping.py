@@ -63,13 +63,13 @@ def coverage(where: Campaign, truths: Sequence[Sequence[int]], seed: int, *, wro
     for level, own in zip(where.levels, truths, strict=True):
         if not sum(own):
             continue
-        support = where.encoding.compute_support_probabilities(compute_retention(int(level.threshold)))
+        support = where.encoding.compute_noise_and_gain(compute_retention(int(level.threshold)))
         counts = np.zeros((RUNS, len(VALUES)), dtype=np.int64)
         for value, number in enumerate(own):
             law = np.full(len(VALUES), float(support.noise))
             law[value] = float(support.hit)
             counts += rng.multinomial(number, law, size=RUNS)
-        claimed = where.encoding.compute_support_probabilities(compute_retention(round(int(level.threshold) * wrong)))
+        claimed = where.encoding.compute_noise_and_gain(compute_retention(round(int(level.threshold) * wrong)))
         parts.append(Frequency(range(counts.size), counts.reshape(-1), sum(own), claimed))
         objects.append(sum(own))
     found = parts[0] if len(parts) == 1 else WeightedSum(parts, [each / sum(objects) for each in objects])

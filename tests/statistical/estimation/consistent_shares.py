@@ -84,7 +84,7 @@ def estimates(place: Place, runs: int, rng: np.random.Generator) -> tuple[Floats
     """The true shares of the objects, and estimates of them from simulated counts."""
     encoding = create_mechanism(place.encoding, values=range(place.values), epsilon=place.epsilon)
     keep = compute_retention(encoding.threshold(as_epsilon(place.epsilon)))
-    support = encoding.compute_support_probabilities(keep)
+    support = encoding.compute_noise_and_gain(keep)
     have = whole((truths(place.values) | other_truths(place.values))[place.truth], place.objects)
 
     def draws() -> Iterator[Frequency]:

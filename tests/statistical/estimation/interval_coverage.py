@@ -57,7 +57,7 @@ SMALL = Grid(objects=(50, 2000), shares=(0, 0.02, 0.5, 1), epsilons=("0.1", "1",
 
 def support_of(values: int, epsilon: str) -> SupportProbabilities:
     encoding = Categorical(range(values))
-    return encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+    return encoding.compute_noise_and_gain(compute_retention(encoding.threshold(as_epsilon(epsilon))))
 
 
 def window(objects: int, chance: float) -> tuple[NDArray[np.int64], Floats]:
@@ -115,7 +115,7 @@ def encodings(grid: Grid) -> Iterator[Point]:
     for objects, share, epsilon, about in itertools.product(grid.objects, grid.shares, grid.epsilons, ABOUTS):
         for name in ("unary-symmetric", "unary-optimised", "local-hash"):
             encoding = create_mechanism(name, values=range(3), epsilon=epsilon)
-            support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+            support = encoding.compute_noise_and_gain(compute_retention(encoding.threshold(as_epsilon(epsilon))))
             where = f"n = {objects:,}, share {share:g}, eps {epsilon}, {name}"
             yield exactly(f"one value as bits or hashed, about the {about}", where, objects, share, support, about)
 
@@ -124,7 +124,7 @@ def all_bits(grid: Grid) -> Iterator[Point]:
     """All values at once, reported as bits, which are independent: the chances that all hold multiply, exactly."""
     for objects, epsilon, values in itertools.product(grid.objects, grid.epsilons, grid.values):
         encoding = Unary(range(values))
-        support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+        support = encoding.compute_noise_and_gain(compute_retention(encoding.threshold(as_epsilon(epsilon))))
         for name, shares in distributions(values):
             tail = (1 - NOMINAL) / 2 / values
             coverage = 1.0
@@ -228,7 +228,7 @@ def mean_differences(grid: Grid) -> Iterator[Point]:
     rng = np.random.default_rng(20260606)
     for objects, epsilon in itertools.product(grid.objects, grid.epsilons):
         encoding = Numeric(-1, 3)
-        support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+        support = encoding.compute_noise_and_gain(compute_retention(encoding.threshold(as_epsilon(epsilon))))
         shapes: dict[str, list[tuple[float, float]]] = {
             "alike": [(0.5, 0.52)],
             "at the ends": [(0.0, 0.0)] * 12 + [(1.0, 1.0)] * 7 + [(0.0, 1.0)],
@@ -253,7 +253,7 @@ def means(grid: Grid) -> Iterator[Point]:
     rng = np.random.default_rng(20260603)
     encoding = Numeric(-1, 3)
     for objects, epsilon in itertools.product(grid.objects, grid.epsilons):
-        support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon(epsilon))))
+        support = encoding.compute_noise_and_gain(compute_retention(encoding.threshold(as_epsilon(epsilon))))
         shapes: dict[str, Any] = {
             "mid-range": 0.5,
             "at both ends": np.arange(objects) % 2,

@@ -166,12 +166,12 @@ def test_who_blurs_a_lie_honestly_passes_and_gains_no_more_than_the_bound(made_u
     checked = check_pairs(pairs)
     assert not checked.is_alarm
     assert checked.p_value > 1e-4
-    assert checked.max_influence is not None
+    assert checked.undetected_influence is not None
     assert checked.shares is not None
     gain = checked.shares.value[3] - share
-    assert gain <= checked.max_influence.individuals * liars / objects + 4 * checked.shares.std_error[3]
+    assert gain <= checked.undetected_influence.individuals * liars / objects + 4 * checked.shares.std_error[3]
     if made_up == "report":  # the bound is what somebody without the value reaches
-        assert gain >= 0.8 * checked.max_influence.individuals * liars / objects
+        assert gain >= 0.8 * checked.undetected_influence.individuals * liars / objects
 
 
 @pytest.mark.parametrize("mechanism", [Unary(range(VALUES)), LocalHash(range(VALUES), buckets=8)], ids=["bits", "hash"])

@@ -142,5 +142,5 @@ def test_two_way_tables(names: tuple[str, str]) -> None:
 def test_support_variance_of_the_estimate() -> None:
     for name in ("unary-symmetric", "unary-optimised", "local-hash"):
         encoding = create_mechanism(name, values=range(20), epsilon=1)
-        support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(Decimal(1))))
+        support = encoding.compute_noise_and_gain(compute_retention(encoding.threshold(Decimal(1))))
         assert compute_report_variance(support, 0.0) == pytest.approx(expected_variance(name, 20, "1"))

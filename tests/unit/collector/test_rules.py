@@ -166,7 +166,7 @@ def _counts(where: Campaign, place: int, devices: int, share: Any, rng: Any) -> 
     if not devices:
         return {}
     encoding = where.encoding
-    support = encoding.compute_support_probabilities(compute_retention(int(where.levels[place].threshold)))
+    support = encoding.compute_noise_and_gain(compute_retention(int(where.levels[place].threshold)))
     truths = rng.multinomial(devices, share)
     if encoding.joint == "exclusive":
         counts = np.zeros(len(share), dtype=np.int64)

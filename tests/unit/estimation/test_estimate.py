@@ -268,7 +268,7 @@ def test_two_way_table() -> None:
 
 def test_intervals_of_a_two_way_table_do_not_jump() -> None:
     """One report more in a cell moves its interval a little, at any number of reports."""
-    support = rx.Categorical(range(3)).compute_support_probabilities(
+    support = rx.Categorical(range(3)).compute_noise_and_gain(
         compute_retention(rx.Categorical(range(3)).threshold(as_epsilon(2)))
     )
     for about in ("sample", "population"):
@@ -290,7 +290,7 @@ def test_intervals_of_a_two_way_table_do_not_jump() -> None:
 def test_no_interval_reads_as_certainty(confidence_level: float) -> None:
     """Where noise took an estimate far below 0 or above 1 there is a bound: that of an estimate at the edge."""
     encoding = rx.Categorical(range(3))
-    support = encoding.compute_support_probabilities(compute_retention(encoding.threshold(as_epsilon("0.5"))))
+    support = encoding.compute_noise_and_gain(compute_retention(encoding.threshold(as_epsilon("0.5"))))
     counts = np.arange(0, 1001, 5)
     many = Frequency(range(len(counts)), counts, 1000, support)
     for result in (many, WeightedSum([many, many], [0.5, 0.5])):

@@ -185,7 +185,7 @@ def simulated(mechanism: Any, objects: int, epsilon: int, share: float, rng: Any
     """The half-width of the interval of one value, from counts as the law makes them."""
     counts = rx.Counts(mechanism)
     encoding = mechanism
-    support = encoding.compute_support_probabilities(encoding.level(epsilon).retention)
+    support = encoding.compute_noise_and_gain(encoding.level(epsilon).retention)
     truths = np.array([share, *np.full(len(encoding.labels) - 1, (1 - share) / (len(encoding.labels) - 1))])
     if encoding.joint == "exclusive":
         found = rng.multinomial(objects, float(support.noise) + float(support.gain) * truths)

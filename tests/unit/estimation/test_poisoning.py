@@ -63,7 +63,7 @@ def test_nothing_is_said_without_pairs() -> None:
     )
     assert found.shares is None
     assert found.cleaned_shares is None
-    assert found.max_influence is None
+    assert found.undetected_influence is None
     assert found.fabricator_count.estimate == 0
 
 
@@ -82,8 +82,8 @@ def test_the_mean_without_what_was_made_up(mechanism: Any, wanted: int) -> None:
         each[:fakes] = wanted
     found = rx.poisoning.check_reports(mechanism, *column, older_epsilon="0.5", newer_epsilon="2")
     assert found.suspicious_values[0].label == wanted
-    assert found.max_influence is not None
-    assert found.max_influence.values == "the mean"
+    assert found.undetected_influence is not None
+    assert found.undetected_influence.values == "the mean"
     assert isinstance(found.cleaned_shares, CleanedEstimate)
     assert found.shares is not None
     honest = float(np.mean(truths[fakes:]))

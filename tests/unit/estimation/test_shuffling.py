@@ -12,8 +12,8 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import EpsilonError, PlanError
 from relaxdp.estimation.shuffling import (
-    CloneTotals,
     RoundedCloneProbabilities,
+    SupportTotals,
     bisect_epsilon,
     iterate_clone_probabilities,
 )
@@ -51,7 +51,7 @@ def test_the_published_figure_of_clones() -> None:
     cover = RoundedCloneProbabilities(
         informative=1.0, lean=(power - 1) / (power + 1) / 2, clone=1 / (2 * power), neither=0.0
     )
-    found = bisect_epsilon(CloneTotals.from_clone_probabilities(cover, 100_000, 1e-12).compute_delta, 1e-6, 0, 4)
+    found = bisect_epsilon(SupportTotals.from_clone_probabilities(cover, 100_000, 1e-12).compute_delta, 1e-6, 0, 4)
     assert 0.16753 < found < 0.17279
     assert rx.shuffling.compute_bound(4, n=100_000, delta=1e-6).epsilon == Decimal("0.1185")
     assert rx.shuffling.compute_bound(4, n=100_000, delta=1e-6, values=2).epsilon < Decimal("0.113")

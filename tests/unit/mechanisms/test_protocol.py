@@ -46,7 +46,7 @@ class Bits(Mechanism):
 
     labels = tuple("xyz")
 
-    def compute_support_probabilities(self, retention: Fraction) -> SupportProbabilities:
+    def compute_noise_and_gain(self, retention: Fraction) -> SupportProbabilities:
         return SupportProbabilities(noise=(1 - retention) / 2, gain=retention)
 
 
@@ -78,7 +78,7 @@ def test_shares(bits: Bits) -> None:
     codes = release_codes(
         bits, truth, np.arange(100_000), key=rx.Key.from_bytes(bytes(32)), level=bits.level(3), path=PathId("", "")
     )
-    support = bits.compute_support_probabilities(bits.level(3).retention)
+    support = bits.compute_noise_and_gain(bits.level(3).retention)
     shares = support.debias(count_supported_labels(bits, codes) / 100_000)
     assert np.abs(shares - [0.6, 0.4, 0.0]).max() < 0.02
 
