@@ -183,13 +183,16 @@ def _make_unfinished(target: Path, *, is_folder: bool) -> Iterator[Path]:
     Another release may find it before it is locked, and remove it as abandoned: then the next one is made.
     """
     remove_abandoned_files(target.parent)
-    descriptor = None
+    path, descriptor = make_unfinished_path(target), None
     sentence = "The folder of the file {target!r} cannot be written to: {why}."
-    with replace_os_error(TableFileError, sentence, hint=_MAKE_ROOM, target=str(target)):
-        while descriptor is None:
-            path = make_unfinished_path(target)
-            descriptor = _try_create_and_lock(path, is_folder=is_folder)
-    number, open_descriptors = _get_device_and_inode(os.fstat(descriptor)), [descriptor]
+    try:
+        with replace_os_error(TableFileError, sentence, hint=_MAKE_ROOM, target=str(target)):
+            while (descriptor := _try_create_and_lock(path, is_folder=is_folder)) is None:
+                path = make_unfinished_path(target)
+        number, open_descriptors = _get_device_and_inode(os.fstat(descriptor)), [descriptor]
+    except BaseException:  # Ctrl-C may come between any two steps
+        _remove_empty(path)
+        raise
     try:
         _unfinished_targets[number] = target
         yield path
@@ -209,6 +212,16 @@ def _remove_unfinished(path: Path, number: tuple[int, int], open_descriptors: li
         os.close(open_descriptors.pop())
     if is_there:
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _remove_empty(path: Path) -> None:
+    """Remove a file or folder that was only just made: nothing but the signature of a folder is in it."""
+    with suppress(OSError):
+        if stat.S_ISDIR(path.lstat().st_mode):
+            (path / _ENDING).unlink(missing_ok=True)
+            path.rmdir()
+        else:
+            path.unlink()
 
 
 def _try_create_and_lock(path: Path, *, is_folder: bool) -> int | None:

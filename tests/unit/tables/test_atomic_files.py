@@ -160,12 +160,12 @@ def count_open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def interrupt_removal(event_number: int) -> Callable[[FrameType, str, object], Any]:
-    """Return a trace function that raises once, as Ctrl-C does, at one of the lines that remove an unfinished file."""
+def interrupt(function: str, event_number: int) -> Callable[[FrameType, str, object], Any]:
+    """Return a trace function that raises once, as Ctrl-C does, at one of the lines of a function."""
     left = [event_number]
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
-        if frame.f_code.co_name != "_remove_unfinished":
+        if frame.f_code.co_name != function:
             return None
         left[0] -= 1
         if left[0] == -1:
@@ -188,7 +188,7 @@ def test_an_interrupted_removal_is_completed(
         try:
             with make() as place:
                 (place / "values" if place.is_dir() else place).write_text("flu")
-                sys.settrace(interrupt_removal(interrupts))
+                sys.settrace(interrupt("_remove_unfinished", interrupts))
             break
         except KeyboardInterrupt:
             interrupts += 1
@@ -196,6 +196,27 @@ def test_an_interrupted_removal_is_completed(
             sys.settrace(before)
             assert not list(tmp_path.iterdir())
             assert count_open_files() <= files_before + 1
+    assert interrupts > 4
+
+
+@pytest.mark.parametrize("make", [make_temporary_folder, lambda: make_unfinished_file(Path("reports.csv").resolve())])
+def test_an_interrupted_creation_leaves_nothing(
+    make: Callable[[], AbstractContextManager[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    before, interrupts = sys.gettrace(), 0
+    while True:
+        sys.settrace(interrupt("_try_create_and_lock", interrupts))
+        try:
+            with make():
+                sys.settrace(before)
+            break
+        except KeyboardInterrupt:
+            interrupts += 1
+        finally:
+            sys.settrace(before)
+            assert not list(tmp_path.iterdir())
     assert interrupts > 4
 
 
