@@ -92,7 +92,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.paper.baselines": ("noisy_sampling_variance", "relaxation_variance", "split_budget_variance"),
     },
     "Unsafe steps, for experiments only": {
-        "relaxdp.hazmat": ("SeededEntropy", "relax_once", "blur_once", "bridge_once"),
+        "relaxdp.hazmat": ("SeededEntropy", "relax_once", "bridge_once"),
     },
 }  # fmt: skip
 """Names that pages use in addition to `rx`."""

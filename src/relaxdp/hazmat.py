@@ -1,7 +1,7 @@
 """What can break the guarantee in careless hands: stateless steps for arrays of codes, and randomness from a seed.
 
 A stateless step that is retried draws twice, and two independent draws at one level reveal more than its epsilon: keep
-what Algorithm 1, blur and bridge return here, and let no second result out. Seeded randomness can be recomputed by
+what Algorithm 1 and the bridge return here, and let no second result out. Seeded randomness can be recomputed by
 anybody who guesses the seed. Only experiments, audits and tests belong here, never a person's data.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from relaxdp.sampling.bridge import Codes, draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy, Keystream, SystemEntropy
-from relaxdp.theory.randomized_response import NOISE, TRUTH
+from relaxdp.theory.randomized_response import TRUTH
 
 
 class SeededEntropy:
@@ -42,19 +42,6 @@ def relax_once(
     return bridge_once(n_values, *retentions, lower_reports=last_reports, upper_reports=truths, entropy=entropy)
 
 
-def blur_once(
-    n_values: int,
-    lower_retention: Fraction,
-    upper_retention: Fraction,
-    *,
-    reports: Codes,
-    entropy: Entropy | None = None,
-) -> Codes:
-    """Return reports blurred to a lower retention, without the truth."""
-    retentions = NOISE, lower_retention, upper_retention
-    return bridge_once(n_values, *retentions, lower_reports=None, upper_reports=reports, entropy=entropy)
-
-
 def bridge_once(
     n_values: int,
     lower_retention: Fraction,
@@ -65,7 +52,7 @@ def bridge_once(
     upper_reports: Codes,
     entropy: Entropy | None = None,
 ) -> Codes:
-    """Return reports between two columns of reports, without the truth."""
+    """Return reports between two columns of reports. Without lower reports, at a lower retention of 0, it blurs."""
     shape, dtype = upper_reports.shape, upper_reports.dtype
     for codes in (upper_reports,) if lower_reports is None else (lower_reports, upper_reports):
         if codes.shape != shape or codes.dtype != dtype or codes.dtype.kind != "u" or codes.ndim != 1:

@@ -31,7 +31,7 @@ import relaxdp as rx
 from relaxdp import errors
 from relaxdp.estimation import mechanism_choice
 from relaxdp.estimation.mechanism_choice import rank_number_mechanisms
-from relaxdp.hazmat import blur_once, bridge_once, relax_once
+from relaxdp.hazmat import bridge_once, relax_once
 from relaxdp.ledger.account import Account
 from relaxdp.mechanisms.bloom import Bloom, BloomShape, release_bloom
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
@@ -643,14 +643,12 @@ def bridge_many(
     Reports are given with their retentions, as places of the values.
     """
     retention, reports = upper
-    codes = np.array(reports, np.uint8)
-    if lower is None:
-        found = blur_once(values, middle, retention, reports=codes, entropy=Source(read))
-    else:
-        below, last = lower
-        ends: Any = {"lower_reports": np.array(last, np.uint8), "upper_reports": codes}
-        found = bridge_once(values, below, middle, retention, **ends, entropy=Source(read))
-    return list(found.tolist())
+    below, last = lower or (Fraction(0), None)
+    ends: Any = {
+        "lower_reports": None if last is None else np.array(last, np.uint8),
+        "upper_reports": np.array(reports, np.uint8),
+    }
+    return list(bridge_once(values, below, middle, retention, **ends, entropy=Source(read)).tolist())
 
 
 # Fabricated reports, and amplification by shuffling.

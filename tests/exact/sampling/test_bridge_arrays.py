@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from relaxdp.hazmat import blur_once, bridge_once, relax_once
+from relaxdp.hazmat import bridge_once, relax_once
 from relaxdp.mechanisms.bridged_columns import draw_bridged_column, draw_keyed_bridged_column
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.report_arrays import make_report_column
@@ -165,7 +165,7 @@ def test_certainty() -> None:
 def test_what_would_leak_or_cannot_be_is_refused() -> None:
     codes = np.zeros(4, np.uint8)
     with pytest.raises(ValueError, match="pure noise"):
-        blur_once(10, F(0), F(1, 2), reports=codes)
+        bridge_once(10, F(0), F(0), F(1, 2), lower_reports=None, upper_reports=codes)
     with pytest.raises(ValueError, match="pure noise"):
         relax_once(10, F(0), F(0), truths=codes, last_reports=None)
     with pytest.raises(ValueError, match="Lower reports are missing"):

@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from tests.exact.enumeration import compute_transcript_distribution
 
 from relaxdp import Categorical, Key
-from relaxdp.hazmat import SeededEntropy, blur_once, bridge_once, relax_once
+from relaxdp.hazmat import SeededEntropy, bridge_once, relax_once
 from relaxdp.theory.epsilon import as_epsilon, compute_threshold
 from relaxdp.theory.randomized_response import NOISE, compute_retention
 
@@ -57,9 +57,10 @@ def test_algorithm_1_blur_and_bridge(values: int) -> None:
     first = relax_once(values, NOISE, low, truths=truth, last_reports=None, entropy=entropy)
     second = relax_once(values, low, high, truths=truth, last_reports=first, entropy=entropy)
     judge(values, 1, (first, second))
-    judge(values, 1, (blur_once(values, low, high, reports=second, entropy=entropy), second))
+    blurred = bridge_once(values, NOISE, low, high, lower_reports=None, upper_reports=second, entropy=entropy)
+    judge(values, 1, (blurred, second))
     lowest = compute_retention(compute_threshold("0.3", values))
-    below = blur_once(values, lowest, low, reports=first, entropy=entropy)
+    below = bridge_once(values, NOISE, lowest, low, lower_reports=None, upper_reports=first, entropy=entropy)
     between = bridge_once(values, lowest, low, high, lower_reports=below, upper_reports=second, entropy=entropy)
     judge(values, 1, (between, second))
 
