@@ -1,7 +1,8 @@
-"""The Square Wave mechanism as its paper has it (Li et al., SIGMOD 2020), written anew: one report, and no path.
+"""The Square Wave mechanism of Li et al. (SIGMOD 2020) as we wrote it: one report, and no path.
 
-A report is a number, drawn near the truth with a larger density than elsewhere. The published pure-ldp (1.2.0) has no
-Square Wave, so this stands for the peer: the paper's report, its buckets, and its smoothed expectation-maximisation.
+A report is a number, drawn near the truth with a larger density than elsewhere: the paper's report, its window, its
+buckets, and its smoothed expectation-maximisation. This is not the authors' code, which docs/numbers-measured.md
+compares in a section with recorded figures.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ class SquareWave:
     epsilon: float
     half: float
     bins: int = 64
+
+    @classmethod
+    def with_best_window(cls, epsilon: float, bins: int) -> SquareWave:
+        """Return the mechanism with the paper's window for this level."""
+        odds = float(np.exp(epsilon))
+        return cls(epsilon, (epsilon * odds - odds + 1) / (2 * odds * (odds - 1 - epsilon)), bins)
 
     @property
     def _density(self) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from benchmarks.real_columns import RealColumn, real_columns
 from benchmarks.square_wave import SquareWave
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.report_arrays import read_report_column
-from relaxdp.mechanisms.square_wave import choose_window_width
+from relaxdp.mechanisms.square_wave import Goal
 
 Floats = NDArray[np.float64]
 
@@ -66,9 +66,11 @@ def distance(column: RealColumn, rows: NDArray[np.intp], shares: Floats, edges: 
     return 1_000 * float(np.abs(np.interp(grid, edges, np.append(0, np.cumsum(shares))) - of_rows).mean())
 
 
-def waves(column: RealColumn, rows: NDArray[np.intp], level: str, planned: str, key: rx.Key) -> dict[str, float]:
+def waves(
+    column: RealColumn, rows: NDArray[np.intp], level: str, planned: str, key: rx.Key, goal: Goal = "mean"
+) -> dict[str, float]:
     """Return the distances of a wave's two distributions, with the window for another last epsilon."""
-    mechanism = rx.SquareWave(column.low, column.high, bins=BINS, epsilon=planned)
+    mechanism = rx.SquareWave(column.low, column.high, bins=BINS, epsilon=planned, goal=goal)
     where: Any = {"key": key, "epsilon": level, "name": "numbers", "column": column.name}
     found = mechanism.estimate(mechanism.release(column.clipped[rows], rows, **where), epsilon=level)
     # A bin's numbers lie on both sides of its point; at the ends of the range on one side.
@@ -80,8 +82,8 @@ def waves(column: RealColumn, rows: NDArray[np.intp], level: str, planned: str, 
 
 
 def square_wave(column: RealColumn, rows: NDArray[np.intp], level: str, seed: int) -> float:
-    """Return the distance of the paper's own mechanism with the window for the last level."""
-    peer = SquareWave(float(level), choose_window_width(LAST, BINS) / (2 * (BINS - 1)), BINS)
+    """Return the distance of the paper's own mechanism, as we wrote it, with the paper's window for this level."""
+    peer = SquareWave.with_best_window(float(level), BINS)
     reports = peer.report(column.scaled[rows], np.random.default_rng(seed))
     return distance(column, rows, peer.estimate(reports), np.linspace(0, 1, BINS + 1))
 
@@ -100,11 +102,14 @@ def measured(column: RealColumn, level: str, runs: int = RUNS, note: Callable[[s
     note(f"{column.name}, epsilon {level}")
     ends, keys = (column.low, column.high), [rx.Key.from_bytes(bytes([run] * 32)) for run in range(runs)]
     late = rx.SquareWave(*ends, bins=BINS, epsilon=LAST)
+    narrow, late_narrow = (rx.SquareWave(*ends, bins=BINS, epsilon=last, goal="distribution") for last in (level, LAST))
     mean = {
         "numeric": mean_error(column, rx.Numeric(*ends), level, keys[0]),
         "wave": mean_error(column, rx.SquareWave(*ends, bins=BINS, epsilon=level), level, keys[0]),
         "relaxed": mean_error(column, late, level, keys[0]),
         "fresh": mean_error(column, late, level, fresh_key(level, 0)),
+        "narrow": mean_error(column, narrow, level, keys[0]),
+        "relaxed narrow": mean_error(column, late_narrow, level, keys[0]),
     }
     found: dict[str, list[float]] = {}
     for run in range(runs):
@@ -113,11 +118,16 @@ def measured(column: RealColumn, level: str, runs: int = RUNS, note: Callable[[s
         # One key for all levels is one path, relaxed from level to level; another key at each is a fresh report.
         relaxed, fresh = (waves(column, rows, level, LAST, key) for key in (keys[run], fresh_key(level, run)))
         own = relaxed if level == LAST else waves(column, rows, level, level, keys[run])
+        narrow_shares, late_shares = (
+            waves(column, rows, level, last, keys[run], "distribution")["smooth"] for last in (level, LAST)
+        )
         result = {
             "wave": own["smooth"],
             "likeliest": own["likeliest"],
             "relaxed": relaxed["smooth"],
             "fresh": fresh["smooth"],
+            "narrow": narrow_shares,
+            "relaxed narrow": late_shares,
             "Square Wave": square_wave(column, rows, level, run),
             "OUE": bits(column, rows, level, keys[run]),
         }

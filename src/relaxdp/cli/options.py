@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -78,16 +78,21 @@ def load_key(key_file: str | None, key_command: str | None) -> Key:
     return Key.load(key_file)
 
 
-def parse_mechanism(text: str) -> tuple[str, dict[str, int]]:
+def parse_mechanism(text: str) -> tuple[str, dict[str, Any]]:
     """Return the name and the settings of a mechanism that is written like olh:buckets=16.
 
     >>> parse_mechanism("wave:bins=16,window=4")
     ('wave', {'bins': 16, 'window': 4})
+    >>> parse_mechanism("wave:goal=distribution")
+    ('wave', {'goal': 'distribution'})
     """
     name, _, rest = text.partition(":")
-    options = {}
+    options: dict[str, Any] = {}
     for each in filter(None, rest.split(",")):
         option, _, number = each.partition("=")
+        if option.strip() == "goal":
+            options["goal"] = number.strip()
+            continue
         if not (number.isdecimal() and number.isascii()):
             raise ArgumentError(
                 "The mechanism {text!r} has a setting that is not a whole number.",

@@ -76,7 +76,7 @@ def _parse_planned_answers(
     values: int | None,
     number_range: tuple[float, float] | None,
     name: str,
-    settings: dict[str, int],
+    settings: dict[str, Any],
     epsilon: str | None,
 ) -> PlannedValues:
     """Return what is planned: the number of values, a range of numbers, or a mechanism with settings."""

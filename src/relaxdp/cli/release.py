@@ -81,7 +81,8 @@ def release(
         list[str] | None,
         _make_column_option(
             "NAME=MECHANISM",
-            "k-ary, oue, sue, olh:buckets=16, numeric or wave:bins=64,window=32  [default: as before, or best]",
+            "k-ary, oue, sue, olh:buckets=16, numeric, wave:bins=64,window=32 or wave:goal=distribution  "
+            "[default: as before, or best]",
         ),
     ] = None,
     planned_epsilon: Annotated[

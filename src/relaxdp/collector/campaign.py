@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from relaxdp.collector.definition import seconds
 from relaxdp.collector.introduction import Learning
@@ -84,11 +85,12 @@ class Campaign:
     def public_encoding(self) -> PublicEncoding:
         """What a device must know of the encoding. The candidates are the operator's business."""
         asked = self.definition.encoding
+        options: Any = asked.options  # A completed definition has numbers, and no goal.
         if asked.values is not None:
-            return PublicEncoding(asked.name, asked.options, values=asked.values)
+            return PublicEncoding(asked.name, options, values=asked.values)
         if asked.range is not None:
-            return PublicEncoding(asked.name, asked.options, range=asked.range)
-        return PublicEncoding(asked.name, asked.options)
+            return PublicEncoding(asked.name, options, range=asked.range)
+        return PublicEncoding(asked.name, options)
 
     @cached_property
     def learning(self) -> Learning:

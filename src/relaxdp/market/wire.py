@@ -10,6 +10,7 @@ from relaxdp.market.accounts import NAME_PATTERN
 from relaxdp.market.details import Details
 from relaxdp.market.levels import MOST_LEVELS
 from relaxdp.market.listings import ID_PATTERN, MOST_TITLE
+from relaxdp.mechanisms.square_wave import Goal
 from relaxdp.service.wire import EpsilonText, Label, WireLevel
 
 Credits = Annotated[int, Meta(ge=0, le=10**15)]
@@ -50,7 +51,7 @@ class PoolEncoding(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(max_length=64)]
     values: Annotated[list[Label], Meta(max_length=10_000)] | None = None
     range: tuple[float, float] | None = None
-    options: dict[str, int] = {}
+    options: dict[str, int | Goal] = {}
 
 
 class AccountRequest(Struct, frozen=True, forbid_unknown_fields=True):

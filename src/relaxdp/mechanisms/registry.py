@@ -42,6 +42,8 @@ class MechanismKind:
     """Takes the values, the two ends of the range, or nothing; and the options as keywords."""
     meaning: str = ""
     options: tuple[MechanismOption, ...] = ()
+    has_goal: bool = False
+    """Whether the option `goal`, a word, says what the last planned epsilon chooses the options for."""
     title: str = ""
     """The name in the literature, for tables; without one, `name`."""
     short_name: str = ""
@@ -83,7 +85,7 @@ BUILT_IN = (
             MechanismOption("bins", "Into how many bins numbers are rounded.", 2, MAX_PLACES, is_planned=True),
             MechanismOption("window", "Over how many places a number is spread: a power of two.", 1, MAX_PLACES, True),
         ),
-        title="square wave",
+        has_goal=True, title="square wave",
     ),
     MechanismKind(
         "bloom", "words", _create_bloom_from_options, "a Bloom filter of a word that is looked for among candidates",
@@ -194,7 +196,7 @@ def get_mechanism_arguments(mechanism: Mechanism) -> dict[str, Any]:
 
 def _check_options(kind: MechanismKind, options: Mapping[str, Any]) -> None:
     known = {each.name: each for each in kind.options}
-    unknown = sorted(set(options) - set(known))
+    unknown = sorted(set(options) - {*known, *(["goal"] if kind.has_goal else [])})
     if unknown:
         raise MechanismError(
             "The mechanism {mechanism!r} has no option {options}. Expected: {known}.",
@@ -203,8 +205,9 @@ def _check_options(kind: MechanismKind, options: Mapping[str, Any]) -> None:
             options=", ".join(unknown),
             mechanism=kind.name,
         )
-    for name, number in options.items():
-        check_option(name, number, known[name].minimum, known[name].maximum)
+    for name, option in known.items():
+        if name in options:
+            check_option(name, options[name], option.minimum, option.maximum)
 
 
 _DOMAINS = {"values": "declared values", "range": "numbers in a range", "words": "words that are not declared"}

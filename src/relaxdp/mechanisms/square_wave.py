@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -28,23 +28,38 @@ BINS = 64
 MAX_PLACES = 1024
 
 
-def choose_window_width(epsilon: Epsilon, bins: int = BINS) -> int:
-    """Return the window, a power of two, with the smallest error of the mean for numbers in the middle of the range.
+Goal = Literal["mean", "distribution"]
+"""What the window is chosen for."""
 
-    It is fixed for the life of a path, so it is chosen for the last level that is planned.
+
+def choose_window_width(epsilon: Epsilon, bins: int = BINS, goal: Goal = "mean") -> int:
+    """Return the best window for one level, a power of two. It is fixed for the life of a path.
+
+    For the mean it has the smallest error for numbers in the middle of the range. For the distribution it is the
+    window of Li et al. (2020), which maximizes a bound on the mutual information of number and report: a part of the
+    range, rounded to the nearest power of two.
 
     >>> [choose_window_width(epsilon) for epsilon in ("0.5", 1, 2, 3, 4, 5, 8)]
     [64, 32, 32, 16, 16, 8, 4]
+    >>> [choose_window_width(epsilon, goal="distribution") for epsilon in ("0.5", 1, 2, 3, 4, 5, 8)]
+    [32, 32, 16, 8, 4, 2, 1]
     """
     context = Context(prec=30, rounding=ROUND_HALF_EVEN)
-    odds = Fraction(context.exp(min(as_epsilon(epsilon), Decimal(20))))
+    exact = min(as_epsilon(epsilon), Decimal(20))
+    windows = [1 << power for power in range(MAX_PLACES.bit_length())]
+    if goal == "distribution":
+        exact = max(exact, Decimal("0.0001"))  # Below, the part is 1 - 2 epsilon / 3 and rounds to the same window.
+        odds, loss = Fraction(context.exp(exact)), Fraction(exact)
+        wanted = (bins - 1) * (loss * odds - odds + 1) / (odds * (odds - 1 - loss))
+        return min(windows, key=lambda window: abs(window - wanted))
+    odds = Fraction(context.exp(exact))
 
     def compute_error(window: int) -> Fraction:
         places = bins + window - 1
         retention = (odds - 1) / (odds - 1 + Fraction(places, window))
         return (retention * (window**2 - 1) + (1 - retention) * (places**2 - 1)) / retention**2
 
-    return min((1 << power for power in range(MAX_PLACES.bit_length())), key=compute_error)
+    return min(windows, key=compute_error)
 
 
 class SquareWave(RangeMechanism):
@@ -64,11 +79,14 @@ class SquareWave(RangeMechanism):
         window: The number of places over which a number is spread: a power of two. It is part of every path, so it is
             chosen once.
         epsilon: Instead of `window`: the last epsilon that is planned, for which the best window is taken.
+        goal: With `epsilon`, what the window is best for: "mean" (the default) or "distribution". The window for the
+            distribution is narrower, so earlier levels of the path estimate mean and distribution worse.
         clip: Whether numbers outside of the range are moved into it. Otherwise they are rejected.
 
     Raises:
         ValuesError: The range is not from a smaller to a larger finite number.
-        MechanismError: Both or none of `window` and `epsilon` are given, or the window is not a power of two.
+        MechanismError: Both or none of `window` and `epsilon` are given, `goal` is unknown or given without `epsilon`,
+            or the window is not a power of two.
 
     Example:
         >>> from relaxdp import Key
@@ -95,6 +113,7 @@ class SquareWave(RangeMechanism):
         bins: int = BINS,
         window: int | None = None,
         epsilon: Epsilon | None = None,
+        goal: Goal | None = None,
         clip: bool = False,
     ) -> None:
         super().__init__(low, high, clip=clip)
@@ -103,9 +122,18 @@ class SquareWave(RangeMechanism):
                 "The square wave needs either `window` or `epsilon`, the largest epsilon that you plan to release.",
                 hint="Pass epsilon=, such as epsilon=2, or window=, such as window=32.",
             )
+        if goal is not None and window is not None:
+            raise MechanismError(
+                "`goal` and `window` cannot be combined: a goal chooses the window.",
+                hint="Leave one of them out. With a goal, pass epsilon=, such as epsilon=2.",
+            )
+        if goal is not None and goal not in get_args(Goal):
+            raise MechanismError(
+                "Unknown goal {goal!r}: expected 'mean' or 'distribution'.", hint="Pass one of them.", goal=goal
+            )
         check_option("bins", bins, 2, MAX_PLACES)
         if epsilon is not None:
-            window = choose_window_width(epsilon, bins)
+            window = choose_window_width(epsilon, bins, goal or "mean")
         assert window is not None  # noqa: S101 (checked above)
         check_option("window", window, 1, MAX_PLACES)
         if window & (window - 1):

@@ -12,6 +12,7 @@ from relaxdp.estimation.mechanism_choice import rank_mechanisms
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
+from relaxdp.mechanisms.square_wave import Goal
 from relaxdp.server_errors import CampaignError
 
 WHOLE_TEXT = "$(?!\\n)"
@@ -42,7 +43,7 @@ class EncodingRequest(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(max_length=64)]
     values: Annotated[list[Label], Meta(max_length=10_000)] | None = None
     range: tuple[float, float] | None = None
-    options: dict[str, int] = {}
+    options: dict[str, int | Goal] = {}
     candidates: Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=10_000)] | None = None
 
 

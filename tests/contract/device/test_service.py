@@ -291,6 +291,9 @@ def test_a_campaign_says_who_asks(commands: Commands, tmp_path: Path) -> None:
 def test_a_campaign_of_numbers_tells_quartiles(commands: Commands, service: Running, tmp_path: Path) -> None:
     asked = ("create", "--question", "Age?", "--range", "0", "120", "--levels", "4,6", "--id", "ages")
     assert "power of two, not 12" in commands.refused(*asked, "--encoding", "wave:window=12")
+    assert "not one of those allowed" in commands.refused(*asked, "--encoding", "wave:goal=median")
+    narrow = commands.json(*asked[:-1], "narrow", "--encoding", "wave:goal=distribution,bins=256")
+    assert narrow["encoding"]["options"] == {"bins": 256, "window": 4}  # a device needs no goal
     made = commands.json(*asked, "--encoding", "wave")
     assert made["encoding"]["options"] == {"bins": 64, "window": 8}  # the best one for the last level
     assert commands.json("show", "ages")["estimate"]["quantiles"] is None

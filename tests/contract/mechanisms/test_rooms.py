@@ -113,6 +113,19 @@ def test_our_own_tells_quartiles(place: Path) -> None:
     assert low < 0.8 < high
 
 
+def test_a_goal_chooses_the_window(place: Path) -> None:
+    """By name and in Python alike, and a window is written where no last level is planned."""
+    release("four.parquet", "4", "--mechanism", "income=wave:goal=distribution", "--planned-epsilon", "4")
+    table, wave = pa_parquet.read_table("in.parquet"), rx.SquareWave(0, 10, epsilon=4, goal="distribution")
+    again = rx.Vault("study.vault").release(table, {"income": wave}, id="id", epsilon=4, name="in")
+    assert again.cost == 0
+    assert wave.window == 4
+    asked = ("release", "in.parquet", "two.parquet", "--id", "id", "--name", "two", "--column", "income=0..10")
+    mechanism = ("--mechanism", "income=wave:goal=distribution", "--epsilon", "2")
+    refused = CliRunner().invoke(app, [*asked, *mechanism])
+    assert "income=wave:bins=64,window=16" in str(refused.exception)
+
+
 def test_frames(place: Path) -> None:
     table = pa_parquet.read_table("in.parquet")
     vault = rx.Vault("study.vault")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal, localcontext
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from tests.vectors.make_wave import FILE, check
 
 import relaxdp as rx
 from relaxdp.errors import ColumnError, EstimationError, MechanismError, UndeclaredValueError
+from relaxdp.estimation.mechanism_choice import WINDOWS
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
 from relaxdp.mechanisms.report_arrays import read_report_column
@@ -63,6 +66,34 @@ def test_the_window_is_the_best_one_for_the_mean() -> None:
     assert windows == sorted(windows, reverse=True)
 
 
+def test_the_window_for_the_distribution_is_that_of_the_paper() -> None:
+    """The nearest power of two to 0.72 of the range at 0.5, 0.51 at 1, 0.26 at 2 and 0.06 at 4, in steps of bins."""
+    with localcontext(prec=60):
+        for text, bins in product(
+            ("0.0001", "0.01", "0.5", "1", "1.7", "2", "3.3", "4", "6", "19"), (2, 3, 49, 64, 1024)
+        ):
+            epsilon, odds = Decimal(text), Decimal(text).exp()
+            half = (epsilon * odds - odds + 1) / (2 * odds * (odds - 1 - epsilon))
+            windows = sorted((abs(window - 2 * half * (bins - 1)), window) for window in WINDOWS)
+            assert choose_window_width(epsilon, bins, "distribution") == windows[0][1], (text, bins)
+            assert windows[1][0] - windows[0][0] > Decimal("1e-9")  # No rounding decides.
+    assert [choose_window_width(epsilon, goal="distribution") for epsilon in ("0.5", 1, 2, 4)] == [32, 32, 16, 4]
+    for bins in range(
+        2, 1025
+    ):  # However small epsilon is, the window is that of the limit, just below the whole range.
+        limit = min(WINDOWS, key=lambda window: abs(window - bins + 1))
+        assert choose_window_width("1e-100", bins, "distribution") == limit
+    assert choose_window_width(1000, goal="distribution") == 1
+
+
+def test_the_goal_names_the_window() -> None:
+    assert rx.SquareWave(0, 1, epsilon=4).window == rx.SquareWave(0, 1, epsilon=4, goal="mean").window == 16
+    narrow, named = rx.SquareWave(0, 1, epsilon=4, goal="distribution"), rx.SquareWave(0, 1, window=4)
+    assert (narrow.params, repr(narrow)) == (named.params, repr(named))
+    by_name = create_mechanism("wave", range=(0, 1), epsilon=4, options={"goal": "distribution", "bins": 64})
+    assert get_mechanism_arguments(by_name)["options"] == {"bins": 64, "window": 4}
+
+
 def test_another_window_is_another_path() -> None:
     shapes: list[Any] = [{"window": 16}, {"window": 32}, {"window": 16, "bins": 65}, {"window": 16, "clip": True}]
     params = {rx.SquareWave(0, 10, **shape).params for shape in shapes}
@@ -82,8 +113,17 @@ def test_what_is_refused() -> None:
     for wrong in ({}, {"window": 8, "epsilon": 2}):
         with refused(MechanismError, says="the largest epsilon that you plan to release"):
             rx.SquareWave(0, 1, **wrong)
-    with refused(MechanismError, options="window"):
-        create_mechanism("wave", range=(0, 1))
+    with refused(MechanismError, says="cannot be combined"):
+        rx.SquareWave(0, 1, window=8, goal="distribution")
+    with refused(MechanismError, says="expected 'mean' or 'distribution'", goal="median"):
+        create_mechanism("wave", range=(0, 1), epsilon=2, options={"goal": "median"})
+    with refused(MechanismError, says="needs either `window` or `epsilon`"):
+        rx.SquareWave(0, 1, goal="mean")
+    for wrong in ({}, {"goal": "mean"}):
+        with refused(MechanismError, options="window"):
+            create_mechanism("wave", range=(0, 1), options=wrong)
+    with refused(MechanismError, options="goal", mechanism="local-hash"):
+        create_mechanism("local-hash", values=["a", "b"], epsilon=2, options={"goal": "mean"})
     for wrong in ({"bins": 1}, {"bins": 1025}, {"bins": 2.0}, {"window": 0}, {"window": 2048}, {"window": True}):
         with refused(MechanismError, says="must be a whole number from"):
             rx.SquareWave(0, 1, **{"window": 4, **wrong})
