@@ -196,12 +196,13 @@ def get_mechanism_arguments(mechanism: Mechanism) -> dict[str, Any]:
 
 def _check_options(kind: MechanismKind, options: Mapping[str, Any]) -> None:
     known = {each.name: each for each in kind.options}
-    unknown = sorted(set(options) - {*known, *(["goal"] if kind.has_goal else [])})
+    names = [*known, "goal"] if kind.has_goal else list(known)
+    unknown = sorted(set(options) - set(names))
     if unknown:
         raise MechanismError(
             "The mechanism {mechanism!r} has no option {options}. Expected: {known}.",
             hint="Leave it out.",
-            known=", ".join(known) or "no options",
+            known=", ".join(names) or "no options",
             options=", ".join(unknown),
             mechanism=kind.name,
         )

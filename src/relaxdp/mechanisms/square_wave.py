@@ -125,11 +125,13 @@ class SquareWave(RangeMechanism):
         if goal is not None and window is not None:
             raise MechanismError(
                 "`goal` and `window` cannot be combined: a goal chooses the window.",
-                hint="Leave one of them out. With a goal, pass epsilon=, such as epsilon=2.",
+                hint="Leave one of them out. A goal needs epsilon=, such as epsilon=2 (--planned-epsilon 2).",
             )
         if goal is not None and goal not in get_args(Goal):
             raise MechanismError(
-                "Unknown goal {goal!r}: expected 'mean' or 'distribution'.", hint="Pass one of them.", goal=goal
+                "Unknown goal {goal!r}: expected 'mean' or 'distribution'.",
+                hint="Pass goal='distribution' (wave:goal=distribution), or leave the goal out for the mean.",
+                goal=goal,
             )
         check_option("bins", bins, 2, MAX_PLACES)
         if epsilon is not None:
