@@ -183,7 +183,7 @@ class WeightedSum(LinearCombination):
 
 
 def compute_support_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
-    """Return the variance of one object's support of a value that a `share` of individuals have, exact or as floats."""
+    """Return the variance of one individual's support of a value with this `share`, exact or as floats."""
     if about == "population":
         chance = noise + (hit - noise) * share
         return chance * (1 - chance)

@@ -218,8 +218,8 @@ class SupportTotals:
     def compute_delta(self, epsilon: float) -> float:
         """Return an upper bound of the delta at an epsilon.
 
-        The public sees how many of a total of t support the one true value: t - 1 clones, which are fair coins, and one
-        more, which supports the individual's own true value with probability 1/2 + `lean`.
+        The public sees how many of t reports support one true value. Of these, t - 1 are clones, which are fair coins.
+        The last one supports the individual's own true value with probability 1/2 + `lean`.
         """
         more, lean = math.expm1(epsilon), self.lean
         gained = 2 * lean - more * (0.5 - lean)
@@ -342,7 +342,7 @@ class ShufflingBound:
 
     def __str__(self) -> str:
         several = self.publications > 1
-        many = f"{self.publications:,} publications, each with noise of its own," if several else "one publication"
+        many = f"{self.publications:,} publications, each with its own noise," if several else "one publication"
         verb, each = ("cost", " each time") if several else ("costs", "")
         return (
             f"Towards the public, {many} of a closed group of {self.n:,} {verb} each of them at most epsilon "

@@ -220,7 +220,7 @@ def _open_file(path: Path, description_path: Path | None) -> ReleasedFile:
         description = replace(whole, columns=columns, rows=None)
         if not columns:
             raise MetadataError(
-                "{path!r} has none of the released columns in its description {description!r}.",
+                "{path!r} does not contain a released column of its description {description!r}.",
                 hint="Pass the description of this file.",
                 path=str(path),
                 description=str(description_path),
