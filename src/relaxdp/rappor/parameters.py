@@ -115,7 +115,7 @@ def plan_parameters_for_share(
         raise PlanError(
             "No epsilon is enough to find words with a share of {share:g} among {candidates:,} "
             "candidates with {devices:,} devices.",
-            hint="Plan with more devices, fewer candidates or a larger share.",
+            hint="Plan with more devices (--devices), fewer candidates (--candidates) or a larger share (--share).",
             candidates=n_candidates,
             share=share,
             devices=n_devices,

@@ -389,7 +389,7 @@ class _SealedPartReader:
             raise _make_damaged_error(path)
         if header[-_FINGERPRINT_BYTES:].hex() != key.fingerprint:
             raise VaultError(
-                "The snapshot '{name}' was sealed with another key than that of the vault, {key}.",
+                "The snapshot '{name}' was encrypted with another key than the vault's, whose fingerprint is {key}.",
                 hint="Correct the key in vault.toml if it is wrong. Otherwise restore the vault from a backup.",
                 name=path.name[:12],
                 key=key.fingerprint,
@@ -447,7 +447,7 @@ class _SealedPartReader:
 
 def _make_damaged_error(path: Path) -> VaultError:
     return VaultError(
-        "The snapshot '{name}' is damaged, or is not the one that the ledger names.",
+        "The snapshot '{name}', the vault's copy of released rows, is damaged or is not the one that the ledger names.",
         hint=_RESTORE,
         name=path.name[:12],
     )
