@@ -90,7 +90,7 @@ def check_exactly(
     if any(old >= new for old, new in itertools.pairwise(levels)):
         raise MechanismError(
             "The thresholds of {mechanism!r} do not grow with the epsilons. A larger epsilon needs a larger threshold.",
-            hint="Pass the epsilons in ascending order. If they are, correct the method `threshold` of the mechanism.",
+            hint="Pass the epsilons in ascending order. If they ascend, correct the mechanism's `threshold` method.",
             mechanism=mechanism.name,
         )
     retentions = [level.retention for level in levels]

@@ -108,7 +108,7 @@ class Counts:
         """
         if n is None and self._mechanism.joint != "exclusive":
             raise EstimationError(
-                "`n`, the number of individuals, is missing. Here it is not the sum of the counts.",
+                "`n`, the number of individuals, is missing. A report of this mechanism may support several values.",
                 hint="Pass the number of reports, such as n=10_000.",
             )
         checked = _order_counts(counts, self._mechanism.labels)
@@ -117,7 +117,7 @@ class Counts:
             raise EstimationError(
                 "`n` must be a whole number, at least as large as each count, not {n}.",
                 hint="Pass the number of all reports, such as n=10_000.",
-                n=n,
+                n=n if isinstance(n, Integral) else type(n).__name__,
             )
         if n is not None and self._mechanism.joint == "exclusive" and total != n:
             raise EstimationError(
@@ -171,7 +171,7 @@ class Counts:
         if method not in ("average", "precision"):
             raise EstimationError(
                 "Unknown method {method!r}: expected 'average' or 'precision'.",
-                hint="Pass method='average'.",
+                hint="Pass method='average' or method='precision'.",
                 method=method,
             )
         # Precision from the noise alone: weights that looked at the estimates would bias them.

@@ -192,7 +192,8 @@ def plan(
     given = [level is not None or schedule is not None, size is not None, margin is not None]
     if level is not None and schedule is not None:
         raise PlanError(
-            "`epsilon` and `schedule` cannot be combined.", hint="Pass epsilon= for one level, schedule= for several."
+            "`epsilon` and `schedule` cannot be combined.",
+            hint="Pass epsilon=1 for one level, or schedule=[0.5, 1, 2] for several.",
         )
     if schedule is not None and size is None:
         raise PlanError("`schedule` needs `n`, the number of individuals.", hint="Add n= (--n), such as n=10_000.")

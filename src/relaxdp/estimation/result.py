@@ -66,7 +66,7 @@ def check_about(about: str) -> None:
     if about not in ("sample", "population"):
         raise EstimationError(
             "Unknown `about` {about!r}: expected 'sample' (these individuals) or 'population'.",
-            hint="Pass about='sample'.",
+            hint="Pass about='sample' or about='population'.",
             about=about,
         )
 

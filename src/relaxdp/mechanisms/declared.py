@@ -160,7 +160,7 @@ class DeclaredMechanism(Mechanism):
         if missing:
             return UndeclaredValueError(
                 "The {what} is missing. None is not one of the {values} declared values.",
-                hint="Declare None too, such as ['flu', None] (--missing NAME). It is then one more category.",
+                hint="Declare None too, such as ['flu', None] (--missing NAME). None is then one more category.",
                 what="value",
                 row=row + 1,
                 values=len(self.values),

@@ -153,7 +153,7 @@ def create_mechanism(
     if is_declared != {domain: domain == kind.domain for domain in is_declared}:
         raise MechanismError(
             "The mechanism {mechanism!r} works only with {domain}.",
-            hint="Declare {domain} for this column, or choose another mechanism.",
+            hint="Choose another mechanism, or pass what this one needs: values=['a', 'b'] or range=(0, 120).",
             mechanism=name,
             domain=_DOMAINS[kind.domain],
         )

@@ -119,7 +119,8 @@ class DataFrameReader:
             rows = self._found.select(*columns)
         if rows is None:  # raised here, because the reason may quote a row
             raise ColumnError(
-                "The lazy data frame cannot be executed.", hint="Run frame.collect() to see why. Then pass its result."
+                "The lazy data frame cannot be executed.",
+                hint="Execute it, such as with frame.collect(), to see why. Pass the result.",
             )
         self._rows, self.rows = rows, len(rows)
 

@@ -138,9 +138,10 @@ def _list_given_descriptions(
         given = list(description) if isinstance(description, list | tuple) else [description] * frames
         if len(given) != frames or (frames > 1 and description is not None and given[0] is description):
             raise MetadataError(
-                "Each of the {frames} data frames needs its own description.",
+                "Each data frame needs its own description: expected {frames}, got {descriptions}.",
                 hint="Pass a list: description=[first_release, second_release].",
                 frames=frames,
+                descriptions=len(description) if isinstance(description, list | tuple) else 1,
             )
         # The rows may have been chosen, without looking at their reports.
         return [

@@ -251,7 +251,7 @@ class PartSealer:
         chunk = self._cipher.encrypt(_make_nonce(kind, chunk_number), content, self._header)
         if len(chunk) > _MAX_CHUNK_BYTES:
             raise VaultError(
-                "The rows of one batch take more than 1 GiB in a snapshot.", hint="Use shorter ids or fewer columns."
+                "The vault cannot store the rows: a batch takes over 1 GiB.", hint="Use shorter ids or fewer columns."
             )
         return _CHUNK_HEAD.pack(len(chunk), kind) + chunk
 

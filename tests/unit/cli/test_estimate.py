@@ -304,7 +304,7 @@ def test_mean(tmp_path: Path) -> None:
         np.testing.assert_allclose(rows(found)["low"], wanted.interval()[0], rtol=1e-12)
         assert "mean of 'age' of release 'survey'; 95 % intervals of the mean, about these individuals." in run(path)
         assert run(path, "--plot", tmp_path / "mean.svg")
-    assert "applies only to shares that sum to 1" in sentence(path, "--consistent")
+    assert "needs all shares of a column, which sum to 1" in sentence(path, "--consistent")
 
 
 def test_what_is_asked_of_the_intervals(tmp_path: Path) -> None:
@@ -424,7 +424,10 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
     assert "there is no column 'region'" in sentence(path, "--column", "diagnosis", "--crosstab", "region")
     assert "`by` and `crosstab` cannot be combined" in sentence(path, "--by", "region", "--crosstab", "region")
     several = both(tmp_path / "both.parquet")
-    assert "has several released columns ('diagnosis', 'region'). Pass column= (--column NAME)." in sentence(several)
+    assert (
+        "has several released columns ('diagnosis', 'region'). Choose one, such as column='diagnosis' (--column NAME)."
+        in sentence(several)
+    )
     assert answer(several, "--column", "region")["column"] == "region"
     assert "hold the same answers" in sentence(several, "--column", "region", "--crosstab", "region")
 
@@ -521,7 +524,7 @@ def change_encoding(about: ColumnDescription) -> ColumnDescription:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (change_level, "contradictory metadata: its threshold is not that of epsilon 1."),
+        (change_level, "contradictory metadata: its threshold (the noise) is not that of epsilon 1."),
         (change_encoding, "Unknown mechanism 'unary' in the metadata."),
         (
             lambda about: replace(about, values=("flu",)),

@@ -135,7 +135,7 @@ def test_consistent_shares() -> None:
     shares = estimate.consistent()
     assert np.isclose(shares.sum(), 1)
     assert shares.min() >= 0
-    with refused(EstimationError, says="applies only to shares that sum to 1"):
+    with refused(EstimationError, says="needs all shares of a column, which sum to 1"):
         estimate["flu"].consistent()
     inside = ANSWERS.estimate(released(2), epsilon=2)
     assert np.allclose(project_onto_simplex(inside.value), inside.value, atol=1e-9)
@@ -515,7 +515,7 @@ def bits_counts(name: str, values: int = 3) -> rx.Counts:
 
 def test_counts_of_bits_need_the_number_of_objects() -> None:
     counts = bits_counts("unary-optimised")
-    with refused(EstimationError, says="number of individuals is missing"):
+    with refused(EstimationError, says="number of individuals, is missing"):
         counts.add_counts([1, 2, 3], epsilon=1)
     with refused(EstimationError, says="larger than `n`"):
         counts.add_counts([1, 2, 30], epsilon=1, n=20)

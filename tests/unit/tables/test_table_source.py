@@ -422,5 +422,8 @@ def test_reports_are_recognised(tmp_path: Path) -> None:
 
 
 def test_sql_is_for_files() -> None:
-    with rejected(ArgumentError, "shapes files, and a data frame was passed"), open_source(TABLE, sql="FROM input"):
+    with (
+        rejected(ArgumentError, "is only valid for files, and a data frame was passed"),
+        open_source(TABLE, sql="FROM input"),
+    ):
         pass
