@@ -483,7 +483,7 @@ def copy_vault(vault: VaultFolder, folder: Path, *, with_key: bool) -> Path:
     if with_key and vault.settings.key_file is None:
         raise VaultError(
             "The vault was not copied: its key comes from a command, so there is no key file to copy with it.",
-            hint="Leave out with_key=True (--with-key), and back up the key where the command gets it from.",
+            hint="Leave out `with_key` (--with-key), and back up the key where the command gets it from.",
         )
     hint = "Choose a new folder in one that exists, that you can write to, and that has enough free space."
     with replace_os_error(VaultError, "The backup {path!r} cannot be written: {why}.", hint=hint, path=str(folder)):

@@ -394,7 +394,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     assert "does not end in .parquet, .csv or .tsv" in sentence(tmp_path / "missing.txt")
     plain = tmp_path / "plain.csv"
     plain.write_text("id,diagnosis\n1,flu\n")
-    assert "is not a file that relaxdp released" in sentence(plain)
+    assert "has no metadata about its reports: relaxdp did not release it" in sentence(plain)
     get_sidecar_path(plain).write_text("{")
     assert "metadata of the file is damaged" in sentence(plain)
     get_sidecar_path(plain).write_bytes(b"\xff")
@@ -606,7 +606,7 @@ def test_quantiles_are_numbers_between_0_and_1(ages: Path, written: str) -> None
 
 def test_only_distributions_have_quantiles(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.parquet")
-    assert "--quantiles needs a column of numbers" in sentence(path, "--quantiles", "0.5")
+    assert "--quantiles needs numbers that were released with the square wave" in sentence(path, "--quantiles", "0.5")
 
 
 def test_csv_has_every_row(ages: Path, tmp_path: Path) -> None:

@@ -308,7 +308,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("params --devices 5 --candidates 3", "Pass --epsilon to get the smallest share of a word that is detected"),
+        ("params --devices 5 --candidates 3", "Pass --epsilon 4 to get the smallest detected share of a word"),
         (
             "params --devices 5 --candidates 3 --epsilon 1 --write params.csv",
             "'params.csv' cannot be written: File exists.",
