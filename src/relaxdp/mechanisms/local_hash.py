@@ -88,7 +88,7 @@ class LocalHash(DeclaredMechanism):
         super().__init__(values)
         if (buckets is None) == (epsilon is None):
             raise MechanismError(
-                "Local hashing needs either `buckets` or `epsilon`, the largest that you plan; got {given}.",
+                "Local hashing needs either `buckets` or `epsilon`, the largest epsilon that you plan; got {given}.",
                 hint="Pass epsilon=, such as epsilon=2, or buckets=, such as buckets=8.",
                 given="neither" if epsilon is None else "both",
             )

@@ -120,7 +120,7 @@ class DataFrameReader:
         if rows is None:  # raised here, because the reason may quote a row
             raise ColumnError(
                 "The lazy data frame cannot be executed.",
-                hint="Execute it, such as with frame.collect(), to see why. Pass the result.",
+                hint="Execute it yourself, such as with frame.collect(), to see why. Then pass the result.",
             )
         self._rows, self.rows = rows, len(rows)
 

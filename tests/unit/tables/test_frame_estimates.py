@@ -204,7 +204,7 @@ def test_filters_and_joins_are_never_a_silent_wrong_answer(vault: rx.Vault) -> N
 def test_questions_that_make_no_sense(vault: rx.Vault) -> None:
     low, high = release(vault, made("polars")), release(vault, made("polars"), "2")
     mistakes: list[tuple[Any, dict[str, Any], type[RelaxdpError], dict[str, Any]]] = [
-        ([low, high], {"description": low}, MetadataError, {"says": "needs its own description: expected 2, got 1"}),
+        ([low, high], {"description": low}, MetadataError, {"says": "needs its own description"}),
         (low, {"mechanism": ANSWERS}, MetadataError, {"says": "go together with `column`"}),
         (low, {"mechanism": ANSWERS, "epsilon": 1}, MetadataError, {"says": "go together with `column`"}),
         ([], {}, EstimationError, {"says": "`source` is an empty list"}),
