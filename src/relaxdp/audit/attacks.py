@@ -139,7 +139,7 @@ def require_transcripts(transcripts: Transcripts, n_values: int, n_reports: int 
             "{given}.",
             hint="Pass the position of each reported value in the list of values, such as np.array([[0, 1], [1, 1]]).",
             last=n_values - 1,
-            given="other numbers" if is_table else f"an array of shape {codes.shape} and type {codes.dtype}",
+            given="smaller or larger ones" if is_table else f"an array of shape {codes.shape} and type {codes.dtype}",
         )
     if n_reports is not None and codes.shape[1] != n_reports:
         raise ArgumentError(

@@ -76,7 +76,7 @@ def show_budget(
         if as_json or as_csv or ctx.get_parameter_source("vault").name == "COMMANDLINE":  # type: ignore[union-attr]
             raise ArgumentError(
                 "An option is in front of {command!r}. Options of `relaxdp budget {command}` belong after it.",
-                hint="Write: relaxdp budget {command} --vault study.vault",
+                hint="Write the options last: relaxdp budget {command} ... --vault study.vault",
                 command=ctx.invoked_subcommand,
             )
         return

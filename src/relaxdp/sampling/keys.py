@@ -59,7 +59,7 @@ class Key:
     def __init__(self, secret: bytes) -> None:
         if not isinstance(secret, bytes | bytearray) or len(secret) != KEY_BYTES:
             raise KeyFileError(
-                "A key must be exactly {key_bytes} bytes, not {given}.",
+                "A key must be exactly {key_bytes} bytes, got {given}.",
                 hint='Use rx.Key.generate() for a new key, or rx.Key.load("study.key") for a saved one.',
                 key_bytes=KEY_BYTES,
                 given=f"{len(secret)} bytes" if isinstance(secret, bytes | bytearray) else type(secret).__name__,
