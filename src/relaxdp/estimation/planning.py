@@ -196,7 +196,7 @@ def plan(
             hint="Pass epsilon=1 for one level, or schedule=[0.5, 1, 2] for several.",
         )
     if schedule is not None and size is None:
-        raise PlanError("`schedule` needs `n`, the number of individuals.", hint="Add n= (--n), such as n=10_000.")
+        raise PlanError("`schedule` needs `n`, the number of individuals.", hint="Pass n= (--n), such as n=10_000.")
     if schedule is None and given.count(True) != 2 and given != [False, True, False]:
         raise PlanError(
             "Expected two of `n`, `epsilon` and `margin`, from which the third is computed; got {given}.",
