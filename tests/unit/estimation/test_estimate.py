@@ -517,7 +517,7 @@ def test_counts_of_bits_need_the_number_of_objects() -> None:
     counts = bits_counts("unary-optimised")
     with refused(EstimationError, says="number of individuals, is missing"):
         counts.add_counts([1, 2, 3], epsilon=1)
-    with refused(EstimationError, says="larger than `n`"):
+    with refused(EstimationError, says="at least as large as each count"):
         counts.add_counts([1, 2, 30], epsilon=1, n=20)
     counts.add_counts([0, 0, 0], epsilon=1, n=20)  # no bit set anywhere is an answer too
     assert counts.n == 20
