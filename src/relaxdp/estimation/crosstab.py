@@ -269,7 +269,7 @@ def crosstab(
         if isinstance(reports, str) or not hasattr(reports, "__len__"):
             raise EstimationError(
                 "`row_reports` and `column_reports` must be columns of reports, got {type}.",
-                hint="Pass a list, an array or a series.",
+                hint='Pass a list, an array or a series, such as df["diagnosis"].',
                 type=type(reports).__name__,
             )
     if len(row_reports) != len(column_reports):

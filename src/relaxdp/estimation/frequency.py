@@ -98,7 +98,7 @@ class Frequency(Result):
         if self.joint == "independent":
             return np.diag(self.compute_std_error()[chosen] ** 2)
         raise EstimationError(
-            "The covariance is unknown for this mechanism, because the symbols of its reports depend on each other.",
+            "The covariance is unknown for this mechanism: the parts of one report depend on each other.",
             hint="Use result.std_error, the standard error of each value.",
         )
 

@@ -195,23 +195,23 @@ class ReportPairs:
         packed = [pack_reports(self.mechanism, *read_report_column(self.mechanism, column)) for column in reports]
         if len(packed) != len(epsilons):
             raise ColumnError(
-                "The number of columns of reports is {columns}, and the number of epsilons is {epsilons}. Each epsilon "
-                "needs its own column.",
+                "There are {columns} columns of reports, and {epsilons} epsilons. Each column needs its own epsilon.",
                 hint="Pass one column for each epsilon, the smallest epsilon first.",
                 columns=len(packed),
                 epsilons=len(epsilons),
             )
         if len({len(each) for each in packed}) > 1:
             raise ColumnError(
-                "The columns of reports have different lengths.",
+                "The columns of reports have different lengths: {lengths}.",
                 hint="Pass the same individuals in the same order in each column.",
+                lengths=", ".join(f"{len(each):,}" for each in packed),
             )
         levels = list(map(self.mechanism.level, epsilons))
         for older, newer in pairwise(levels):
             if not older < newer:
                 raise EstimationError(
                     "The epsilon of older reports must be below that of newer ones: {older} is not below {newer}.",
-                    hint="Exchange the two columns, or check their levels.",
+                    hint="Pass each epsilon once, the smallest first, and the columns in the same order.",
                     older=str(older),
                     newer=str(newer),
                 )

@@ -83,7 +83,7 @@ class ColumnDescription:
                 return found
         raise MetadataError(
             "Unknown mechanism {encoding!r} in the metadata.",
-            hint="Install the version of relaxdp that released the file.",
+            hint="Install the version of relaxdp that released the file, or register your own mechanism first.",
             encoding=self.encoding,
         )
 

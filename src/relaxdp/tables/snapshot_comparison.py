@@ -51,7 +51,7 @@ class _SortedRows:
             if self._last_id is not None and not self._last_id < rows.ids[0].as_py():
                 # Rows of it would be taken for new ones.
                 raise VaultError(
-                    "A snapshot of the vault is damaged: its rows are not in the order of their ids.",
+                    "A snapshot (a copy of rows in the vault) is damaged: its rows are not in the order of the ids.",
                     hint="Restore it from a backup of the vault, or release the table under a new name, at full cost.",
                 )
             self._last_id = rows.ids[len(rows) - 1].as_py()
@@ -216,7 +216,7 @@ def reject_respelled_ids(plan: ReleasePlan, known_snapshot: Snapshot, has_new_id
         if has_new_id(normalize_spelling(rows.ids)):
             raise RowsChangedError(
                 "New ids differ from released ones only in case, spaces, leading zeros or a trailing .0. The same "
-                "people would be drawn twice.",
+                "people would get a second report.",
                 hint="Write the ids as in the first release of {name!r}.",
                 name=plan.request.name,
             )

@@ -138,5 +138,5 @@ def test_what_is_refused() -> None:
         with refused(EstimationError, says="between 0 and 1"):
             found.quantile(wrong)
     for low, high in ((30, 18), (-1, 5), (5, 101), (5, 5)):
-        with refused(EstimationError, low=0, high=100, says="must be smaller than `high`"):
+        with refused(EstimationError, low=0, high=100, says="must be below `high`"):
             found.share(low, high)
