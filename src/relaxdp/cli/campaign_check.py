@@ -73,8 +73,8 @@ def shares_table(found: dict[str, Any] | None, confidence: float) -> Table | Non
 
 
 def limits(found: dict[str, Any] | None) -> str:
-    """Return what it cannot see."""
-    return "" if found is None else "\n".join(f"- {text(each)}" for each in found["limits"])
+    """Return what the test cannot detect, which no one must miss because a sentence is long."""
+    return "" if found is None else "\n".join(f"- {text(each, 1_000)}" for each in found["limits"])
 
 
 def _devices(found: dict[str, Any], *, short: bool = False) -> str:

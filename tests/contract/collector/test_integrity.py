@@ -70,6 +70,7 @@ def test_fabricated_reports(server: Running, monkeypatch: pytest.MonkeyPatch) ->
     check = ["campaign", "check", made["id"], "--server", server.base]
     shown = CliRunner(env={"COLUMNS": "100"}).invoke(app, check)
     assert f"No fabricated reports were noticed. {about} devices" in shown.output, shown.output
+    assert all(" ".join(each.split()) in " ".join(shown.output.split()) for each in quiet["limits"])
 
     for level in (0, 1):
         send(fakes, ["d"] * FAKES, level)

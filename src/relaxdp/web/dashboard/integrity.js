@@ -22,7 +22,7 @@ export function integrityPart(measure) {
   function update(found) {
     if (found === null) {
       body.replaceChildren(
-        h("p", {}, "The campaign has one level. There are no two reports to compare, so fabricated ones are not noticed."),
+        h("p", {}, "The campaign has one level. There are no two reports to compare, so fabrication is not noticed."),
       );
       element.hidden = false;
       return;
@@ -56,7 +56,7 @@ function verdict({ alarm, made_up, false_alarms, tested, unnoticed }) {
     : notice(
         `Nothing was noticed. About ${whole(unnoticed)} of ${plural(tested, "tested device")} ` +
           `(${chance((100 * unnoticed) / tested)} %) can repeat every report without being noticed. ${rate}`,
-        "good",
+        "",
       );
 }
 
