@@ -52,7 +52,7 @@ def check_repeaters(
         pairs.add([pack_reports(mechanism, each.astype(np.uint8)) for each in reports], epsilons=levels)
     else:
         for place in range(len(levels) - 1):
-            add(pairs, *reports[place : place + 2], *levels[place : place + 2])
+            add(pairs, reports[place], reports[place + 1], levels[place], levels[place + 1])
     return check_pairs(pairs, levels=levels)
 
 
