@@ -151,8 +151,8 @@ class _FixedPermanentWords:
 
 def _make_dependent_words_error() -> MechanismError:
     return MechanismError(
-        "The exact check does not cover this mechanism: which random words it draws depends on other random words.",
-        hint="In `compute_true_symbols`, draw the same random words for all individuals.",
+        "The exact check does not cover this mechanism: its first random numbers decide which others it asks for.",
+        hint="In `compute_true_symbols`, ask for the same purposes (`draw_words`) for all individuals.",
     )
 
 

@@ -219,7 +219,7 @@ def read_numbers(column: Any) -> Floats:
         is_number = pa.types.is_floating(array.type) or pa.types.is_null(array.type)
     if not is_number:
         raise ColumnError(
-            "The column must contain numbers, and whole numbers of at most 2**53. Its Arrow type is {type}.",
+            "The column must contain numbers, up to 2**53 if they are whole. Its Arrow type is {type}.",
             hint='Convert the column, such as df["age"].astype(float).',
             type=str(array.type).partition("<")[0],
         )

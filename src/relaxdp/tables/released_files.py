@@ -185,8 +185,8 @@ def open_released_file(path: Path) -> tuple[TableFile, FileDescription]:
     table, description = TableFile(path), read_description(path)
     if description is None:
         raise MetadataError(
-            "{path!r} has no metadata about its reports: relaxdp did not release it, or it was written again since.",
-            hint="Pass the file as it was released, or name that file with description= (--description FILE).",
+            "{path!r} has no metadata about its reports: relaxdp did not release it, or another program wrote it.",
+            hint="Pass the file as it was released, or name the original with description= (--description FILE).",
             path=str(path),
         )
     return table, description
@@ -221,8 +221,8 @@ def _open_file(path: Path, description_path: Path | None) -> ReleasedFile:
         description = replace(whole, columns=columns, rows=None)
         if not columns:
             raise MetadataError(
-                "{path!r} does not contain a released column of its description {description!r}.",
-                hint="Pass the description of this file.",
+                "{path!r} has no column that {description!r} describes as released.",
+                hint="Pass as description= (--description FILE) the released file that {path!r} was made from.",
                 path=str(path),
                 description=str(description_path),
             )

@@ -203,8 +203,9 @@ def reject_changed_values(plan: ReleasePlan, column: PlannedColumn) -> NoReturn:
     raise RowsChangedError(
         "The values of {column!r} have changed in some rows since they were released as {name!r}. Releasing them again "
         "would show which rows changed.",
-        hint="Relax the last accepted release with vault.relax({name!r}, ...) or `relaxdp relax`, or release the whole "
-        "table under a new name at full cost. Do not drop the changed rows: their absence shows who changed.",
+        hint="To go on with the old values, use vault.relax({name!r}, ...) or `relaxdp relax`. To release the new "
+        "values, release the whole table under a new name, at full cost. Do not drop the changed rows: their absence "
+        "shows who changed.",
         column=column.column,
         name=plan.request.name,
     )

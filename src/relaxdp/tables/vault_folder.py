@@ -229,7 +229,7 @@ class VaultFolder:
         if settings is None:
             raise VaultError(
                 "'{path}' is damaged, or was written by another version of relaxdp.",
-                hint="Restore it from a backup of the vault.",
+                hint="Use the version that wrote it. If that is this one, restore the file from a backup of the vault.",
                 path=str(place),
             )
         return settings
