@@ -1,4 +1,4 @@
-"""The dashboard's card on made-up reports, in a real browser."""
+"""The dashboard's card on fabricated reports, in a real browser."""
 
 from __future__ import annotations
 
@@ -52,20 +52,21 @@ def fill(server: Running, fakes: int) -> str:
     return str(made["id"])
 
 
-def test_made_up_reports_are_shown_with_what_cannot_be_seen(browser: Browser, server: Running) -> None:
+def test_fabricated_reports_are_shown_with_what_cannot_be_detected(browser: Browser, server: Running) -> None:
     someone = Operator(browser, server)
     someone.sign_in()
     for fakes in (0, FAKES):
         someone.campaign(fill(server, fakes))
-        card = someone.page.locator("section.card", has=someone.page.get_by_role("heading", name="Made-up reports"))
-        words = "Made-up reports were noticed: at least" if fakes else "Nothing was noticed."
+        card = someone.page.locator("section.card", has=someone.page.get_by_role("heading", name="Fabricated reports"))
+        words = "Fabricated reports were noticed: at least" if fakes else "Nothing was noticed. About "
         expect(card).to_contain_text(words)
         expect(card).to_contain_text(f"{HONEST + fakes:,} of {HONEST + ALONE + fakes:,} devices have two reports")
         expect(card).to_contain_text("lie about their true value", ignore_case=True)
         expect(card).to_contain_text("only invitations help")
+        expect(card).to_contain_text("can repeat every report without being noticed")
         if fakes:
             expect(card.get_by_role("table", name="Pushed answers.")).to_contain_text("by airsent again too often")
-            expect(card).to_contain_text("Without made-up ones")
+            expect(card).to_contain_text("Without fabricated ones")
     assert violations(someone.page) == []
     someone.page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     assert overflow(someone.page) <= 0

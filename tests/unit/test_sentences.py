@@ -116,8 +116,8 @@ def test_options_and_names_of_hints_exist() -> None:
     known = dict(commands(get_command(app)))
     options = {option for each in known.values() for parameter in each.params for option in parameter.opts}
     functions = (
-        relaxdp.Vault.create, relaxdp.Vault.release, relaxdp.estimate, relaxdp.plan, relaxdp.Numeric,
-        relaxdp.SquareWave,
+        relaxdp.Vault.create, relaxdp.Vault.release, relaxdp.Vault.backup, relaxdp.estimate, relaxdp.plan,
+        relaxdp.Numeric, relaxdp.SquareWave,
     )  # fmt: skip
     arguments = {name for each in functions for name in signature(each).parameters}
     count = 0

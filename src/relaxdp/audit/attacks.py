@@ -135,16 +135,16 @@ def require_transcripts(transcripts: Transcripts, n_values: int, n_reports: int 
     is_table = codes.ndim == 2 and codes.shape[1] > 0 and codes.dtype.kind in "iub"
     if not is_table or (len(codes) and not (int(codes.min()) >= 0 and int(codes.max()) < n_values)):
         raise ArgumentError(
-            "The transcripts must be a table of whole numbers from 0 to {last}, with one row per individual and one "
-            "column per report.",
+            "The transcripts (rows: individuals, columns: reports) must be whole numbers from 0 to {last}, not "
+            "{given}.",
             hint="Pass the position of each reported value in the list of values, such as np.array([[0, 1], [1, 1]]).",
             last=n_values - 1,
+            given="smaller or larger ones" if is_table else f"an array of shape {codes.shape} and type {codes.dtype}",
         )
     if n_reports is not None and codes.shape[1] != n_reports:
         raise ArgumentError(
-            "The transcripts have {reports} reports per individual, and there are {levels} levels. The numbers must be "
-            "equal.",
-            hint="Pass one epsilon per column of the transcripts.",
+            "The transcripts have {reports} columns, and there are {levels} epsilons. The numbers must be equal.",
+            hint="Pass one epsilon per column, such as [0.5, 1] for two columns.",
             reports=codes.shape[1],
             levels=n_reports,
         )
@@ -241,7 +241,7 @@ def _mark_best_values(scores: Floats) -> Candidates:
     largest = scores.max(axis=1, keepdims=True)
     if not np.isfinite(largest).all():
         raise ArgumentError(
-            "No true value leads to one of the transcripts. For example, reports at the same epsilon never differ.",
-            hint="Pass the epsilons in the order of the columns of the transcripts.",
+            "No true value leads to one row of the transcripts. For example, reports at the same epsilon never differ.",
+            hint="Pass one epsilon per column of the transcripts, in the order of the columns.",
         )
     return np.asarray(scores >= largest - _TIE)

@@ -26,8 +26,6 @@ from relaxdp.sampling.keyed_stream import Purpose, Words
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, format_epsilon
 from relaxdp.theory.randomized_response import NOISE, compute_log_rounded_up, compute_next_report_distribution
 
-_FIX_THRESHOLD = "Correct the method `threshold` of the mechanism."
-
 Transcript = tuple[int, ...]
 Distribution = dict[Any, Fraction]
 
@@ -82,16 +80,18 @@ def check_exactly(
     size = mechanism.alphabet ** (mechanism.symbols * len(levels))
     if size > _MAX_TRANSCRIPTS:
         raise MechanismError(
-            "The mechanism {mechanism!r} has {size:,} transcripts. The exact check covers at most {maximum:,}.",
-            hint="Check a smaller instance, with fewer values or fewer levels.",
+            "The mechanism {mechanism!r} has {size:,} sequences of reports. The exact check covers at most "
+            "{maximum:,}.",
+            hint="Check fewer values or fewer epsilons, such as 3 values at 2 epsilons.",
             size=size,
             maximum=_MAX_TRANSCRIPTS,
             mechanism=mechanism.name,
         )
     if any(old >= new for old, new in itertools.pairwise(levels)):
         raise MechanismError(
-            "The thresholds of the mechanism do not grow with epsilon. A larger epsilon must have a larger threshold.",
-            hint=_FIX_THRESHOLD,
+            "The thresholds of {mechanism!r} do not grow with the epsilons. A larger epsilon needs a larger threshold.",
+            hint="Pass the epsilons in ascending order. If they ascend, correct the mechanism's `threshold` method.",
+            mechanism=mechanism.name,
         )
     retentions = [level.retention for level in levels]
     symbol_distributions = [_compute_noiseless_symbols(mechanism, true_value) for true_value in values]
@@ -104,7 +104,7 @@ def check_exactly(
             raise MechanismError(
                 "The mechanism {mechanism!r} reveals more than it claims. At epsilon {epsilon}, the "
                 "privacy loss of its reports is {privacy_loss}.",
-                hint=_FIX_THRESHOLD,
+                hint="Correct the method `threshold` of the mechanism: it must return less at this epsilon.",
                 mechanism=mechanism.name,
                 epsilon=format_epsilon(epsilon),
                 privacy_loss="everything" if ratio is None else f"{privacy_loss:.6f}",
@@ -151,8 +151,8 @@ class _FixedPermanentWords:
 
 def _make_dependent_words_error() -> MechanismError:
     return MechanismError(
-        "The exact check does not cover this mechanism: a permanent word depends on another permanent word.",
-        hint="Let `compute_true_symbols` read a fixed set of permanent words for each individual.",
+        "The exact check does not cover this mechanism: its first random numbers decide which others it asks for.",
+        hint="In `compute_true_symbols`, ask for the same purposes (`draw_words`) for all individuals.",
     )
 
 
@@ -172,8 +172,8 @@ def _compute_noiseless_symbols(mechanism: Mechanism, true_value: Any) -> Distrib
     slots = words.requested
     if (1 << 2 * _CHECKED_BITS) ** len(slots) > _MAX_WORDS:
         raise MechanismError(
-            "An individual has {words} permanent words, which is too many for the exact check.",
-            hint="Check a smaller instance, with fewer values or symbols.",
+            "An individual has {words} permanent random words, which is too many for the exact check.",
+            hint="Check the mechanism with fewer values, or with fewer symbols in each report.",
             words=len(slots),
         )
     found = [_enumerate_noiseless_symbols(mechanism, true_value, slots, middle_bit) for middle_bit in (0, 1)]
@@ -181,7 +181,7 @@ def _compute_noiseless_symbols(mechanism: Mechanism, true_value: Any) -> Distrib
         raise MechanismError(
             "The exact check cannot enumerate this mechanism: its reports depend on more than the first and last "
             "{bits} bits of a random word.",
-            hint="Choose true values that are multiples of 1/8 of the range.",
+            hint="Choose true values that are multiples of 1/8 of the range, such as 0, 15 and 120 of 0 to 120.",
             bits=_CHECKED_BITS,
         )
     distribution: defaultdict[Any, Fraction] = defaultdict(Fraction)
@@ -201,10 +201,11 @@ def _enumerate_noiseless_symbols(
     symbols = mechanism.compute_true_symbols(mechanism.read_true_values([true_value] * n), permanent)
     if symbols.shape != (n, mechanism.symbols) or int(symbols.max()) >= mechanism.alphabet:
         raise MechanismError(
-            "`compute_true_symbols` must return {symbols} symbols below {alphabet} for each true value.",
+            "`compute_true_symbols` must return {symbols} columns of numbers below {alphabet}. It returned {given}.",
             hint="Correct `compute_true_symbols`, or the attributes `symbols` and `alphabet` of the mechanism.",
             symbols=mechanism.symbols,
             alphabet=mechanism.alphabet,
+            given=f"shape {symbols.shape} and numbers up to {symbols.max(initial=0)}",
         )
     seeds = draw_seeds(mechanism, permanent)
     if set(permanent.requested) != set(slots):
@@ -262,6 +263,7 @@ def _require_unbiased(mechanism: Mechanism, true_value: Any, distribution: Distr
         is_unbiased &= weights.absent is None or shares[weights.absent] == 0
     if not is_unbiased:
         raise MechanismError(
-            "Estimates of this mechanism would be biased for one of the true values.",
+            "Estimates of the mechanism {mechanism!r} would be biased: their mean is not the true value.",
             hint="Correct `compute_noise_and_gain` or `mean_weights` of the mechanism.",
+            mechanism=mechanism.name,
         )

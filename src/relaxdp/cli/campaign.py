@@ -152,10 +152,11 @@ def check(
     ca_file: CaFile = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look for made-up reports: which values are pushed, how many devices do it, and shares without them.
+    """Test for fabricated reports: which values are pushed, how many devices do it, and shares without them.
 
-    An honest device's older report is its newer one after a blur that never sees the answer. So its law is known, and
-    whoever always sends what is wanted breaks it. Ask as often as you like.
+    An honest device's older report is its newer one after a blur that never sees the answer. So its distribution is
+    known, and devices that always send one value do not have it. Look as often as you like. A few devices can go
+    unnoticed, above all if reports are numbers. The result states how many.
     """
     shown = {} if as_json else {"largest": MAX_ROWS}
     answer = operator_of(server, token_file, ca_file).estimate(campaign, confidence_level=confidence, **shown)

@@ -1,4 +1,4 @@
-"""Whether reports were made up, as a collector answers it, in words and tables that say what it cannot see."""
+"""The test for fabricated reports of a campaign, in words and tables that state what it cannot detect."""
 
 from __future__ import annotations
 
@@ -14,19 +14,26 @@ _KINDS = {"repeated": "sent again too often", "changed": "changed too often", "o
 def verdict(found: dict[str, Any] | None) -> str:
     """Return what was found, in a few lines."""
     if found is None:
-        return "The campaign has one level: nobody has two reports to compare, so made-up ones cannot be noticed."
+        return "The campaign has one level. No device has two reports to compare, so fabricated ones cannot be noticed."
     tested, untested = int(found["tested"]), int(found["untested"])
     if not tested:
         return f"None of {untested:,} devices has two reports yet, so nothing can be tested."
     rate = f"{100 * float(found['false_alarms']):g} %"
     if bool(found["alarm"]):
-        result = f"Made-up reports were noticed: at least {_devices(found['made_up'])} break the law of honest ones."
+        result = (
+            f"Fabricated reports were noticed: at least {_devices(found['made_up'])} do not report as honest ones do."
+        )
     else:
-        result = f"No made-up reports were noticed. {_most(found['made_up'])}"
+        unnoticed = int(found["unnoticed"])
+        result = (
+            f"No fabricated reports were noticed. About {unnoticed:,} of {tested:,} devices "
+            f"({100 * unnoticed / tested:.1f} %) can repeat every report without being noticed.\n"
+            f"{_most(found['made_up'])}"
+        )
     ever, once = _chance(found["p_value_ever"]), _chance(found["p_value"])
     return (
         f"{result}\n{tested:,} of {tested + untested:,} devices have two reports or more and could be tested.\n"
-        f"The chance of this with honest devices is at most {ever}, however often one looks.\n"
+        f"The chance of this with honest devices is at most {ever}, however often you look.\n"
         f"At most {rate} of honest campaigns ever raise an alarm.\n"
         f"At a single planned look the test over all values has the p-value {once}."
     )
@@ -46,19 +53,19 @@ def pushed_table(found: dict[str, Any] | None) -> Table | None:
 
 
 def shares_table(found: dict[str, Any] | None, confidence: float) -> Table | None:
-    """Return what the tested devices say, with and without made-up reports."""
+    """Return the estimate from the tested devices, with and without fabricated reports."""
     if found is None or not found["shares"]:
         return None
     table = Table(
         title=f"from the {int(found['tested']):,} tested devices",
-        caption="without made-up reports: intervals of all values at once" if found["without"] else None,
+        caption="without fabricated reports: intervals of all values at once" if found["without"] else None,
     )
     table.add_column("value")
     for name in ("estimate", f"{100 * confidence:g} % interval"):
         table.add_column(name, justify="right")
     cleaned = {str(row["value"]): numbers(row) for row in found["without"] or []}
     if cleaned:
-        for name in ("without made-up", "interval"):
+        for name in ("without fabricated", "interval"):
             table.add_column(name, justify="right")
     for row in found["shares"]:
         table.add_row(text(row["value"]), *numbers(row), *cleaned.get(str(row["value"]), []))
@@ -66,8 +73,8 @@ def shares_table(found: dict[str, Any] | None, confidence: float) -> Table | Non
 
 
 def limits(found: dict[str, Any] | None) -> str:
-    """Return what it cannot see."""
-    return "" if found is None else "\n".join(f"- {text(each)}" for each in found["limits"])
+    """Return what the test cannot detect, which no one must miss because a sentence is long."""
+    return "" if found is None else "\n".join(f"- {text(each, 1_000)}" for each in found["limits"])
 
 
 def _devices(found: dict[str, Any], *, short: bool = False) -> str:
@@ -78,7 +85,7 @@ def _devices(found: dict[str, Any], *, short: bool = False) -> str:
 
 def _most(found: dict[str, Any]) -> str:
     between = f"{float(found['low']):,.0f} to {float(found['high']):,.0f}"
-    return f"The number of devices that repeat whatever they send is {between} (95 % interval)."
+    return f"The number of devices that repeat every report is {between} (95 % interval)."
 
 
 def _chance(chance: Any) -> str:

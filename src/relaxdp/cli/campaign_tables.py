@@ -24,9 +24,9 @@ def expected() -> Iterator[None]:
         raise ServerAnswerError("the server's answer is not what a collector answers. Is the address right?") from None
 
 
-def text(content: Any) -> str:
+def text(content: Any, max_length: int = 200) -> str:
     """Return what a server sent as plain text."""
-    return escape(tidy(str(content)))
+    return escape(tidy(str(content), max_length))
 
 
 def make_table(left: Iterable[str], right: Iterable[str], rows: Iterable[Iterable[str]], **settings: Any) -> Table:

@@ -50,7 +50,7 @@ def run_demo(folder: Path) -> None:
     """Run the demo in `folder` and print what happens. Nothing is left of one that fails."""
     if folder.exists() and not (folder / MARK).exists():
         raise TableFileError(
-            "The folder {folder!r} exists and was not made by the demo.",
+            "The folder {folder!r} exists and was not made by the demo, so it is not replaced.",
             hint="Name another folder, such as --out relaxdp-demo-2.",
             folder=str(folder),
         )

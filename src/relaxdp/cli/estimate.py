@@ -196,8 +196,8 @@ def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[fl
         return settings.quantiles or _QUARTILES
     if settings.quantiles is not None:
         raise EstimationError(
-            "--quantiles needs a column of numbers that was released by the square wave, and this one was not.",
-            hint="Release the column as rx.SquareWave (--mechanism NAME=wave), or leave --quantiles out.",
+            "--quantiles needs numbers that were released with the square wave. This column has another mechanism.",
+            hint="Leave --quantiles out. For quantiles make a new release with --mechanism NAME=wave (rx.SquareWave).",
         )
     return ()
 
@@ -322,8 +322,8 @@ def _require_independent_noise(one: ColumnDescription, other: ColumnDescription)
     """Reject two levels of one release: their reports share noise, so the interval of a change would be wrong."""
     if (one.path, one.key_fingerprint) == (other.path, other.key_fingerprint):
         raise MetadataError(
-            "Both files belong to the release {release!r}, so they share its noise and cannot be compared.",
-            hint="Compare releases with different names, or run `relaxdp estimate` on the file with the higher level.",
+            "Both files belong to the release {release!r}. Their reports share noise, so a comparison would be wrong.",
+            hint="Compare releases with different names. Of one release, estimate the file with the higher epsilon.",
             release=one.path.release,
         )
 

@@ -73,7 +73,7 @@ def load_key(key_file: str | None, key_command: str | None) -> Key:
     if key_file is None:
         raise ArgumentError(
             "This command needs a key, and none is named.",
-            hint="Add --key FILE, or --key-command with a command that prints the key.",
+            hint="Add --key study.key, or --key-command with a command that prints the key.",
         )
     return Key.load(key_file)
 
@@ -112,13 +112,13 @@ def read_values_file(path: Path) -> list[str]:
     except (OSError, UnicodeDecodeError):
         raise ValuesError(
             "The values file {path!r} cannot be read as text.",
-            hint="Name a UTF-8 file with one value a line.",
+            hint="Name a UTF-8 text file with one value per line.",
             path=str(path),
         ) from None
     if is_key_text(text):
         raise ValuesError(
-            "{path!r} contains a key, not a list of values.",
-            hint="Name a UTF-8 file with one value a line.",
+            "The values file {path!r} contains a key, not a list of values.",
+            hint="Name a UTF-8 text file with one value per line.",
             path=str(path),
         )
     lines: dict[str, int] = {}
@@ -174,7 +174,7 @@ def parse_schedule(text: str) -> Schedule:
     if kind not in _SCHEDULES or len(parts) != 3 or not parts[2].isdecimal():
         raise ArgumentError(
             "--schedule {text!r} is not a schedule.",
-            hint="Write levels like 0.1,0.5,1, or {kinds}.",
+            hint="Write epsilons such as --schedule 0.1,0.5,1, or {kinds}.",
             text=text,
             kinds=" or ".join(f"{name}:{settings}" for name, settings in _SCHEDULES.items()),
         )

@@ -70,8 +70,9 @@ def choose_parameters(
     """
     if (epsilon is None) == (share is None):
         raise ArgumentError(
-            "Exactly one of --epsilon and --share is needed.",
-            hint="Pass --epsilon to get the smallest share of a word that is detected, or --share to get the epsilon.",
+            "Expected exactly one of --epsilon and --share, got {given}.",
+            hint="Pass --epsilon 4 to get the smallest detected share of a word, or --share 0.01 to get the epsilon.",
+            given="neither" if share is None else "both",
         )
     given: dict[str, Any] = {"n_devices": devices, "n_candidates": candidates, "bits": bits, "cohorts": cohorts}
     given |= {} if hashes is None else {"hashes": (hashes,)}
@@ -168,8 +169,9 @@ def relax(
     """
     if (epsilon is None) == (schedule is None):
         raise ArgumentError(
-            "Exactly one of --epsilon and --schedule is needed, for the next level.",
-            hint="Pass a level, such as --epsilon 2, or a schedule, such as --schedule 0.5,1,2.",
+            "Expected exactly one of --epsilon and --schedule for the next level, got {given}.",
+            hint="Pass an epsilon, such as --epsilon 2, or a schedule, such as --schedule 0.5,1,2.",
+            given="neither" if schedule is None else "both",
         )
     place = locate_vault(vault)
     level = (
@@ -211,7 +213,10 @@ def decode(
     """
     output = results.OutputOptions(as_json, as_csv, plot)
     if map_file is not None and candidates is not None:
-        raise ArgumentError("--map and --candidates cannot be combined.", hint="Leave one of them out.")
+        raise ArgumentError(
+            "--map and --candidates cannot be combined.",
+            hint="Pass a list of words with --candidates, or a file of `relaxdp rappor map` with --map.",
+        )
     shape = RapporParameters.read(params).shape
     counts, counted_files = count_report_files(files, shape)
     words = None if map_file is None else read_candidate_map(map_file, shape)
@@ -224,7 +229,7 @@ def decode(
     if plot is not None:
         if not found.any():
             raise ArgumentError(
-                "None of the words was found, so there is nothing to plot.",
+                "No candidate word was detected, so there is nothing to plot.",
                 hint="Leave --plot out. Add --all to see the estimates of all words.",
             )
         results.plot_result(plot, decoded.select_rows_by_estimate(order[found[order]][:MAX_PLOTTED]), **intervals)
@@ -302,8 +307,8 @@ def _find_next_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
     encodings: list[Any] = [ColumnDescription.from_dict(each.description).mechanism() for each in columns]
     if not all(isinstance(each, Bloom) for each in encodings):
         raise RapporError(
-            "The release {name!r} does not contain RAPPOR reports.",
-            hint="Run `relaxdp relax {name} OUT --epsilon NUMBER`.",
+            "The release {name!r} does not contain RAPPOR reports, and this command relaxes only those.",
+            hint="Run `relaxdp relax {name} second.csv --epsilon 2`, with the epsilon that you want.",
             name=name,
         )
     levels = list(schedule)

@@ -108,7 +108,7 @@ def release(
         found = table.default_name if name is None else name
         if not found:
             raise ArgumentError(
-                "The release has no name, because none can be derived from IN.",
+                "The release has no name, and the input has no file name to derive it from.",
                 hint="Add a name, such as --name patients.",
             )
         request = ReleaseRequest(
@@ -244,9 +244,9 @@ def create_named_mechanisms(
         best = ",".join(f"{setting}={number}" for setting, number in options.items())
         if planned_epsilon is None and not set(options) <= {*settings, "bins"}:
             raise ArgumentError(
-                "The mechanism {mechanism!r} of {column!r} has settings, which stay the same for all levels.",
-                hint="Write --mechanism {column}={mechanism}:{best}, the best for epsilon {epsilon}, or add "
-                "--planned-epsilon NUMBER.",
+                "The mechanism {mechanism!r} of {column!r} needs a setting, which is the same for all levels.",
+                hint="Add the largest epsilon that you plan, such as --planned-epsilon 2. Or write --mechanism "
+                "{column}={mechanism}:{best}, the best for epsilon {epsilon}.",
                 mechanism=name,
                 column=column,
                 best=best,

@@ -75,8 +75,8 @@ def show_budget(
     if ctx.invoked_subcommand is not None:
         if as_json or as_csv or ctx.get_parameter_source("vault").name == "COMMANDLINE":  # type: ignore[union-attr]
             raise ArgumentError(
-                "Options of `relaxdp budget {command}` belong after it.",
-                hint="For example: relaxdp budget {command} --vault study.vault.",
+                "An option is in front of {command!r}. Options of `relaxdp budget {command}` belong after it.",
+                hint="Write the options last: relaxdp budget {command} ... --vault study.vault",
                 command=ctx.invoked_subcommand,
             )
         return

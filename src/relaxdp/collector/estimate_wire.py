@@ -90,6 +90,8 @@ class Integrity(Struct, frozen=True):
     """At a single look that was planned before."""
     p_value_ever: float
     """However often somebody looks."""
+    unnoticed: int
+    """About how many of the tested devices can repeat every report before half of such campaigns raise an alarm."""
     made_up: MadeUp
     pushed: list[PushedValue]
     shares: list[Row] | None

@@ -1,4 +1,4 @@
-"""Whether the reports of a campaign were made up, from the counts of pairs alone."""
+"""Whether reports of a campaign were fabricated, from the counts of pairs alone."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def integrity_of(
         false_alarms=found.false_alarm_rate,
         p_value=found.p_value,
         p_value_ever=found.anytime_p_value,
+        unnoticed=found.n_unnoticed_repeaters,
         made_up=_made_up(found.fabricator_count),
         pushed=[
             PushedValue(each.label, _KINDS[each.kind], _made_up(each.individuals)) for each in found.suspicious_values

@@ -27,7 +27,7 @@ class Collector:
         metrics = resources.metrics
         self.reports = metrics.counter("relaxdp_reports_total", "Reports by what became of them.", ("outcome",))
         self.checks = metrics.counter(
-            "relaxdp_campaign_checks_total", "Looks for made-up reports by what was found.", ("outcome",)
+            "relaxdp_campaign_checks_total", "Tests for fabricated reports by their result.", ("outcome",)
         )
         for outcome in ("quiet", "alarm"):
             self.checks.labels(outcome)  # shown before the first look

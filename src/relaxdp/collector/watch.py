@@ -1,4 +1,4 @@
-"""Made-up reports are looked for though nobody asks, so that a metric can call somebody."""
+"""Campaigns are tested for fabricated reports without a request, so that a metric can alert the operator."""
 
 from __future__ import annotations
 

@@ -67,7 +67,10 @@ class Change(LinearCombination):
         return self.old, self.new
 
     def consistent(self) -> Floats:
-        raise EstimationError("A change may be negative, so it has no consistent shares.", hint="Use change.value.")
+        raise EstimationError(
+            "`consistent` is for shares. A change may be negative, and consistent shares may not.",
+            hint="Use change.value.",
+        )
 
     def largest(self, number: int) -> Change:
         """Return the rows that changed most, up or down, with intervals that hold although they were chosen."""
@@ -150,8 +153,8 @@ def compare(old: Result, new: Result) -> Change:
             )
     if list(old.labels) != list(new.labels) or (old.minimum, old.maximum) != (new.minimum, new.maximum):
         raise EstimationError(
-            "The two results are of different values: {old} and {new}.",
-            hint="Compare results of one column whose values are declared in the same order.",
+            "The two results have different values or ranges: {old} and {new}. Only the same values can be compared.",
+            hint="Compare results of one column whose values were declared in the same order.",
             old=_describe_labels(old),
             new=_describe_labels(new),
         )

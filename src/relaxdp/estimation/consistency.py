@@ -29,13 +29,13 @@ def project_onto_simplex(shares: Floats) -> Floats:
 def compute_empirical_bayes_shares(estimates: Floats, variances: Floats) -> Floats:
     """Return consistent shares from unbiased estimates and their variances: an empirical Bayes estimate.
 
-    The shares are thought of as draws from one law with a falling density, of which only the mean is known: 1/m, as
-    they sum to 1. The law is a mixture of exponential laws with the scales 1, 1/2, 1/4 ... 1/(4m), and its weights are
-    those that make the estimates likeliest. Each share is then what it is expected to be, given its own estimate; the
-    nearest consistent shares to that are returned.
+    The shares are treated as draws from one distribution with a falling density. Its mean is known: 1/m, because the
+    shares sum to 1. It is a mixture of exponential distributions with the scales 1, 1/2, 1/4 ... 1/(4m), with the
+    weights that make the estimates most likely. Each share is replaced by its expected value, given its own estimate.
+    The function returns the consistent shares that are nearest to these.
 
-    Where noise is small nothing is left to expect, and these are the nearest shares to the estimates. Where noise is
-    all there is, no estimate stands out, and the shares are nearly equal. Nothing has to be chosen.
+    If noise is small, the result is nearest to the estimates. If there is only noise, the shares are nearly equal. The
+    method has no parameter.
 
     Claim: mostly ahead of its rivals, and where not; docs/consistent.md.
     """

@@ -108,20 +108,21 @@ class Counts:
         """
         if n is None and self._mechanism.joint != "exclusive":
             raise EstimationError(
-                "The number of individuals is missing. A report of this mechanism may support several values.",
-                hint="Pass n=, the number of reports.",
+                "`n`, the number of individuals, is missing. A report of this mechanism may support several values.",
+                hint="Pass the number of reports, such as n=10_000.",
             )
         checked = _order_counts(counts, self._mechanism.labels)
         total = int(checked.sum())
         if n is not None and (not isinstance(n, Integral) or n < 1 or np.any(checked > n)):
             raise EstimationError(
-                "A count is larger than `n`, or `n` is not a whole number.",
-                hint="Pass the number of all reports as n=.",
+                "`n` must be a whole number, at least as large as each count, not {n}.",
+                hint="Pass the number of all reports, such as n=10_000.",
+                n=n if isinstance(n, Integral) else type(n).__name__,
             )
         if n is not None and self._mechanism.joint == "exclusive" and total != n:
             raise EstimationError(
                 "The counts sum to {total:,}, but `n` is {n:,}. Each report is one value.",
-                hint="Leave n= out.",
+                hint="Leave out `n`: it is the sum of the counts.",
                 n=n,
                 total=total,
             )
@@ -170,7 +171,7 @@ class Counts:
         if method not in ("average", "precision"):
             raise EstimationError(
                 "Unknown method {method!r}: expected 'average' or 'precision'.",
-                hint="Pass method='average'.",
+                hint="Pass method='average' or method='precision'.",
                 method=method,
             )
         # Precision from the noise alone: weights that looked at the estimates would bias them.
@@ -205,14 +206,14 @@ class Counts:
         except OSError as problem:
             raise EstimationError(
                 "The file of counts {path!r} cannot be read: {why}.",
-                hint="Check the name and the folder.",
+                hint="Check that the file exists and that you may read it.",
                 path=str(path),
                 why=problem.strerror,
             ) from None
         except (ValueError, KeyError, TypeError):
             raise EstimationError(
                 "{path!r} is not a file of counts, or it is damaged.",
-                hint="Write one with counts.save({path!r}).",
+                hint="Pass a file that counts.save({path!r}) wrote.",
                 path=str(path),
             ) from None
         if found != {"format": _FORMAT, **result._describe_mechanism()}:
@@ -259,5 +260,8 @@ def _order_counts(counts: Any, labels: Sequence[Any]) -> Integers:
             counts=array.size,
         )
     if array.dtype.kind not in "iuf" or not np.all((array >= 0) & (array == np.rint(array)) & np.isfinite(array)):
-        raise EstimationError("Counts must be whole numbers, at least 0.", hint="Pass a list such as [10, 20].")
+        raise EstimationError(
+            "Counts must be whole numbers of 0 or more, and one of them is not.",
+            hint="Pass how often each value was reported, such as [10, 20].",
+        )
     return array.astype(np.int64)

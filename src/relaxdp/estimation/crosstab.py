@@ -100,8 +100,8 @@ class PairSamplingDistribution:
     def compute_moments(self, share: Floats) -> tuple[Floats, Floats]:
         """Return the standard deviation and the skewness of the estimate.
 
-        Given the truths the two factors are independent, so their moments multiply. Their means are 1 for an object
-        that has the value and 0 for another.
+        Given the true values the two factors are independent, so their moments multiply. Their means are 1 for an
+        individual that has the value and 0 for any other.
         """
         overlap_shares = self._compute_overlap_shares(share)
         supports = self.row_support, self.column_support
@@ -157,7 +157,7 @@ class Crosstab(Result):
     """Estimated shares of all pairs of values. The two paths are independent, so each axis is debiased on its own.
 
     A cell counts the individuals whose reports support both values. Where a report supports exactly one value the
-    margins are sums of cells; elsewhere they, and the number of individuals, are counts of their own.
+    margins are sums of cells. Elsewhere the margins and the number of individuals are counted separately.
 
     The estimate is the mean, over individuals, of the product of two debiased indicators. Its interval inverts the
     distribution of that mean, which follows from the share and from the estimated margins, with any number of reports.
@@ -269,7 +269,7 @@ def crosstab(
         if isinstance(reports, str) or not hasattr(reports, "__len__"):
             raise EstimationError(
                 "`row_reports` and `column_reports` must be columns of reports, got {type}.",
-                hint="Pass a list, an array or a series.",
+                hint='Pass a list, an array or a series, such as df["diagnosis"].',
                 type=type(reports).__name__,
             )
     if len(row_reports) != len(column_reports):

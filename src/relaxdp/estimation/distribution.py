@@ -146,7 +146,7 @@ class Distribution(BoundedMean):
         asked = np.atleast_1d(np.asarray(probabilities))
         if asked.dtype.kind not in "iuf" or not asked.size or not np.all((asked > 0) & (asked < 1)):
             raise EstimationError(
-                "`probabilities` must be numbers between 0 and 1.",
+                "`probabilities` must be numbers above 0 and below 1.",
                 hint="Pass 0.5 for the median, or [0.25, 0.5, 0.75] for quartiles.",
             )
         return Quantiles(self, tuple(asked.astype(np.float64).tolist()))
@@ -160,10 +160,11 @@ class Distribution(BoundedMean):
         """Return the share of the numbers from `low` to `high`."""
         if not self.minimum <= low < high <= self.maximum:
             raise EstimationError(
-                "`low` must be smaller than `high`, and both must be within the range {low:g} to {high:g}.",
+                "`low` must be below `high`, and both within the range {low:g} to {high:g}, not {given}.",
                 hint="Pass two numbers such as share({low:g}, {high:g}).",
                 low=self.minimum,
                 high=self.maximum,
+                given=f"{low} and {high}",
             )
         return RangeShare(self, float(low), float(high))
 

@@ -98,7 +98,7 @@ class Frequency(Result):
         if self.joint == "independent":
             return np.diag(self.compute_std_error()[chosen] ** 2)
         raise EstimationError(
-            "The covariance is unknown for this mechanism, because the symbols of its reports depend on each other.",
+            "The covariance is unknown for this mechanism: the parts of one report depend on each other.",
             hint="Use result.std_error, the standard error of each value.",
         )
 
@@ -183,7 +183,7 @@ class WeightedSum(LinearCombination):
 
 
 def compute_support_variance(share: Any, hit: Any, noise: Any, about: About) -> Any:
-    """Return the variance of one object's support of a value that a `share` of individuals have, exact or as floats."""
+    """Return the variance of one individual's support of a value with this `share`, exact or as floats."""
     if about == "population":
         chance = noise + (hit - noise) * share
         return chance * (1 - chance)

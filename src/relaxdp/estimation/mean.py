@@ -195,7 +195,7 @@ def variance(mean: Result, mean_of_square: Result) -> Variance:
     for each in (mean, mean_of_square):
         if not isinstance(each, Result) or tuple(each.labels) != ("mean",):
             raise EstimationError(
-                "Expected two estimated means, got {type}.",
+                "`variance` expects two estimated means, of x and of x * x, got {type}.",
                 hint="Release x and x * x as columns with rx.Numeric, and estimate each: rx.estimate(release, 'x').",
                 type="shares" if isinstance(each, Result) else type(each).__name__,
             )

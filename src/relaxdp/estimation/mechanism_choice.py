@@ -35,7 +35,7 @@ from relaxdp.theory.randomized_response import SupportProbabilities, compute_ret
 
 @dataclass(frozen=True, slots=True)
 class VariancePerReport:
-    """What one report at one level adds to an estimate, in the worst case."""
+    """The variance that one report at one level adds to an estimate, in the worst case."""
 
     variance: float
     half_step: float

@@ -192,10 +192,11 @@ def plan(
     given = [level is not None or schedule is not None, size is not None, margin is not None]
     if level is not None and schedule is not None:
         raise PlanError(
-            "`epsilon` and `schedule` cannot be combined.", hint="Pass epsilon= for one level, schedule= for several."
+            "`epsilon` and `schedule` cannot be combined.",
+            hint="Pass epsilon=1 for one level, or schedule=[0.5, 1, 2] for several.",
         )
     if schedule is not None and size is None:
-        raise PlanError("A schedule needs the number of individuals.", hint="Pass n= (--n), such as n=10_000.")
+        raise PlanError("`schedule` needs `n`, the number of individuals.", hint="Pass n= (--n), such as n=10_000.")
     if schedule is None and given.count(True) != 2 and given != [False, True, False]:
         raise PlanError(
             "Expected two of `n`, `epsilon` and `margin`, from which the third is computed; got {given}.",
@@ -309,7 +310,7 @@ def find_epsilon(margin: float, *, n: int, planned_values: PlannedValues, **opti
         raise PlanError(
             "No epsilon gives a margin of error of {margin:g} with {n:,} individuals: even without noise it is "
             "{least_margin:.3g}.",
-            hint="Plan for more individuals, or a larger margin.",
+            hint="Plan for more individuals, or for a margin above {least_margin:.3g}.",
             margin=margin,
             n=n,
             least_margin=least_margin,
@@ -338,7 +339,7 @@ def find_n(margin: float, *, epsilon: Epsilon, planned_values: PlannedValues, **
     if n > MAX_N:
         raise PlanError(
             "No number of individuals up to 10^15 gives a margin of error of {margin:g} at epsilon {epsilon}.",
-            hint="Plan for a larger epsilon, or a larger margin.",
+            hint="Pass a larger epsilon= (--epsilon), or a larger margin= (--margin).",
             margin=margin,
             epsilon=format_epsilon(exact),
         )

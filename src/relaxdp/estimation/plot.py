@@ -115,7 +115,7 @@ def plot_heat_map(result: Result, axes: Any, *, confidence_level: float, simulta
 def plot_interval_rows(axes: Any, labels: Sequence[str], value: Floats, low: Floats, high: Floats) -> bool:
     """Draw rows with their intervals, the first one on top; return whether there is a hollow dot.
 
-    It stands at the end of an interval for an estimate outside of it, most often one below 0.
+    It marks the end of an interval whose estimate is outside of it, most often below 0.
     """
     rows = range(len(labels))
     shown = np.clip(value, low, high)

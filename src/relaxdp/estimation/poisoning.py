@@ -26,7 +26,7 @@ from relaxdp.estimation.report_pairs import (
     ReportPairs,
     compute_betting_evidence,
     compute_p_value,
-    count_unnoticed_repeaters,
+    compute_unnoticed_share,
 )
 from relaxdp.estimation.result import (
     UNKNOWN,
@@ -120,6 +120,11 @@ class PoisoningTest:
         return self.anytime_p_value <= self.false_alarm_rate
 
     @cached_property
+    def n_unnoticed_repeaters(self) -> int:
+        """About how many individuals can repeat every report before half of such campaigns raise an alarm."""
+        return round(self.n_tested_individuals * compute_unnoticed_share(self.evidence, self.false_alarm_rate))
+
+    @cached_property
     def suspicious_values(self) -> list[SuspiciousValue]:
         """The values that fabricated reports push, the most certain first. A wrong one is as rare as a false alarm."""
         capitals = self.evidence.label_log_capitals
@@ -192,8 +197,8 @@ class PoisoningTest:
             f"and pushes {bound.values}."
         )  # fmt: skip
         return [
-            f"An individual with a single report cannot be tested{untested}.",
             *self._describe_unnoticed_repeaters(),
+            f"An individual with a single report cannot be tested{untested}.",
             "The test does not detect individuals that lie about their true value, or that fabricate the newest report "
             f"and blur it as honest individuals do.{influence}",
             "Individuals that decide by an earlier report whether to go on look like individuals that fabricated it.",
@@ -205,12 +210,12 @@ class PoisoningTest:
         table = max(self.newest_tables, key=lambda each: each.n, default=None)
         if table is None or not table.n:
             return []
-        repeaters = count_unnoticed_repeaters(table, self.false_alarm_rate)
-        compared = "reports" if self.mechanism.symbols == 1 else "bits"
+        n, tested, has_bits = self.n_unnoticed_repeaters, self.n_tested_individuals, self.mechanism.symbols > 1
         return [
-            f"About {repeaters:,} of {table.n:,} individuals can repeat their report without being noticed, or fewer "
-            f"if they push one of many values. By chance, {table.stay_probability:.0%} of the {compared} of honest "
-            f"individuals are the same at epsilons {table.older} and {table.newer}."
+            f"About {n:,} of {tested:,} individuals ({n / tested:.1%}) can repeat every report without being noticed"
+            f"{'' if has_bits else ', or fewer if all send one value'}. By chance, {table.stay_probability:.0%} of the "
+            f"{'bits' if has_bits else 'reports'} of honest individuals are the same at epsilons {table.older} and "
+            f"{table.newer}."
         ]
 
     def __repr__(self) -> str:

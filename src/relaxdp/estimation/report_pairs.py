@@ -195,23 +195,23 @@ class ReportPairs:
         packed = [pack_reports(self.mechanism, *read_report_column(self.mechanism, column)) for column in reports]
         if len(packed) != len(epsilons):
             raise ColumnError(
-                "The number of columns of reports is {columns}, and the number of epsilons is {epsilons}. Each epsilon "
-                "needs its own column.",
+                "There are {columns} columns of reports, and {epsilons} epsilons. Each column needs its own epsilon.",
                 hint="Pass one column for each epsilon, the smallest epsilon first.",
                 columns=len(packed),
                 epsilons=len(epsilons),
             )
         if len({len(each) for each in packed}) > 1:
             raise ColumnError(
-                "The columns of reports have different lengths.",
+                "The columns of reports have different lengths: {lengths}.",
                 hint="Pass the same individuals in the same order in each column.",
+                lengths=", ".join(f"{len(each):,}" for each in packed),
             )
         levels = list(map(self.mechanism.level, epsilons))
         for older, newer in pairwise(levels):
             if not older < newer:
                 raise EstimationError(
                     "The epsilon of older reports must be below that of newer ones: {older} is not below {newer}.",
-                    hint="Exchange the two columns, or check their levels.",
+                    hint="Pass each epsilon once, the smallest first, and the columns in the same order.",
                     older=str(older),
                     newer=str(newer),
                 )
@@ -337,6 +337,8 @@ class BettingEvidence:
     """For each table the capital of all bets on it."""
     label_log_capitals: Floats
     """For each kind of bet (see `KINDS`) and each value the largest capital in any table."""
+    repeat_bets: tuple[tuple[ReportPairCounts, float], ...]
+    """Each table, and the logarithm of the stake on more equal reports over all values together."""
 
     @property
     def p_value(self) -> float:
@@ -352,7 +354,7 @@ def compute_betting_evidence(tables: Sequence[ReportPairCounts], levels: Sequenc
     individuals, so they divide the stake.
     """
     width = max([table.n_labels for table in tables], default=0)
-    capitals, best = [], np.full((len(KINDS), width), -np.inf)
+    capitals, repeat_bets, best = [], [], np.full((len(KINDS), width), -np.inf)
     known_levels = {each for table in tables for each in (table.older, table.newer)}
     places = {level: place for place, level in enumerate(sorted(known_levels.union(levels)))}
     for table in tables:
@@ -360,7 +362,9 @@ def compute_betting_evidence(tables: Sequence[ReportPairCounts], levels: Sequenc
         symbols, equal = np.array([table.n * table.mechanism.symbols]), np.array([table.n_equal_symbols])
         stay = table.stay_probability
         bets = [_compute_log_capital(symbols, equal, stay, bet_on_more=more) for more in (True, False)]
-        sides = np.concatenate(bets) + np.log((_OVER_ALL if table.n_labels else 1.0) / 2)
+        side_stake = np.log((_OVER_ALL if table.n_labels else 1.0) / 2)
+        repeat_bets.append((table, float(stake + side_stake)))
+        sides = np.concatenate(bets) + side_stake
         rows = np.empty((len(KINDS), 0))
         if table.n_labels:
             newer, older, both = table.label_counts
@@ -369,18 +373,23 @@ def compute_betting_evidence(tables: Sequence[ReportPairCounts], levels: Sequenc
             rows = np.stack(bets) + np.log(_SINGLE / (len(KINDS) * table.n_labels))
             best = np.maximum(best, rows + stake)
         capitals.append(stake + float(scipy.special.logsumexp([*sides, *rows.reshape(-1)])))
-    return BettingEvidence(tuple(capitals), best)
+    return BettingEvidence(tuple(capitals), best, tuple(repeat_bets))
 
 
-def count_unnoticed_repeaters(table: ReportPairCounts, false_alarm_rate: float) -> int:
-    """Return about how many individuals can repeat every report before the bets on all values together notice them."""
+def compute_unnoticed_share(evidence: BettingEvidence, false_alarm_rate: float) -> float:
+    """Return about which share of individuals can repeat every report before a bet on all values notices them."""
+    bets = [(table, stake) for table, stake in evidence.repeat_bets if table.n]
+    return min((_count_unnoticed(*bet, false_alarm_rate) / bet[0].n for bet in bets), default=1.0)
+
+
+def _count_unnoticed(table: ReportPairCounts, log_stake: float, false_alarm_rate: float) -> int:
     trials, stay = table.n * table.mechanism.symbols, table.stay_probability
     unnoticed, noticed = 0, table.n + 1
     while noticed - unnoticed > 1:
         repeaters = (unnoticed + noticed) // 2
         equal = np.array([trials * stay + repeaters * table.mechanism.symbols * (1 - stay)])
         capital = float(_compute_log_capital(np.array([trials]), equal, stay, bet_on_more=True)[0])
-        if capital + np.log(_OVER_ALL / 2) < -np.log(false_alarm_rate):
+        if capital + log_stake < -np.log(false_alarm_rate):
             unnoticed = repeaters
         else:
             noticed = repeaters

@@ -66,7 +66,7 @@ def check_about(about: str) -> None:
     if about not in ("sample", "population"):
         raise EstimationError(
             "Unknown `about` {about!r}: expected 'sample' (these individuals) or 'population'.",
-            hint="Pass about='sample'.",
+            hint="Pass about='sample' or about='population'.",
             about=about,
         )
 
@@ -324,8 +324,8 @@ class Result(_Tabular):
         """
         if not self.sums_to_one:
             raise EstimationError(
-                "`consistent` applies only to shares that sum to 1.",
-                hint="Use the unbiased estimates, result.value.",
+                "`consistent` needs all shares of a column, which sum to 1. This result has other rows.",
+                hint="Call it on the whole result, or use the unbiased estimates, result.value.",
             )
         return compute_empirical_bayes_shares(self.value, self.std_error**2)
 

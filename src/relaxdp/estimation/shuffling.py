@@ -218,8 +218,8 @@ class SupportTotals:
     def compute_delta(self, epsilon: float) -> float:
         """Return an upper bound of the delta at an epsilon.
 
-        The public sees how many of a total of t support the one true value: t - 1 clones, which are fair coins, and one
-        more, which supports the individual's own true value with probability 1/2 + `lean`.
+        The public sees how many of t reports support one true value. Of these, t - 1 are clones, which are fair coins.
+        The last one supports the individual's own true value with probability 1/2 + `lean`.
         """
         more, lean = math.expm1(epsilon), self.lean
         gained = 2 * lean - more * (0.5 - lean)
@@ -342,7 +342,7 @@ class ShufflingBound:
 
     def __str__(self) -> str:
         several = self.publications > 1
-        many = f"{self.publications:,} publications, each with noise of its own," if several else "one publication"
+        many = f"{self.publications:,} publications, each with its own noise," if several else "one publication"
         verb, each = ("cost", " each time") if several else ("costs", "")
         return (
             f"Towards the public, {many} of a closed group of {self.n:,} {verb} each of them at most epsilon "
@@ -413,8 +413,8 @@ def _parse_smallest_group(n: int | Iterable[int]) -> int:
     sizes = list(n) if isinstance(n, Iterable) else [n]
     if not sizes or not all(type(size) is int and 1 <= size <= MAX_N for size in sizes):
         raise PlanError(
-            "`n` must be the number of individuals of a group, or a list of the numbers of several groups: whole "
-            "numbers from 1 to 10^15.",
+            "`n` must be whole numbers from 1 to 10^15: the number of individuals, or a list with the number of each "
+            "group.",
             hint="Pass n=10_000, or n=[10_000, 8_500].",
         )
     return min(sizes)
@@ -431,7 +431,7 @@ def _describe_and_bound_reports(
     """Return a text for `ShufflingBound.basis`, and the bounds of a report."""
     if values is None:
         if name is not None:
-            raise PlanError("`mechanism` needs the number of values.", hint="Pass values=, such as values=3.")
+            raise PlanError("`mechanism` needs `values`, the number of values.", hint="Add it, such as values=3.")
         return "whatever the reports are", ReportBounds(float(last_epsilon))
     reports = PlannedMechanism(values, name).plan_reports(last_epsilon)
     mechanism = reports.mechanism

@@ -169,7 +169,7 @@ def make_release_event(account: Account, draft: ReleaseCharged, expected_state: 
     if known != expected_state:  # The snapshots of this plan would forget rows.
         raise LedgerBusyError(
             "The release {name!r} changed while this release ran: another process released it.",
-            hint="Run the command again.",
+            hint="Run the same call or command again.",
             name=draft.name,
         )
     if known is not None:
@@ -254,7 +254,7 @@ def check_name(text: Any, kind: str) -> None:
 def _reject_changed_release(released: ReleaseState, draft: ReleaseCharged) -> None:
     if draft.id_type != released.id_type:
         raise ReleaseChangedError(
-            "The ids of {name!r} are of type {recorded!r}, and the ids of this table are of type {given!r}.",
+            "The ids of the release {name!r} are of type {recorded!r}, and those of this table of type {given!r}.",
             hint="Convert the id column to {recorded!r}, or choose a new name. A new name is charged in full.",
             name=draft.name,
             recorded=released.id_type,

@@ -58,7 +58,7 @@ def parse_budget(written: Epsilon) -> Decimal:
         return as_epsilon(written)
     except EpsilonError as problem:
         raise BudgetError(
-            "The budget must be a positive number.", hint="Write a number such as 2.5.", **problem.fields
+            "The budget must be a positive number, not {epsilon}.", hint="Pass a number such as 2.", **problem.fields
         ) from None
 
 

@@ -131,8 +131,8 @@ def open_store(address: Path | str, vault_id: str) -> EventStore:
         return SqliteStore(address)
     if not address.lower().startswith(("postgres://", "postgresql://")):  # It is not shown: it may hold a password.
         raise LedgerError(
-            "Expected the URL of a PostgreSQL database as `ledger`.",
-            hint="Write postgresql://user@host/database, or leave it out: the ledger is a file in the vault.",
+            "`ledger` must be the URL of a PostgreSQL database.",
+            hint="Write postgresql://user@host/database. Without `ledger`, the ledger is a file in the vault.",
         )
     try:
         from relaxdp.ledger.postgres_store import PostgresStore  # noqa: PLC0415
@@ -167,7 +167,7 @@ class Ledger:
             if rows.read_from(1):
                 raise LedgerError(
                     "The ledger {address!r} has events of this vault already.",
-                    hint="Open the vault instead of creating it.",
+                    hint="Open the vault with rx.Vault(...) or --vault instead of creating it.",
                     address=self.address,
                 )
             chain = self._store_event(rows, None, event)

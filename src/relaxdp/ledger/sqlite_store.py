@@ -95,7 +95,7 @@ class SqliteStore(EventStore):
         except FileExistsError:
             raise LedgerError(
                 "The ledger {path!r} exists already.",
-                hint="Open the vault instead of creating it, or choose another path.",
+                hint="Open the vault with rx.Vault(...) or --vault instead of creating it, or choose another path.",
                 path=self.address,
             ) from None
         except OSError as problem:

@@ -144,7 +144,7 @@ class Mechanism(ABC):
         if threshold is not None and not 0 < threshold <= most:
             raise LevelError(
                 "The threshold {threshold} does not belong to epsilon {epsilon}. It must be from 1 to {most}.",
-                hint="Pass the threshold that the reports state, or only epsilon.",
+                hint="Pass the threshold that the metadata of the reports states, or leave it out.",
                 epsilon=format_epsilon(exact),
                 threshold=str(threshold),
                 most=str(most),
@@ -262,7 +262,7 @@ def require_level(mechanism: Mechanism, level: Level) -> Level:
     if level.scale != mechanism._scale:
         raise LevelError(
             "The level belongs to the mechanism {given!r}, not to {mechanism!r} with these parameters.",
-            hint="Create the level with mechanism.level(0.5).",
+            hint="Create the level with the mechanism that you use it with: mechanism.level(0.5).",
             given=level.scale[0],
             mechanism=mechanism.name,
         )

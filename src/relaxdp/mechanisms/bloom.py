@@ -56,7 +56,7 @@ class BloomShape:
             if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
                 raise RapporError(
                     "The number of {parameter} ({letter}) must be a whole number from 1 to {most:,}, not {number}.",
-                    hint="Choose {letter} in this range.",
+                    hint="Choose {letter} in this range. An example is k = 32, h = 2 and m = 64.",
                     letter=letter,
                     most=most,
                     number=number,

@@ -134,7 +134,7 @@ def _draw_between_columns(
             if seeds is not None and not np.array_equal(seeds, other):  # type: ignore[arg-type]
                 raise LevelError(
                     "Two reports in the same row belong to different individuals: their seeds differ.",
-                    hint="Pass two releases of the same individuals, in the same order.",
+                    hint="Pass two releases of the same individuals, in the same order: an individual keeps its seed.",
                 )
         parts.append((draw(start, below, above), seeds))
     return join_report_parts(mechanism, parts)

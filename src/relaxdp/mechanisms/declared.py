@@ -160,7 +160,7 @@ class DeclaredMechanism(Mechanism):
         if missing:
             return UndeclaredValueError(
                 "The {what} is missing. None is not one of the {values} declared values.",
-                hint="Declare None among the values (--missing NAME). A missing value is then a separate category.",
+                hint="Declare None too, such as ['flu', None] (--missing NAME). None is then one more category.",
                 what="value",
                 row=row + 1,
                 values=len(self.values),
@@ -234,7 +234,7 @@ def _check_values(values: Sequence[Any]) -> tuple[str, list[bytes]]:
         )
     if strange is not None:
         raise ValuesError(
-            "A declared value is of type {type}. Expected whole numbers, text, bytes, UUIDs or numbers.",
+            "A declared value is of type {type}. Expected numbers, text, bytes or UUIDs.",
             hint=_DECLARE_RANGE if isinstance(strange, Decimal) else _DECLARE_TEXT,
             type=type(strange).__name__,
         )

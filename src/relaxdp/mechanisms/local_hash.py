@@ -88,8 +88,9 @@ class LocalHash(DeclaredMechanism):
         super().__init__(values)
         if (buckets is None) == (epsilon is None):
             raise MechanismError(
-                "Local hashing needs either `buckets` or `epsilon`, the largest epsilon that you plan to release.",
+                "Local hashing needs either `buckets` or `epsilon`, the largest epsilon that you plan; got {given}.",
                 hint="Pass epsilon=, such as epsilon=2, or buckets=, such as buckets=8.",
+                given="neither" if epsilon is None else "both",
             )
         if epsilon is not None:
             buckets = choose_bucket_count(epsilon)

@@ -219,8 +219,9 @@ def read_numbers(column: Any) -> Floats:
         is_number = pa.types.is_floating(array.type) or pa.types.is_null(array.type)
     if not is_number:
         raise ColumnError(
-            "The column must contain numbers. Whole numbers must be at most 2**53.",
+            "The column must contain numbers, up to 2**53 if they are whole. Its Arrow type is {type}.",
             hint='Convert the column, such as df["age"].astype(float).',
+            type=str(array.type).partition("<")[0],
         )
     floats = array.cast(pa.float64())
     return to_numpy(floats.fill_null(math.nan) if floats.null_count else floats) + 0.0

@@ -155,7 +155,7 @@ def create_mechanism(
     if is_declared != {domain: domain == kind.domain for domain in is_declared}:
         raise MechanismError(
             "The mechanism {mechanism!r} works only with {domain}.",
-            hint="Pass {domain} and nothing else, or choose another mechanism.",
+            hint="Choose another mechanism, or pass what this one needs: values=['a', 'b'] or range=(0, 120).",
             mechanism=name,
             domain=_DOMAINS[kind.domain],
         )
@@ -166,7 +166,7 @@ def create_mechanism(
     elif missing:
         raise MechanismError(
             "The mechanism {mechanism!r} needs the options {options}.",
-            hint="Pass them, or an epsilon from which they are chosen.",
+            hint="Pass them, or an epsilon from which they are chosen, such as epsilon=2.",
             options=", ".join(missing),
             mechanism=name,
         )
@@ -201,7 +201,7 @@ def _check_options(kind: MechanismKind, options: Mapping[str, Any]) -> None:
     if unknown:
         raise MechanismError(
             "The mechanism {mechanism!r} has no option {options}. Expected: {known}.",
-            hint="Leave it out.",
+            hint="Leave out {options}.",
             known=", ".join(names) or "no options",
             options=", ".join(unknown),
             mechanism=kind.name,

@@ -313,7 +313,7 @@ def check_zero_padding(packed: Packed, n_bits: int) -> None:
     if n_bits % 8 and packed.size and int(np.bitwise_or.reduce(packed[:, -1])) >> n_bits % 8:
         row = int(np.argmax(packed[:, -1] >> np.uint8(n_bits % 8) != 0)) + 1
         raise EstimationError(
-            "The report has a bit set after the {bits} bits of this mechanism.",
+            "The report has a bit set after the {bits} bits of this mechanism. Another mechanism made it.",
             hint=GIVE_REPORTS,
             bits=n_bits,
             row=row,

@@ -119,8 +119,9 @@ class SquareWave(RangeMechanism):
         super().__init__(low, high, clip=clip)
         if (window is None) == (epsilon is None):
             raise MechanismError(
-                "The square wave needs either `window` or `epsilon`, the largest epsilon that you plan to release.",
+                "The square wave needs either `window` or `epsilon`, the largest epsilon that you plan; got {given}.",
                 hint="Pass epsilon=, such as epsilon=2, or window=, such as window=32.",
+                given="neither" if epsilon is None else "both",
             )
         if goal is not None and window is not None:
             raise MechanismError(

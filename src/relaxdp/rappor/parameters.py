@@ -67,7 +67,7 @@ def compute_word_std_error(shape: BloomShape, *, epsilon: Epsilon, n_devices: in
         if not 1 <= number <= maximum:
             raise PlanError(
                 "The number of {what} must be a whole number from 1 to {maximum:,}, not {number}.",
-                hint="Pass the number of devices that report, and of the words that you look for.",
+                hint="Pass such a number, as in --devices 100000 --candidates 300 (n_devices=, n_candidates=).",
                 what=what,
                 maximum=maximum,
                 number=number,
@@ -115,7 +115,7 @@ def plan_parameters_for_share(
         raise PlanError(
             "No epsilon is enough to find words with a share of {share:g} among {candidates:,} "
             "candidates with {devices:,} devices.",
-            hint="Plan with more devices, fewer candidates or a larger share.",
+            hint="Plan with more devices (--devices), fewer candidates (--candidates) or a larger share (--share).",
             candidates=n_candidates,
             share=share,
             devices=n_devices,

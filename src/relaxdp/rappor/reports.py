@@ -175,8 +175,8 @@ def _read_report_description(path: Path, shape: BloomShape) -> tuple[str, Column
         mechanism.level(column.epsilon, column.threshold)
     except LevelError:
         raise MetadataError(
-            "The metadata of the file {path!r} is damaged: its epsilon and its threshold contradict each other.",
-            hint="Write the file again: `relaxdp rappor relax NAME OUT --epsilon EPSILON`.",
+            "The metadata of {path!r} is damaged: its threshold (the amount of noise) does not belong to its epsilon.",
+            hint="Write the file again, such as with `relaxdp rappor relax NAME again.csv --epsilon 2`.",
             path=str(path),
         ) from None
     return description.id_column, column

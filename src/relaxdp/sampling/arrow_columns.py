@@ -66,7 +66,7 @@ def _convert_column(column: Any, error: type[RelaxdpError]) -> pa.Array:
     if isinstance(column, np.ma.MaskedArray):
         raise ColumnError(
             "The column is a masked array. The values behind its mask would be released.",
-            hint="Pass column.filled(...) or column.compressed().",
+            hint="Replace masked values with column.filled(...), or drop them with column.compressed().",
         )
     if isinstance(column, np.ndarray):
         found = _convert_numpy(column)

@@ -47,7 +47,7 @@ def draw_uniform(n_values: int, value_words: Iterator[int], *, base: int = ONE) 
     for word in value_words:
         if word <= base - 1 - base % n_values:
             return word % n_values
-    raise AssertionError("The source of random words ended.")
+    raise AssertionError("`value_words` ended before a value was drawn. Pass an iterator that does not end.")
 
 
 def draw_from_mixture(

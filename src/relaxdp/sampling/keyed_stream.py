@@ -159,7 +159,7 @@ class PathId:
     def __post_init__(self) -> None:
         names = (self.release, self.attribute)
         if not all(isinstance(name, str) for name in names):
-            raise ArgumentError("The name of a release or column must be text.", hint=_USE_NAME)
+            raise ArgumentError("The name of a release or column must be text (str).", hint=_USE_NAME)
         if not all(map(is_utf8_encodable, names)):
             raise ArgumentError(
                 "The name of a release or column contains half of a character (a lone surrogate).",

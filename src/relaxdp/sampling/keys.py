@@ -59,9 +59,10 @@ class Key:
     def __init__(self, secret: bytes) -> None:
         if not isinstance(secret, bytes | bytearray) or len(secret) != KEY_BYTES:
             raise KeyFileError(
-                "A key must be exactly {key_bytes} bytes.",
+                "A key must be exactly {key_bytes} bytes, got {given}.",
                 hint='Use rx.Key.generate() for a new key, or rx.Key.load("study.key") for a saved one.',
                 key_bytes=KEY_BYTES,
+                given=f"{len(secret)} bytes" if isinstance(secret, bytes | bytearray) else type(secret).__name__,
             )
         self.__secret = bytes(secret)
         self.source = None
@@ -221,7 +222,7 @@ class Key:
         except FileExistsError:
             raise KeyFileError(
                 "The file {path!r} exists already. A key that is overwritten cannot be recovered.",
-                hint="Choose a new name for the key file.",
+                hint="Choose a new name for the key file, such as 'study-2.key'.",
                 path=str(place),
             ) from None
         except PrivateFileError as problem:

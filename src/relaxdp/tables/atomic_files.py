@@ -58,8 +58,8 @@ def remove_abandoned_files(folder: Path) -> None:
 def open_abandoned(path: Path) -> Iterator[int | None]:
     """Open a file or folder that a process of this user left behind, and lock it; None if it is in use or foreign.
 
-    Others may write to the folder too. A pipe of theirs under such a name would block whoever opens it, a link would
-    lead elsewhere, and a folder of ours that they gave such a name is no unfinished one, unless it is private.
+    Other users may write to the folder too. Under such a name they can create a pipe, which blocks when it is opened,
+    or a link to another place. They can also rename a folder of this user, so only a private folder counts.
     """
     found, mine = path.lstat(), os.geteuid() if os.name == "posix" else None
     is_folder, is_private = stat.S_ISDIR(found.st_mode), not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)

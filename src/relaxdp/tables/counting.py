@@ -176,7 +176,7 @@ def _read_codes(column: CountedColumn, reports: Any) -> tuple[Codes, Words | Non
 def make_changed_report_error(column_name: str) -> EstimationError:
     """Return the error about a report that its mechanism cannot have drawn."""
     return EstimationError(
-        "A report in {name!r} is not possible for the declared values. It was changed after its release.",
+        "A report in the column {name!r} is not possible for the declared values. It was changed after its release.",
         hint="Pass the file as it was released.",
         name=column_name,
     )
@@ -216,8 +216,8 @@ def _read_counted_reports(
     cells = groups * int(np.prod([len(each.labels) * len(each.levels) for each in columns]))
     if has_codes and cells > MAX_CELLS and (len(columns) > 1 or by is not None):
         raise EstimationError(
-            "The table would have {cells:,} cells. The maximum is {maximum:,}.",
-            hint="Choose columns with fewer values.",
+            "The table of all combinations would have {cells:,} cells. The maximum is {maximum:,}.",
+            hint="Choose columns with fewer values or groups.",
             cells=cells,
             maximum=MAX_CELLS,
         )

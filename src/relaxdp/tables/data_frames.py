@@ -69,7 +69,7 @@ class DataFrameReader:
             names = return_none_on_error(lambda: self._found.collect_schema().names())
             if names is None:
                 raise ColumnError(
-                    "The data frame cannot be read.",
+                    "The names of the columns of the data frame cannot be read.",
                     hint="If it comes from a database, check that the connection is open.",
                 )
             is_lazy, self.library = issubclass(type(self._found), nw.LazyFrame), str(self._found.implementation)
@@ -119,7 +119,8 @@ class DataFrameReader:
             rows = self._found.select(*columns)
         if rows is None:  # raised here, because the reason may quote a row
             raise ColumnError(
-                "The lazy data frame cannot be executed.", hint="Execute it yourself to see why, then pass the result."
+                "The lazy data frame cannot be executed.",
+                hint="Execute it yourself, such as with frame.collect(), to see why. Then pass the result.",
             )
         self._rows, self.rows = rows, len(rows)
 
@@ -148,7 +149,7 @@ def _find_frame(native: Any) -> Any | None:
 def _make_unreadable_error(name: str, kind: str) -> ColumnError:
     return ColumnError(
         "The column {name!r} holds values of several types, or of a type that cannot be released{kind}.",
-        hint="Convert the column to whole numbers, numbers, text, bytes or UUIDs.",
+        hint="Convert the column to whole numbers, numbers, text, bytes or UUIDs, such as df[{name!r}].astype(str).",
         name=name,
         kind=f" ({kind})" if kind else "",
     )

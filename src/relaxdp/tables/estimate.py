@@ -106,7 +106,7 @@ def estimate(
         if mechanism is not None or epsilon is not None:
             raise EstimationError(
                 "`mechanism` and `epsilon` are only valid for data frames, and `source` is a file.",
-                hint="Leave them out. For a file without a description pass description= with the released file.",
+                hint="Leave them out. For a file without metadata pass description= with the file as it was released.",
             )
         counted: Any = count(tables, **names, description=description)
     else:
@@ -138,8 +138,10 @@ def _list_given_descriptions(
         given = list(description) if isinstance(description, list | tuple) else [description] * frames
         if len(given) != frames or (frames > 1 and description is not None and given[0] is description):
             raise MetadataError(
-                "Each of several data frames needs its own description.",
+                "Each data frame needs its own description: expected {frames}, got {descriptions}.",
                 hint="Pass a list: description=[first_release, second_release].",
+                frames=frames,
+                descriptions=len(description) if isinstance(description, list | tuple) else 1,
             )
         # The rows may have been chosen, without looking at their reports.
         return [
@@ -147,7 +149,7 @@ def _list_given_descriptions(
         ]
     if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
         raise MetadataError(
-            "`mechanism` and `epsilon` go together with `column`, for a single data frame and without `description`.",
+            "`mechanism` and `epsilon` need each other and `column`, for one data frame and without `description`.",
             hint="Pass rx.estimate(frame, 'diagnosis', mechanism=rx.Categorical([...]), epsilon=1). For several data "
             "frames, pass a list as `description`.",
         )

@@ -227,9 +227,10 @@ class TableFile:
         for name in columns:
             if name not in schema.names or schema.field(name).type != self.schema.field(name).type:
                 raise TableFileError(
-                    "{path!r} has other columns or types than the first file of the folder.",
+                    "{path!r} has no column {column!r}, or one of another type than the first file of the folder.",
                     hint="Write all files of the folder with the same columns and types.",
                     path=str(file),
+                    column=name,
                 )
 
 

@@ -73,9 +73,9 @@ _active_repeater: list[object] = []
 def exit_from_signal(signal_number: int, exit_status: int) -> None:
     """End the process from the handler of a signal, unless it is on its way out already.
 
-    What a handler raises may be dropped: by Python while a collector's callback or a `__del__` runs, by a library in C
-    in one of its own callbacks; and DuckDB forgets an interrupt that comes as a query begins. So the signal and the
-    interrupt are repeated every second, until `stop_repeating_signal` or the end.
+    An exception of a handler can get lost: Python drops it in a `__del__` or in a callback of its garbage collector,
+    and a library in C drops it in its callbacks. DuckDB also forgets an interrupt at the very start of a query. So the
+    signal and the interrupt are repeated every second, until `stop_repeating_signal` or the end.
     """
     mine = object()
     _active_repeater[:] = [mine]

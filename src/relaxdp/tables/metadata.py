@@ -83,7 +83,7 @@ class ColumnDescription:
                 return found
         raise MetadataError(
             "Unknown mechanism {encoding!r} in the metadata.",
-            hint="Install the version of relaxdp that released the file.",
+            hint="Install the version of relaxdp that released the file, or register your own mechanism first.",
             encoding=self.encoding,
         )
 
@@ -319,7 +319,7 @@ def open_parquet_writer(file: IO[bytes], schema: Any, id_column: str) -> Any:
 def make_parquet_metadata(schema: Any, description: FileDescription) -> dict[str, bytes]:
     """Return what a Parquet writer is given before it is closed.
 
-    The description stands twice in a file: by itself, and in the schema that Arrow keeps there for its own readers.
+    A file contains the description twice: by itself, and in the schema that Arrow keeps there for its own readers.
     Only what is in the latter comes back with a table, and goes on from there into other files.
 
     Claim: the file is what a writer makes that knows all this before; tests/unit/tables/test_file_rows.py.

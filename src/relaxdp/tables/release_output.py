@@ -23,7 +23,7 @@ from relaxdp.tables.metadata import METADATA_KEY, FileDescription, make_parquet_
 class ReleaseWriter:
     """A released table being written to a temporary place; nothing is there under its own name until it is renamed.
 
-    It says how many rows it holds, except where the description does: then it is a part of a table that has so many.
+    It states its number of rows, unless the description does: then the file is a part of a table with that number.
     """
 
     def __init__(self, place: Path, kind: FileKind, schema: Any, description: FileDescription) -> None:

@@ -284,7 +284,7 @@ def plan_release(vault: VaultFolder, request: ReleaseRequest, source: Any) -> Re
     if request.planned_epsilon is not None and request.planned_epsilon < request.epsilon:
         raise ArgumentError(
             "`planned_epsilon` is {planned}, and this release is at epsilon {epsilon} already.",
-            hint="State the largest level that you plan, or leave it out.",
+            hint="Pass planned_epsilon={epsilon} (--planned-epsilon {epsilon}) or more, or leave it out.",
             planned=format_epsilon(request.planned_epsilon),
             epsilon=format_epsilon(request.epsilon),
         )
@@ -355,7 +355,7 @@ def _make_plan(
     if double is not None:
         raise ColumnError(
             "Two columns of the output would be called {column!r}.",
-            hint="Rename a column of the table first. Reports of a number are called like the column, with _report.",
+            hint="Rename a column of the table first. Reports of numbers in 'age' are called 'age_report'.",
             column=double,
         )
     for each in columns:
@@ -379,7 +379,7 @@ def _require_known_mechanism(column: PlannedColumn) -> None:
             return
     raise MechanismError(
         "The mechanism {mechanism!r} of {column!r} cannot be created again from its description.",
-        hint="Make it known with register_mechanism(MechanismKind(...)), with each of its options.",
+        hint="Register it, with all its options: relaxdp.mechanisms.registry.register_mechanism(...).",
         mechanism=mechanism.name,
         column=column.column,
     )
@@ -470,7 +470,7 @@ def reject_useless_columns(columns: Sequence[PlannedColumn], n_rows: int, planne
         enough = _find_sensible_epsilon(each.mechanism, n_rows)
         raise UselessReleaseError(
             "{rows:,} rows at epsilon {epsilon} estimate each {answer} of {column!r} with a margin of error of "
-            "{margin:.2g}, which tells next to nothing.",
+            "{margin:.2g}. This is too imprecise to be useful.",
             hint="Release more rows."
             if enough is None
             else "Use epsilon {enough} or more, or state that you plan to: planned_epsilon={enough} "

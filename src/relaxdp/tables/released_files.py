@@ -71,10 +71,11 @@ class ReleasedFile:
         if column_name is None and len(names) > 1:
             raise ColumnError(
                 "{name} has several released columns ({listed}).",
-                hint="Pass column= (--column NAME).",
+                hint="Choose one, such as column={first!r} (--column NAME).",
                 name=self.label,
                 path=str(self.path),
                 listed=", ".join(map(repr, names[:12])),
+                first=names[0],
             )
         found = names[0] if column_name is None else self.description.find_column(column_name)
         if found is None:  # names in a description were released, so they may be shown
@@ -173,8 +174,8 @@ def require_description(source: Any) -> FileDescription:
         raise MetadataError(
             "The data frame has no description of its reports: relaxdp did not release it, it was changed, or its "
             "library (such as polars) does not keep metadata.",
-            hint="Pass the path of the released file, or the Release. Otherwise pass description= with one of these, "
-            "or mechanism= and epsilon=.",
+            hint="Pass the path of the released file, or the Release. Otherwise pass one of these as description=, or "
+            "mechanism= and epsilon=.",
         )
     return description
 
@@ -184,8 +185,8 @@ def open_released_file(path: Path) -> tuple[TableFile, FileDescription]:
     table, description = TableFile(path), read_description(path)
     if description is None:
         raise MetadataError(
-            "{path!r} is not a file that relaxdp released, or was rewritten since: it does not describe itself.",
-            hint="Pass description= (--description FILE), the file as it was released.",
+            "{path!r} has no metadata about its reports: relaxdp did not release it, or another program wrote it.",
+            hint="Pass the file as it was released, or name the original with description= (--description FILE).",
             path=str(path),
         )
     return table, description
@@ -220,8 +221,8 @@ def _open_file(path: Path, description_path: Path | None) -> ReleasedFile:
         description = replace(whole, columns=columns, rows=None)
         if not columns:
             raise MetadataError(
-                "{path!r} has none of the released columns in its description {description!r}.",
-                hint="Pass the description of this file.",
+                "{path!r} has no column that {description!r} describes as released.",
+                hint="Pass as description= (--description FILE) the released file that {path!r} was made from.",
                 path=str(path),
                 description=str(description_path),
             )
@@ -279,12 +280,14 @@ def make_counted_column(files: Sequence[ReleasedFile], names: Sequence[str | Non
         mechanism = description.mechanism()
         if isinstance(mechanism, Bloom):
             raise MetadataError(
-                "{name} holds RAPPOR reports.", hint="Run `relaxdp rappor decode FILE`.", name=file.label
+                "{name} holds RAPPOR reports, which have their own command.",
+                hint="Run `relaxdp rappor decode FILE --params params.csv --candidates words.txt`.",
+                name=file.label,
             )
         level = mechanism.level(description.epsilon)
         if level.threshold != description.threshold:
             raise MetadataError(
-                "{name} has contradictory metadata: its threshold is not that of epsilon {epsilon}.",
+                "{name} has contradictory metadata: its threshold (the noise) is not that of epsilon {epsilon}.",
                 hint="Use an undamaged copy of the file.",
                 name=file.label,
                 epsilon=format_epsilon(description.epsilon),
@@ -292,8 +295,8 @@ def make_counted_column(files: Sequence[ReleasedFile], names: Sequence[str | Non
         levels.add(level)
     if len(levels) > MAX_LEVELS:
         raise MetadataError(
-            "The files have {levels} different levels. The maximum for one estimate is {maximum}.",
-            hint="Pass fewer files.",
+            "The files have {levels} different levels (epsilons). The maximum for one estimate is {maximum}.",
+            hint="Pass the files of at most {maximum} levels.",
             maximum=MAX_LEVELS,
             levels=len(levels),
         )
@@ -319,10 +322,12 @@ def require_crosstab_columns(rows: CountedColumn, columns: CountedColumn) -> Non
         )
     if one.id_type != two.id_type:
         raise MetadataError(
-            "The ids of {rows!r} and {columns!r} are of different types.",
+            "The ids of {rows!r} have type {row_ids!r}, and those of {columns!r} {column_ids!r}. They must be equal.",
             hint="Release both columns from one table.",
             rows=rows.name,
             columns=columns.name,
+            row_ids=one.id_type,
+            column_ids=two.id_type,
         )
 
 
@@ -398,12 +403,13 @@ def _open_frame(
     frame.read_columns(chosen)
     table = frame.to_arrow(chosen)
     id_type = next(iter(description.columns.values())).id_type
-    if reads_ids and id_type and get_id_type(table.schema.field(id_column).type) != id_type:
+    if reads_ids and id_type and (found := get_id_type(table.schema.field(id_column).type)) != id_type:
         raise MetadataError(
-            "{name} has ids of another type than {expected!r}, which its description states.",
+            "{name} has ids of type {found!r}, and its description states {expected!r}.",
             hint="Convert the id column to the type {expected!r}.",
             name=label,
             expected=id_type,
+            found=found,
         )
     loaded = InMemoryTable(label, frame.all_names, table)
     return ReleasedFile(Path(label), loaded, description, [(description, loaded)], has_given_description=is_given)

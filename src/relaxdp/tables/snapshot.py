@@ -251,7 +251,7 @@ class PartSealer:
         chunk = self._cipher.encrypt(_make_nonce(kind, chunk_number), content, self._header)
         if len(chunk) > _MAX_CHUNK_BYTES:
             raise VaultError(
-                "The rows of one batch take more than 1 GiB in a snapshot.", hint="Use shorter ids or fewer columns."
+                "The vault cannot store the rows: a batch takes over 1 GiB.", hint="Use shorter ids or fewer columns."
             )
         return _CHUNK_HEAD.pack(len(chunk), kind) + chunk
 
@@ -389,7 +389,7 @@ class _SealedPartReader:
             raise _make_damaged_error(path)
         if header[-_FINGERPRINT_BYTES:].hex() != key.fingerprint:
             raise VaultError(
-                "The snapshot '{name}' was sealed with another key than that of the vault, {key}.",
+                "The snapshot '{name}' was encrypted with another key than the vault's, whose fingerprint is {key}.",
                 hint="Correct the key in vault.toml if it is wrong. Otherwise restore the vault from a backup.",
                 name=path.name[:12],
                 key=key.fingerprint,
@@ -447,7 +447,7 @@ class _SealedPartReader:
 
 def _make_damaged_error(path: Path) -> VaultError:
     return VaultError(
-        "The snapshot '{name}' is damaged, or is not the one that the ledger names.",
+        "The snapshot '{name}', the vault's copy of released rows, is damaged or is not the one that the ledger names.",
         hint=_RESTORE,
         name=path.name[:12],
     )

@@ -51,7 +51,7 @@ class _SortedRows:
             if self._last_id is not None and not self._last_id < rows.ids[0].as_py():
                 # Rows of it would be taken for new ones.
                 raise VaultError(
-                    "A snapshot of the vault is damaged: its rows are not in the order of their ids.",
+                    "A snapshot (a copy of rows in the vault) is damaged: its rows are not in the order of the ids.",
                     hint="Restore it from a backup of the vault, or release the table under a new name, at full cost.",
                 )
             self._last_id = rows.ids[len(rows) - 1].as_py()
@@ -203,8 +203,9 @@ def reject_changed_values(plan: ReleasePlan, column: PlannedColumn) -> NoReturn:
     raise RowsChangedError(
         "The values of {column!r} have changed in some rows since they were released as {name!r}. Releasing them again "
         "would show which rows changed.",
-        hint="Relax the last accepted release with vault.relax({name!r}, ...) or `relaxdp relax`, or release the whole "
-        "table under a new name at full cost. Do not drop the changed rows: their absence shows who changed.",
+        hint="To go on with the old values, use vault.relax({name!r}, ...) or `relaxdp relax`. To release the new "
+        "values, release the whole table under a new name, at full cost. Do not drop the changed rows: their absence "
+        "shows who changed.",
         column=column.column,
         name=plan.request.name,
     )
@@ -216,7 +217,7 @@ def reject_respelled_ids(plan: ReleasePlan, known_snapshot: Snapshot, has_new_id
         if has_new_id(normalize_spelling(rows.ids)):
             raise RowsChangedError(
                 "New ids differ from released ones only in case, spaces, leading zeros or a trailing .0. The same "
-                "people would be drawn twice.",
+                "people would get a second report.",
                 hint="Write the ids as in the first release of {name!r}.",
                 name=plan.request.name,
             )

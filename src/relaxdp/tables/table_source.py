@@ -91,7 +91,7 @@ def open_source(data: Any, *, sql: str | None = None) -> Iterator[Any]:
     if not is_path(data):
         if sql is not None:
             raise ArgumentError(
-                "`sql` shapes files, and a data frame was passed.",
+                "`sql` is only valid for files, and a data frame was passed.",
                 hint='Shape the data frame first, and pass the result, such as duckdb.sql("SELECT ... FROM frame").',
                 option="sql",
             )

@@ -252,7 +252,7 @@ def reject_different_rows(plan: ReleasePlan) -> NoReturn:
     """Reject a relaxation of columns, or of a column and pass-through columns, that have different rows."""
     last = max(plan.columns, key=lambda each: 0 if each.state is None else each.state.last_event).column
     raise RowsChangedError(
-        "The columns of the release {name!r} were last released from different rows.",
+        "The columns of the release {name!r} were last released from different rows, so one output cannot hold them.",
         hint="Relax {column!r} alone: columns=[{column!r}] (--column {column})."
         if len(plan.columns) > 1
         else "Release {column!r} again from the last table. A level that was released before costs nothing.",

@@ -170,7 +170,7 @@ class VaultFolder:
             raise VaultError("`key_file` and `key_command` cannot be combined.", hint="Pass one of them.")
         place = path.absolute()
         if os.path.lexists(place):
-            raise VaultError("'{path}' already exists.", hint="Choose another path.", path=str(path))
+            raise VaultError("'{path}' already exists.", hint="Choose another path for the vault.", path=str(path))
         made = place.with_name(f".{place.name}.{secrets.token_hex(6)}.relaxdp-unfinished")
         vault_id = secrets.token_hex(16)
         store = open_store(made / LEDGER if ledger is None else ledger, vault_id)
@@ -229,7 +229,7 @@ class VaultFolder:
         if settings is None:
             raise VaultError(
                 "'{path}' is damaged, or was written by another version of relaxdp.",
-                hint="Restore it from a backup of the vault.",
+                hint="Use the version that wrote it. If that is this one, restore the file from a backup of the vault.",
                 path=str(place),
             )
         return settings
@@ -448,9 +448,9 @@ def _write_stamp(settings: VaultSettings, path: Path, account: Account, *, is_ad
         why = _describe_problem(problem)
         if is_adopted:
             raise VaultError(
-                "The state folder of this user cannot be written: {why}. It holds a stamp by which an older copy of "
-                "the vault is noticed.",
-                hint="Set XDG_STATE_HOME to a folder that you can write to.",
+                "The state folder of this user cannot be written: {why}. relaxdp notes there which copy of the vault "
+                "is the newest.",
+                hint="Set the environment variable XDG_STATE_HOME to a folder that you can write to.",
                 why=why,
             ) from None
         warnings.warn(
@@ -483,7 +483,7 @@ def copy_vault(vault: VaultFolder, folder: Path, *, with_key: bool) -> Path:
     if with_key and vault.settings.key_file is None:
         raise VaultError(
             "The vault was not copied: its key comes from a command, so there is no key file to copy with it.",
-            hint="Leave out with_key=True (--with-key), and back up the key where the command gets it from.",
+            hint="Leave out `with_key` (--with-key), and back up the key where the command gets it from.",
         )
     hint = "Choose a new folder in one that exists, that you can write to, and that has enough free space."
     with replace_os_error(VaultError, "The backup {path!r} cannot be written: {why}.", hint=hint, path=str(folder)):
@@ -510,7 +510,7 @@ def _copy_vault_files(vault: VaultFolder, folder: Path, *, with_key: bool) -> No
             break
         if attempt == _ATTEMPTS - 1:
             raise VaultError(
-                "The vault '{path}' lacks some of its snapshots, in all {count}.",
+                "The vault '{path}' lacks {count} of its snapshots, its copies of released rows.",
                 hint="Run `relaxdp check` to see which, and restore them from an older backup.",
                 path=vault.path.name,
                 count=len(missing),

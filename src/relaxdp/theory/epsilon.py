@@ -46,7 +46,7 @@ def as_epsilon(value: Epsilon, *, allow_zero: bool = False) -> Decimal:
         )
     if len(number.as_tuple().digits) > MAX_DIGITS or number.adjusted() >= MAX_DIGITS:
         raise EpsilonError(
-            "Epsilon has too many digits. The maximum is {most}.",
+            "Epsilon has too many digits: at most {most} are possible.",
             hint=_HINT,
             most=MAX_DIGITS,
             epsilon=_describe_input(value),

@@ -1,4 +1,4 @@
-"""Made-up reports are noticed by a real collector, on both stores: in its JSON, by the command, and by the metric."""
+"""A real collector detects fabricated reports, on both stores: in its JSON, by the command, and by the metric."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reports(mechanism: Any, truths: list[str], epsilon: str) -> list[str]:
     return list(mechanism.release(truths, list(range(len(truths))), epsilon=epsilon, **where))
 
 
-def test_made_up_reports(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fabricated_reports(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     made = server.create(
         encoding={"name": "categorical", "values": VALUES}, levels=[{"epsilon": "0.5"}, {"epsilon": "2"}]
     )
@@ -63,6 +63,14 @@ def test_made_up_reports(server: Running, monkeypatch: pytest.MonkeyPatch) -> No
     quiet = found()
     assert (quiet["tested"], quiet["untested"], quiet["alarm"], quiet["without"]) == (HONEST, ALONE, False, None)
     assert [row["value"] for row in quiet["shares"]] == VALUES
+    assert 0 < quiet["unnoticed"] < FAKES
+    about = f"About {quiet['unnoticed']} of 1,800"
+    assert quiet["limits"][0].startswith(about)
+    monkeypatch.setenv("RELAXDP_TOKEN", server.token)
+    check = ["campaign", "check", made["id"], "--server", server.base]
+    shown = CliRunner(env={"COLUMNS": "100"}).invoke(app, check)
+    assert f"No fabricated reports were noticed. {about} devices" in shown.output, shown.output
+    assert all(" ".join(each.split()) in " ".join(shown.output.split()) for each in quiet["limits"])
 
     for level in (0, 1):
         send(fakes, ["d"] * FAKES, level)
@@ -74,9 +82,8 @@ def test_made_up_reports(server: Running, monkeypatch: pytest.MonkeyPatch) -> No
     assert abs(corrected) < plain / 3  # nobody honest has the value
     assert loud["p_value_ever"] < loud["false_alarms"] == 0.01
 
-    monkeypatch.setenv("RELAXDP_TOKEN", server.token)
-    shown = CliRunner(env={"COLUMNS": "100"}).invoke(app, ["campaign", "check", made["id"], "--server", server.base])
-    assert "Made-up reports were noticed" in shown.output, shown.output
+    shown = CliRunner(env={"COLUMNS": "100"}).invoke(app, check)
+    assert "Fabricated reports were noticed" in shown.output, shown.output
     assert "sent again too often" in shown.output
     assert "cannot be tested: 300 of 2,300 here" in shown.output
     assert "Against many fabricating devices only invitations help." in shown.output

@@ -300,7 +300,7 @@ def test_one_ledger_under_every_name_of_its_file(path: Path, monkeypatch: pytest
     ["mysql://u:s3cret@h/d", "sqlite:///s3cret", "postgres:u:s3cret@h", "host=h password=s3cret", "postgresql:/x"],
 )
 def test_an_address_that_is_no_ledger_is_not_shown(place: str) -> None:
-    with pytest.raises(LedgerError, match="Expected the URL of a PostgreSQL database") as found:
+    with pytest.raises(LedgerError, match="must be the URL of a PostgreSQL database") as found:
         open_store(place, VAULT)
     assert "s3cret" not in repr(found.value) + str(found.value.fields)
 

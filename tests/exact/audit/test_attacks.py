@@ -197,7 +197,7 @@ def test_error_rates_names_all_four() -> None:
 
 def test_refusals() -> None:
     law = RelaxedReportsDistribution.from_epsilons(EPSILONS, n_values=2)
-    shapeless: dict[str, Any] = {"says": "one row per individual"}
+    shapeless: dict[str, Any] = {"says": "rows: individuals, columns: reports"}
     for rows, fields in (
         (np.zeros(3, int), shapeless),
         (np.zeros((1, 3)), shapeless),
@@ -207,5 +207,5 @@ def test_refusals() -> None:
     ):
         with refused(ArgumentError, **fields):
             guess_by_maximum_likelihood(rows, law)
-    with refused(ArgumentError, says="No true value leads to one of the transcripts"):
+    with refused(ArgumentError, says="No true value leads to one row of the transcripts"):
         guess_by_maximum_likelihood(np.array([[0, 1]]), RelaxedReportsDistribution.from_epsilons([1, 1], n_values=2))

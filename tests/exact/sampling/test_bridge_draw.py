@@ -42,7 +42,7 @@ def test_uniform_rejects_the_incomplete_run() -> None:
         assert set(draws.values()) == {8 // values}
         for word in range(8 - 8 % values, 8):
             assert draw_uniform(values, iter([word, 1]), base=8) == 1
-    with pytest.raises(AssertionError, match="The source of random words ended"):
+    with pytest.raises(AssertionError, match="ended before a value was drawn"):
         draw_uniform(3, iter([6, 7]), base=8)
 
 

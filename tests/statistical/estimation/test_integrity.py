@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from relaxdp import Categorical, LocalHash, Numeric, Unary
 from relaxdp.estimation.poisoning import FALSE_ALARM_RATE, PoisoningTest, ReportPairs, check_pairs
-from relaxdp.estimation.report_pairs import count_unnoticed_repeaters
+from relaxdp.estimation.report_pairs import MAX_TRACKED_LABELS
 from relaxdp.mechanisms.report_arrays import pack_reports
 
 Codes = NDArray[np.int64]
@@ -129,21 +129,34 @@ def test_one_in_a_hundred_is_found_and_named_in_400_runs() -> None:
     check_power(400, 2316)
 
 
-@pytest.mark.parametrize("mechanism", [Numeric(0, 1), Categorical(range(10))], ids=["two ends", "ten values"])
-def test_the_stated_number_of_repeaters_is_where_the_test_begins_to_notice_them(mechanism: Any) -> None:
+@pytest.mark.parametrize(
+    ("mechanism", "levels"),
+    [
+        (Numeric(0, 1), ("0.5", "2")),
+        (Numeric(0, 1), EPSILONS),
+        (Categorical(range(10)), ("0.5", "2")),
+        (Categorical(range(MAX_TRACKED_LABELS + 1)), ("0.5", "8")),
+    ],
+    ids=["two ends", "two ends, three levels", "ten values", "values that are not counted"],
+)
+def test_the_stated_number_of_repeaters_is_where_the_test_begins_to_notice_them(
+    mechanism: Any, levels: tuple[str, ...]
+) -> None:
     """Numbers have two reports, which are equal by chance more often, so more individuals can repeat theirs."""
     rng = np.random.default_rng(2320)
 
     def look(repeaters: int) -> PoisoningTest:
-        older, newer = path(rng, mechanism, rng.integers(0, mechanism.alphabet, 20_000), ("0.5", "2"))
-        older[:repeaters] = newer[:repeaters]
+        reports = path(rng, mechanism, rng.integers(0, mechanism.alphabet, 20_000), levels)
+        for each in reports:
+            each[:repeaters] = reports[-1][:repeaters]
         pairs = ReportPairs(mechanism)
-        add(pairs, older, newer, "0.5", "2")
-        return check_pairs(pairs)
+        pairs.add(reports, epsilons=levels)
+        return check_pairs(pairs, levels=levels)
 
     checked = look(0)
-    stated = count_unnoticed_repeaters(checked.newest_tables[0], FALSE_ALARM_RATE)
-    assert f"About {stated:,} of 20,000 individuals can repeat" in repr(checked)
+    stated = checked.n_unnoticed_repeaters
+    assert 1 < stated < 2_000
+    assert f"About {stated:,} of 20,000 individuals ({stated / 20_000:.1%}) can repeat every report" in repr(checked)
     assert sum(look(stated // 2).is_alarm for _ in range(40)) < 10
     assert sum(look(stated * 3 // 2).is_alarm for _ in range(40)) > 30
 

@@ -80,7 +80,7 @@ def test_two_levels_of_one_release_are_rejected(files: tuple[Path, Path], tmp_pa
     higher = write(tmp_path / "higher.parquet", "2026", 0.2, epsilon=2)
     problem = CliRunner().invoke(app, ["compare", str(files[0]), str(higher), "--column", "diagnosis"]).exception
     assert isinstance(problem, MetadataError)
-    assert "share its noise" in problem.sentence
+    assert "share noise" in problem.sentence
     assert problem.hint
 
 

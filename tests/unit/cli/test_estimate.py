@@ -304,7 +304,7 @@ def test_mean(tmp_path: Path) -> None:
         np.testing.assert_allclose(rows(found)["low"], wanted.interval()[0], rtol=1e-12)
         assert "mean of 'age' of release 'survey'; 95 % intervals of the mean, about these individuals." in run(path)
         assert run(path, "--plot", tmp_path / "mean.svg")
-    assert "applies only to shares that sum to 1" in sentence(path, "--consistent")
+    assert "needs all shares of a column, which sum to 1" in sentence(path, "--consistent")
 
 
 def test_what_is_asked_of_the_intervals(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     assert "does not end in .parquet, .csv or .tsv" in sentence(tmp_path / "missing.txt")
     plain = tmp_path / "plain.csv"
     plain.write_text("id,diagnosis\n1,flu\n")
-    assert "is not a file that relaxdp released" in sentence(plain)
+    assert "has no metadata about its reports: relaxdp did not release it" in sentence(plain)
     get_sidecar_path(plain).write_text("{")
     assert "metadata of the file is damaged" in sentence(plain)
     get_sidecar_path(plain).write_bytes(b"\xff")
@@ -424,7 +424,10 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
     assert "there is no column 'region'" in sentence(path, "--column", "diagnosis", "--crosstab", "region")
     assert "`by` and `crosstab` cannot be combined" in sentence(path, "--by", "region", "--crosstab", "region")
     several = both(tmp_path / "both.parquet")
-    assert "has several released columns ('diagnosis', 'region'). Pass column= (--column NAME)." in sentence(several)
+    assert (
+        "has several released columns ('diagnosis', 'region'). Choose one, such as column='diagnosis' (--column NAME)."
+        in sentence(several)
+    )
     assert answer(several, "--column", "region")["column"] == "region"
     assert "hold the same answers" in sentence(several, "--column", "region", "--crosstab", "region")
 
@@ -521,7 +524,7 @@ def change_encoding(about: ColumnDescription) -> ColumnDescription:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (change_level, "contradictory metadata: its threshold is not that of epsilon 1."),
+        (change_level, "contradictory metadata: its threshold (the noise) is not that of epsilon 1."),
         (change_encoding, "Unknown mechanism 'unary' in the metadata."),
         (
             lambda about: replace(about, values=("flu",)),
@@ -603,7 +606,7 @@ def test_quantiles_are_numbers_between_0_and_1(ages: Path, written: str) -> None
 
 def test_only_distributions_have_quantiles(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.parquet")
-    assert "--quantiles needs a column of numbers" in sentence(path, "--quantiles", "0.5")
+    assert "--quantiles needs numbers that were released with the square wave" in sentence(path, "--quantiles", "0.5")
 
 
 def test_csv_has_every_row(ages: Path, tmp_path: Path) -> None:

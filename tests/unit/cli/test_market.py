@@ -308,7 +308,7 @@ def test_truths_never_leave(market: FakeMarket, tmp_path: Path) -> None:
         ["deliver", "x", "patients.parquet"],
     ):
         found = mistake(market.url, *command)
-        assert "is not a file that relaxdp released" in found.message
+        assert "has no metadata about its reports: relaxdp did not release it" in found.message
         assert found.message.endswith("Nothing was sent.")
     assert market.requests == []
 

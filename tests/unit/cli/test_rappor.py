@@ -246,7 +246,8 @@ def test_estimate_says_who_reads_these_files(place: Path) -> None:
         encode(target, "--epsilon", "1")
         rejected = CliRunner().invoke(app, ["estimate", target]).exception
         assert isinstance(rejected, MetadataError)
-        assert rejected.message == f"'{target}' holds RAPPOR reports. Run `relaxdp rappor decode FILE`."
+        assert rejected.sentence == f"'{target}' holds RAPPOR reports, which have their own command."
+        assert "`relaxdp rappor decode FILE --params params.csv" in rejected.hint
 
 
 def test_choosing_parameters(place: Path) -> None:
@@ -307,7 +308,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("params --devices 5 --candidates 3", "Pass --epsilon to get the smallest share of a word that is detected"),
+        ("params --devices 5 --candidates 3", "Pass --epsilon 4 to get the smallest detected share of a word"),
         (
             "params --devices 5 --candidates 3 --epsilon 1 --write params.csv",
             "'params.csv' cannot be written: File exists.",
@@ -391,13 +392,13 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
         ("encode clients.csv out.csv --params params.csv --column word", "has no column 'word'"),
         ("encode clients.csv out.csv --params params.csv --vault none.vault", "There is no vault at 'none.vault'."),
-        ("relax clients out.csv", "Exactly one of --epsilon and --schedule is needed"),
-        ("relax clients out.csv --epsilon 2 --schedule 1,2", "Exactly one of --epsilon and --schedule is needed"),
+        ("relax clients out.csv", "exactly one of --epsilon and --schedule for the next level, got neither"),
+        ("relax clients out.csv --epsilon 2 --schedule 1,2", "--epsilon and --schedule for the next level, got both"),
         ("relax clients out.csv --schedule linear:1", "--schedule 'linear:1' is not a schedule."),
         ("relax others out.csv --epsilon 2", "The vault has no release 'others'."),
         (
             "relax plain out.csv --schedule linear:1,2,2",
-            "The release 'plain' does not contain RAPPOR reports.",
+            "The release 'plain' does not contain RAPPOR reports, and this command relaxes only those.",
         ),
     ],
 )

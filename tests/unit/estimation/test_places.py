@@ -135,8 +135,8 @@ def test_the_picture() -> None:
 def test_what_is_refused() -> None:
     found, _ = answered(100)
     for wrong in (0, 1, 1.5, [], [0.5, float("nan")]):
-        with refused(EstimationError, says="between 0 and 1"):
+        with refused(EstimationError, says="above 0 and below 1"):
             found.quantile(wrong)
     for low, high in ((30, 18), (-1, 5), (5, 101), (5, 5)):
-        with refused(EstimationError, low=0, high=100, says="must be smaller than `high`"):
+        with refused(EstimationError, low=0, high=100, says="must be below `high`"):
             found.share(low, high)

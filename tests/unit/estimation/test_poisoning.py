@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,24 @@ def test_a_hash_that_is_repeated_names_values_that_it_supports() -> None:
     supported = set(np.flatnonzero(count_supported_labels(hashes, *read_report_column(hashes, newer[:1]))))
     assert {each.kind for each in found.suspicious_values} == {"repeated"}
     assert {each.label for each in found.suspicious_values} <= supported
+
+
+@pytest.mark.parametrize("levels", [("0.5", "2"), EPSILONS])
+def test_the_alarm_begins_where_the_result_states_it(levels: tuple[str, ...]) -> None:
+    """Only all values together are tested here, so expected counts decide. Levels of a schedule divide the stakes."""
+    answers = rx.Categorical(range(3_000))
+
+    def check(repeaters: int) -> rx.poisoning.PoisoningTest:
+        pairs = rx.poisoning.ReportPairs(answers)
+        for place, (older, newer) in enumerate(pairwise(map(answers.level, levels))):
+            kept = float(older.retention / newer.retention)
+            equal = round(repeaters + (100_000 - repeaters) * (kept + (1 - kept) / 3_000))
+            for superseded in {False, place + 2 < len(levels)}:
+                pairs.add_counts(np.array([100_000, equal]), (older, newer), superseded=superseded)
+        return rx.poisoning.check_pairs(pairs, levels=levels)
+
+    stated = check(0).n_unnoticed_repeaters
+    assert 100 < stated < 2_000
+    assert check(stated).n_unnoticed_repeaters == stated  # does not depend on reports
+    assert not check(stated - 2).is_alarm
+    assert check(stated + 3).is_alarm

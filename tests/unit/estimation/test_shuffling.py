@@ -159,7 +159,7 @@ def test_what_it_says() -> None:
         "at delta 1e-06; the reports themselves cost epsilon 4 (2 values, k-ary randomized response)."
     )
     several = rx.shuffling.compute_bound(4, n=100_000, delta=1e-6, values=2, publications=3)
-    assert "3 publications, each with noise of its own," in str(several)
+    assert "3 publications, each with its own noise," in str(several)
     assert len(found.assumes) == 6
 
 

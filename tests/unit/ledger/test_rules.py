@@ -68,7 +68,7 @@ def rejected(kind: type[RelaxdpError], account: Account, **changes: Any) -> str:
 def test_a_plan_that_another_process_overtook(stale: dict[str, Any]) -> None:
     message = rejected(LedgerBusyError, ONCE, **stale)
     assert message.startswith("The release 'patients' changed while this release ran")
-    assert message.endswith("Run the command again.")
+    assert message.endswith("Run the same call or command again.")
 
 
 def test_a_new_column_or_name_that_another_process_released_first() -> None:
@@ -83,7 +83,7 @@ def test_a_new_column_or_name_that_another_process_released_first() -> None:
 
 
 def test_facts_of_the_first_release_are_fixed() -> None:
-    assert "are of type 'integer', and the ids of this table are of type 'text'" in rejected(
+    assert "are of type 'integer', and those of this table of type 'text'" in rejected(
         ReleaseChangedError, ONCE, id_type="text"
     )
     [column] = request_of(ONCE)[0].columns

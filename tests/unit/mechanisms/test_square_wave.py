@@ -111,7 +111,7 @@ def test_another_window_is_another_path() -> None:
 def test_what_is_refused() -> None:
     wrong: Any
     for wrong in ({}, {"window": 8, "epsilon": 2}):
-        with refused(MechanismError, says="the largest epsilon that you plan to release"):
+        with refused(MechanismError, says="the largest epsilon that you plan; got {given}"):
             rx.SquareWave(0, 1, **wrong)
     with refused(MechanismError, says="cannot be combined"):
         rx.SquareWave(0, 1, window=8, goal="distribution")

@@ -284,7 +284,7 @@ def test_files_and_folders_that_are_not_there(tmp_path: Path) -> None:
         pass
     pa_parquet.write_table(TABLE, tmp_path / "a.parquet")
     pa_parquet.write_table(TABLE.select(["id"]), tmp_path / "b.parquet")
-    with rejected(TableFileError, "other columns"), open_source(tmp_path) as source:
+    with rejected(TableFileError, "or one of another type than the first file"), open_source(tmp_path) as source:
         read(source, ["id", "illness"])
 
 
@@ -422,5 +422,8 @@ def test_reports_are_recognised(tmp_path: Path) -> None:
 
 
 def test_sql_is_for_files() -> None:
-    with rejected(ArgumentError, "shapes files, and a data frame was passed"), open_source(TABLE, sql="FROM input"):
+    with (
+        rejected(ArgumentError, "is only valid for files, and a data frame was passed"),
+        open_source(TABLE, sql="FROM input"),
+    ):
         pass

@@ -229,7 +229,7 @@ def test_a_lazy_frame_is_released_without_a_warning(vault: rx.Vault) -> None:
 
 def test_an_empty_ledger_url_creates_no_vault(tmp_path: Path) -> None:
     """Such as --ledger "$URL" with the variable unset: copies of a vault that counts as shared would go unnoticed."""
-    with refused(LedgerError, says="Expected the URL"):
+    with refused(LedgerError, says="must be the URL"):
         rx.Vault.create(tmp_path / "study.vault", budget=1, ledger="")
     assert list(tmp_path.iterdir()) == []
 

@@ -270,7 +270,7 @@ def _load_kernel(setting: str) -> Kernel | None:
     found = Kernel(library, setting or sets[-1])
     if not has_correct_results(found):
         raise KernelError(
-            "The compiled sampler draws wrong reports on this machine.",
+            "The compiled sampler failed its self-test: it draws wrong reports on this machine.",
             hint="Turn it off: export {setting}=off. Please report this as a bug.",
             setting=SETTING,
         )

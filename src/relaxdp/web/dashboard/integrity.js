@@ -1,4 +1,4 @@
-/** Whether reports were made up: what was found, which answers are pushed, and what such a check cannot see. */
+/** Whether reports were fabricated: the result, the answers that are pushed, and what the test cannot detect. */
 
 import { h, notice, put, tableHead, tableRow } from "../kit/dom.js";
 import { plural, whole } from "../kit/words.js";
@@ -15,14 +15,14 @@ const MOST_PUSHED = 10;
 
 /** @param {Measure} measure */
 export function integrityPart(measure) {
-  const body = h("div", {}, h("p", { class: "muted" }, "Nobody has two reports to compare yet."));
-  const element = h("section", { class: "card", hidden: true }, h("h2", {}, "Made-up reports"), body);
+  const body = h("div", {});
+  const element = h("section", { class: "card", hidden: true }, h("h2", {}, "Fabricated reports"), body);
 
   /** @param {Integrity | null} found null where the campaign has one level */
   function update(found) {
     if (found === null) {
       body.replaceChildren(
-        h("p", {}, "The campaign has one level. Nobody has two reports to compare, so made-up ones cannot be noticed."),
+        h("p", {}, "The campaign has one level. There are no two reports to compare, so fabrication is not noticed."),
       );
       element.hidden = false;
       return;
@@ -31,13 +31,13 @@ export function integrityPart(measure) {
     element.hidden = tested === 0;
     put(
       body,
-      found.tested === 0 ? h("p", { class: "muted" }, "Nobody has two reports to compare yet.") : verdict(found),
+      found.tested === 0 ? h("p", { class: "muted" }, "No device has two reports to compare yet.") : verdict(found),
       h(
         "p",
         {},
         `${whole(tested)} of ${plural(tested + untested, "device")} have two reports or more and could be tested.` +
           (found.p_value_ever < 1
-            ? ` The chance of this with honest devices is at most ${chance(found.p_value_ever)}, however often one looks.`
+            ? ` The chance of this with honest devices is at most ${chance(found.p_value_ever)}, however often you look.`
             : ""),
       ),
       pushedTable(found),
@@ -49,11 +49,15 @@ export function integrityPart(measure) {
 }
 
 /** @param {Integrity} found */
-function verdict({ alarm, made_up, false_alarms }) {
-  const rate = `However often one looks, at most ${chance(100 * false_alarms)} % of honest campaigns ever raise an alarm.`;
+function verdict({ alarm, made_up, false_alarms, tested, unnoticed }) {
+  const rate = `However often you look, at most ${chance(100 * false_alarms)} % of honest campaigns ever raise an alarm.`;
   return alarm
-    ? notice(`Made-up reports were noticed: at least ${devices(made_up)} devices. ${rate}`, "warn")
-    : notice(`Nothing was noticed. ${rate}`, "good");
+    ? notice(`Fabricated reports were noticed: at least ${devices(made_up)} devices. ${rate}`, "warn")
+    : notice(
+        `Nothing was noticed. About ${whole(unnoticed)} of ${plural(tested, "tested device")} ` +
+          `(${chance((100 * unnoticed) / tested)} %) can repeat every report without being noticed. ${rate}`,
+        "",
+      );
 }
 
 /** @param {Integrity} found */
@@ -87,8 +91,8 @@ function sharesTable({ shares, without, tested, untested }, measure) {
       ...cells.map((each) => `${measure.value(inside(each))} (${between(each, measure)})`),
     );
   });
-  const note = without === null ? "" : " Intervals without made-up reports hold for all answers at once.";
-  const names = ["All reports", ...(without === null ? [] : ["Without made-up ones"])];
+  const note = without === null ? "" : " Intervals without fabricated reports hold for all answers at once.";
+  const names = ["All reports", ...(without === null ? [] : ["Without fabricated ones"])];
   return h(
     "table",
     {},

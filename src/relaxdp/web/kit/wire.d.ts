@@ -126,6 +126,7 @@ export interface Integrity {
   false_alarms: number;
   p_value: number;
   p_value_ever: number;
+  unnoticed: number;
   made_up: MadeUp;
   pushed: PushedValue[];
   shares: Row[] | null;
