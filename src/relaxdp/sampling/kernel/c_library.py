@@ -200,7 +200,7 @@ class Kernel:
         (values, _values), (cells, _cells) = _make_column_struct(labels), _make_column_struct(texts)
         if values.count > _MAX_LABELS:
             return None
-        bits = (8 * values.count).bit_length()
+        bits = max(10, (8 * values.count).bit_length())  # so many slots that labels seldom meet in one
         slots, places = np.zeros(4 << bits, np.uint64), np.empty(cells.count, np.uint64)
         room = (slots.ctypes.data, places.ctypes.data)
         found = self._labels(ctypes.byref(values), ctypes.byref(cells), bits, *room)

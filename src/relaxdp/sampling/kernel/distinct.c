@@ -33,10 +33,8 @@ static int add_hashes(const struct pieces *pieces, const struct column *ids, con
     }
     for (uint64_t row = 0; row < ids->count; row++) {
         struct cell cell;
-        uint64_t word[2];
         if (!find_cell(ids, row, &cell)) return 0;
-        load_start(ids, cell, word);
-        if (!add_hash(pieces, hash_cell(ids, cell, word, secret))) return 0;
+        if (!add_hash(pieces, hash_cell(ids, cell, load_start(ids, cell), secret))) return 0;
     }
     return 1;
 }

@@ -23,32 +23,33 @@ struct cell {
 
 /* Return 0 where the bytes of a row would be outside of the column. */
 static inline int find_cell(const struct column *column, uint64_t row, struct cell *cell) {
-    uint64_t begin, end;
-    if (column->width == 4) {
-        const int32_t *offsets = (const int32_t *)column->offsets + row;
-        begin = (uint64_t)(int64_t)offsets[0], end = (uint64_t)(int64_t)offsets[1];
-    } else {
-        const uint64_t *offsets = (const uint64_t *)column->offsets + row;
-        begin = offsets[0], end = offsets[1];
-    }
+    const int32_t *narrow = (const int32_t *)column->offsets + row;
+    const int64_t *wide = (const int64_t *)column->offsets + row;
+    uint64_t begin = (uint64_t)(column->width == 4 ? narrow[0] : wide[0]);
+    uint64_t end = (uint64_t)(column->width == 4 ? narrow[1] : wide[1]);
     if (begin > end || end > column->size) return 0; /* what is negative is too large */
     *cell = (struct cell){column->bytes + begin, end - begin};
     return 1;
 }
 
-/* Load the first 16 bytes of a cell, zeros behind its end. */
-static inline void load_start(const struct column *column, struct cell cell, uint64_t word[2]) {
-    static const uint8_t kept[32] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-    uint64_t length = cell.length < 16 ? cell.length : 16, mask[2];
+/* The first 16 bytes of a cell, and zeros behind its end. */
+struct start {
+    uint64_t low, high;
+};
+
+/* Which bytes of the second word belong to a cell of 0, 1, ... bytes; eight places on, of the first. */
+static const uint64_t KEPT[25] = {
+    0,         0,          0,            0,              0,  0,  0,  0,  0,  0xff, 0xffff, 0xffffff, 0xffffffff,
+    (1ull << 40) - 1, (1ull << 48) - 1, (1ull << 56) - 1, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull};
+
+static inline struct start load_start(const struct column *column, struct cell cell) {
+    uint64_t word[2] = {0, 0}, length = cell.length < 16 ? cell.length : 16;
     if (__builtin_expect(column->bytes + column->size - cell.first >= 16, 1)) {
         memcpy(word, cell.first, 16);
-        memcpy(mask, kept + 16 - length, 16);
-        word[0] &= mask[0];
-        word[1] &= mask[1];
-    } else {
-        word[0] = word[1] = 0;
-        memcpy(word, cell.first, length);
+        return (struct start){word[0] & KEPT[length + 8], word[1] & KEPT[length]};
     }
+    memcpy(word, cell.first, length);
+    return (struct start){word[0], word[1]};
 }
 
 /* Both halves of a product of 128 bits, together. */
@@ -57,15 +58,15 @@ static inline uint64_t fold(uint64_t a, uint64_t b) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* `word` is the start of the cell. `secret` is three random words: without them, equal hashes cannot be chosen. */
-static inline uint64_t hash_cell(const struct column *column, struct cell cell, uint64_t word[2],
+/* `secret` is two random words: without them, equal hashes cannot be chosen. */
+static inline uint64_t hash_cell(const struct column *column, struct cell cell, struct start start,
                                  const uint64_t *secret) {
-    uint64_t hash = fold(cell.length ^ secret[0] ^ word[0], secret[1] ^ word[1]);
+    uint64_t hash = fold(cell.length ^ secret[0] ^ start.low, secret[1] ^ start.high);
     while (cell.length > 16) {
         cell.first += 16;
         cell.length -= 16;
-        load_start(column, cell, word);
-        hash = fold(hash ^ word[0], secret[1] ^ word[1]);
+        start = load_start(column, cell);
+        hash = fold(hash ^ start.low, secret[1] ^ start.high);
     }
-    return fold(hash, secret[2]);
+    return hash;
 }
