@@ -61,7 +61,7 @@ class _MacInputsStruct(ctypes.Structure):
 
 
 class _ColumnStruct(ctypes.Structure):
-    """`struct column` of hash.h. The arrays are the caller's and must live as long as the call."""
+    """`struct column` of kernel.h. The arrays are the caller's and must live as long as the call."""
 
     _fields_ = (
         ("count", _Word),

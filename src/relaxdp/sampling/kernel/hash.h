@@ -6,16 +6,6 @@
 
 #include "kernel.h"
 
-/* Whole numbers, or bytes of any length if `integers` is NULL. */
-struct column {
-    uint64_t count;
-    const uint64_t *integers;
-    const void *offsets; /* count + 1 of them */
-    uint64_t width;      /* bytes of an offset: 4 or 8 */
-    const uint8_t *bytes;
-    uint64_t size; /* how many bytes there are in all: nothing beyond is read, whatever the offsets say */
-};
-
 struct cell {
     const uint8_t *first;
     uint64_t length;

@@ -34,6 +34,16 @@ struct messages {
     uint64_t more_blocks;
 };
 
+/* A column as Arrow has it: whole numbers, or bytes of any length if `integers` is NULL. */
+struct column {
+    uint64_t count;
+    const uint64_t *integers;
+    const void *offsets; /* count + 1 of them */
+    uint64_t width;      /* bytes of an offset: 4 or 8 */
+    const uint8_t *bytes;
+    uint64_t size; /* how many bytes there are in all: nothing beyond is read, whatever the offsets say */
+};
+
 /* Where a path is read: a position below the threshold ends it, and a report is one of so many values. */
 struct level {
     uint64_t threshold; /* at least 1 */
