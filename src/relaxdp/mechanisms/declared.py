@@ -130,7 +130,7 @@ class DeclaredMechanism(Mechanism):
                 return pa.array(to_numpy(places).astype(np.uint64).take(to_numpy(codes)))
             found = pc.take(places, codes)
             return found if self.missing is None else pc.if_else(pc.is_valid(column.indices), found, self.missing)
-        except (pa.ArrowException, UnicodeError, TypeError):
+        except (pa.ArrowException, IndexError, UnicodeError, TypeError):
             return None
 
     def _find_array_indices(self, array: pa.Array) -> pa.Array:

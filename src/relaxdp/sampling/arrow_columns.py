@@ -323,7 +323,7 @@ def _find_duplicate_row(ids: pa.Array) -> int | None:
 
 
 def _is_ascending(ids: pa.Array) -> bool:
-    parts = (ids[start : start + CHUNK + 1] for start in range(0, len(ids), CHUNK))
+    parts = (ids[start : start + CHUNK + 1] for start in range(0, len(ids) - 1, CHUNK))
     return all(pc.all(pc.less(part[:-1], part[1:])).as_py() for part in parts)
 
 
