@@ -280,12 +280,12 @@ def _read_payloads(array: pa.Array, kind: str, tag: int) -> Ids:
 
 
 def get_texts(array: pa.Array) -> Texts:
-    """Return text or bytes as they lie in Arrow's memory; the array is not empty."""
+    """Return text or bytes as Arrow's memory has them; the array is not empty."""
     is_narrow = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
     _, offsets, data = array.buffers()
-    part = slice(array.offset, array.offset + len(array) + 1)
-    data = np.frombuffer(data, np.uint8) if data is not None and data.size else NO_BYTES
-    return np.frombuffer(offsets, np.int32 if is_narrow else np.int64)[part], data
+    ends: NDArray[np.signedinteger] = np.frombuffer(offsets, np.int32 if is_narrow else np.int64)
+    letters = np.frombuffer(data, np.uint8) if data is not None and data.size else NO_BYTES
+    return ends[array.offset : array.offset + len(array) + 1], letters
 
 
 def _check_utf8(array: pa.Array) -> None:

@@ -183,7 +183,6 @@ class Kernel:
             return None
         return offsets, letters[: offsets[-1]]
 
-
     def are_distinct(self, ids: NDArray[np.integer] | Texts) -> bool:
         """Return True only if all ids are distinct. False may also mean that the hashes of two ids are equal."""
         column, _arrays = _make_column_struct(ids)

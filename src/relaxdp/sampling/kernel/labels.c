@@ -34,11 +34,12 @@ DOOR uint64_t relaxdp_labels(const struct column *values, const struct column *c
         struct slot *slot = find_slot(slots, bits, values, values, cell);
         if (!slot->number) *slot = (struct slot){load_start(values, cell), cell.length, row + 1};
     }
-    for (uint64_t row = 0; row < cells->count; row++) {
-        if (!find_cell(cells, row, &cell)) return row;
-        uint64_t number = find_slot(slots, bits, values, cells, cell)->number;
+    const struct column own = *cells; /* which no place that is written can change */
+    for (uint64_t row = 0; row < own.count; row++) {
+        if (!find_cell(&own, row, &cell)) return row;
+        uint64_t number = find_slot(slots, bits, values, &own, cell)->number;
         if (!number) return row;
         places[row] = number - 1;
     }
-    return cells->count;
+    return own.count;
 }
