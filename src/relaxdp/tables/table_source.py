@@ -256,9 +256,9 @@ def compute_id_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | No
         return None
     order = _sort_ids(ids)
     ordered = ids.take(order)
-    place = pc.index(pc.equal(ordered[1:], ordered[:-1]), True).as_py()
-    if place >= 0:
-        rows = pc.indices_nonzero(pc.equal(ids, ordered[place]))
+    is_repeated = pc.equal(ordered[1:], ordered[:-1])
+    if pc.any(is_repeated).as_py():  # which takes much less time than to look for the place
+        rows = pc.indices_nonzero(pc.equal(ids, ordered[pc.index(is_repeated, True).as_py()]))
         raise make_repeated_ids_error([row + 1 for row in rows[:2].to_pylist()], label)
     return order
 
