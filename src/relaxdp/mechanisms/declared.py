@@ -127,7 +127,7 @@ class DeclaredMechanism(Mechanism):
             places, codes = self._find_array_indices(column.dictionary), column.indices
             if len(codes) and not places.null_count and not codes.null_count and to_numpy(codes).min() >= 0:
                 # Arrow takes twice as long, because it gives its memory back to the system each time.
-                return pa.array(to_numpy(places).astype(np.uint64, copy=False).take(to_numpy(codes)))
+                return _make_index_array(to_numpy(places).astype(np.uint64, copy=False).take(to_numpy(codes)))
             found = pc.take(places, codes)
             return found if self.missing is None else pc.if_else(pc.is_valid(column.indices), found, self.missing)
         except (pa.ArrowException, IndexError, UnicodeError, TypeError):
@@ -136,7 +136,7 @@ class DeclaredMechanism(Mechanism):
     def _find_array_indices(self, array: pa.Array) -> pa.Array:
         """Return the index of every element, null where it is not declared. A number is not its text."""
         if (found := self._find_text_indices(array)) is not None:
-            return pa.array(found)
+            return _make_index_array(found)
         if self.missing is not None:
             if pa.types.is_floating(array.type):
                 array = pc.if_else(pc.is_nan(array), None, array)
@@ -200,6 +200,10 @@ class DeclaredMechanism(Mechanism):
 
     def _format_repr_options(self) -> str:
         return ""
+
+
+def _make_index_array(indices: Words) -> pa.Array:
+    return pa.Array.from_buffers(pa.uint64(), len(indices), [None, pa.py_buffer(indices)])  # `pa.array` imports pandas
 
 
 def require_ordered_values(values: Any) -> Sequence[Any]:
