@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.calls import call_comparisons, call_race
 from benchmarks.encodings import bit_race, encoding_comparisons, fleet_race, unary_race, wave_race
 from benchmarks.kernel import histogram_comparisons, histogram_race
 from benchmarks.memory import memory_comparison
@@ -48,6 +50,9 @@ def _measure(console: Console, settings: Settings, *, quick: bool) -> Results:
             left_out.append(text)
         note(text)
 
+    if hasattr(os, "sched_setaffinity"):  # one core for everything that is compared, also for threads
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    calls = [call_race(values, settings, note, leave_out) for values in VALUES]
     paths = [path_race(values, settings, note, leave_out) for values in VALUES]
     steps = [step_race(values, settings, note) for values in VALUES]
     memory = [
@@ -57,7 +62,7 @@ def _measure(console: Console, settings: Settings, *, quick: bool) -> Results:
     ]
     comparisons = [
         row
-        for compare, races in ((path_comparisons, paths), (step_comparisons, steps))
+        for compare, races in ((call_comparisons, calls), (path_comparisons, paths), (step_comparisons, steps))
         for values, race in zip(VALUES, races, strict=True)
         for row in compare(values, race)
     ]
@@ -66,7 +71,7 @@ def _measure(console: Console, settings: Settings, *, quick: bool) -> Results:
     comparisons += encoding_comparisons(*encodings)
     histograms = histogram_race(settings, note)
     comparisons += histogram_comparisons(histograms)
-    return Results([*paths, *steps, *encodings, histograms], comparisons, memory, left_out, settings, quick)
+    return Results([*calls, *paths, *steps, *encodings, histograms], comparisons, memory, left_out, settings, quick)
 
 
 if __name__ == "__main__":

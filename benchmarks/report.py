@@ -31,6 +31,10 @@ ratio is taken within each round, and the table shows the median of {rounds} rou
 WHAT = """\
 ## What is measured
 
+**What you call.** Whole calls at epsilon 1 with {path_objects:,} rows: `Categorical(labels).release(...)` with Arrow
+columns of labels and with ids in any order, and `vault.release(...)` of a pandas frame with text labels. The vault is
+new, in memory, and keeps a snapshot. Ids ascend unless the name states otherwise.
+
 **Path.** `Categorical(range(m)).release(...)`, the public call: {path_objects:,} values of one byte, ascending 64-bit
 integer ids unless said otherwise, a key. It checks values and ids, refuses repeated ids and draws the exact keyed
 reports of stream version 1. The smaller epsilon, the longer the path that an object walks. Text ids have mixed

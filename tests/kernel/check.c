@@ -17,6 +17,10 @@ uint64_t relaxdp_tags(int set, const uint8_t *key, const struct messages *messag
 uint64_t relaxdp_step(int set, const uint8_t *seed, const struct step *law, const struct columns *columns,
                       uint64_t most, uint8_t *room, uint32_t *places, struct reached *reached);
 int relaxdp_letters(const uint32_t *points, uint64_t count, uint64_t width, int64_t *offsets, uint8_t *letters);
+int relaxdp_distinct(const struct column *ids, const uint64_t *secret, uint64_t bits, uint64_t capacity,
+                     uint64_t *hashes, uint64_t *fills, uint64_t *table);
+uint64_t relaxdp_labels(const struct column *values, const struct column *cells, uint64_t bits, void *slots,
+                        uint64_t *places);
 void relaxdp_histogram(int set, const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts);
 
 /* The first of the sets that a processor has whose best one this is. */
@@ -174,6 +178,75 @@ static void check_text(void) {
     for (int i = 0; i < 3; i++) free(taken[i]);
 }
 
+/* Text of any length, in arrays that end where it ends. Texts of different rows differ in their first four bytes. */
+static struct column some_text(uint64_t count, uint64_t longest, void **taken) {
+    struct column column = {.count = count, .width = below(2) ? 4 : 8, .size = below(4)};
+    uint64_t width = column.width, *ends = exactly(&taken[0], 8 * (count + 1), 0);
+    uint8_t *offsets = exactly(&taken[1], width * (count + 1), 8);
+    for (uint64_t row = 0; row <= count; row++) {
+        ends[row] = column.size;
+        memcpy(offsets + width * row, &column.size, width);
+        column.size += row < count ? 4 + below(longest) : 0;
+    }
+    uint8_t *bytes = exactly(&taken[2], column.size, below(16));
+    for (uint32_t row = 0; row < count; row++) memcpy(bytes + ends[row], &row, 4);
+    column.offsets = offsets;
+    column.bytes = bytes;
+    return column;
+}
+
+static int has_only_distinct(const struct column *ids, uint64_t bits, uint64_t capacity) {
+    void *taken[4];
+    uint64_t *secret = exactly(&taken[0], 24, 8), *table = exactly(&taken[1], 8 << 14, 8);
+    uint64_t *hashes = exactly(&taken[2], (8 * capacity) << bits, 8), *fills = exactly(&taken[3], UINT64_C(8) << bits, 8);
+    memset(fills, 0, UINT64_C(8) << bits);
+    int distinct = relaxdp_distinct(ids, secret, bits, capacity, hashes, fills, table);
+    for (int i = 0; i < 4; i++) free(taken[i]);
+    return distinct;
+}
+
+static void check_columns(void) {
+    void *taken[4];
+    uint64_t count = below(3) ? below(40) : below(9000), bits = below(6), capacity = 200 + 2 * (count >> bits);
+    uint64_t *numbers = exactly(&taken[3], 8 * (count + 1), 8), first = next();
+    for (uint64_t i = 0; i <= count; i++) numbers[i] = first + (i << bits);
+    struct column integers = {.count = count, .integers = numbers};
+    if (capacity >= 1 << 14) capacity = (1 << 14) - 1;
+    int fits = 2 * (count >> bits) < capacity;
+    expect(!fits || has_only_distinct(&integers, bits, capacity), "distinct numbers were taken for equal ones");
+    if (count > 1) numbers[below(count - 1)] = numbers[count - 1];
+    expect(count < 2 || !has_only_distinct(&integers, bits, capacity), "an equal number was not seen");
+    expect(!count || !has_only_distinct(&integers, bits, 0), "a number was put where there is no room");
+    struct column text = some_text(count, 60, taken);
+    expect(!fits || has_only_distinct(&text, bits, capacity), "distinct texts were taken for equal ones");
+
+    uint64_t few = 1 + below(50), slots = 8;
+    struct column values = text;
+    if (few < values.count) values.count = few;
+    struct column cells = {.count = values.count, .offsets = text.offsets, .width = text.width, .bytes = text.bytes,
+                           .size = text.size};
+    void *room[2];
+    uint64_t *table = exactly(&room[0], 32 << slots, 8), *places = exactly(&room[1], 8 * cells.count, 8);
+    memset(table, 0, 32 << slots);
+    expect(relaxdp_labels(&values, &cells, slots, table, places) == cells.count, "a value was not found");
+    for (uint64_t i = 0; i < cells.count; i++) expect(places[i] == i, "a value was found in another place");
+    memset(table, 0, 32 << slots);
+    if (text.count > values.count) { /* the text behind the values is none of them */
+        cells.count = values.count + 1;
+        void *more;
+        places = exactly(&more, 8 * cells.count, 8);
+        expect(relaxdp_labels(&values, &cells, slots, table, places) == values.count, "what is no value was found");
+        free(more);
+    }
+    if (count) {
+        int64_t outside = below(2) ? -1 : (int64_t)(text.size + 1 + below(1000));
+        memcpy((uint8_t *)taken[1] + 8 + text.width * count, &outside, text.width);
+        expect(!has_only_distinct(&text, bits, capacity), "a text outside of its column was read");
+    }
+    for (int i = 0; i < 2; i++) free(room[i]);
+    for (int i = 0; i < 4; i++) free(taken[i]);
+}
+
 int main(int count, char **words) {
     int best = relaxdp_best(), cases = count > 1 ? atoi(words[1]) : 1500;
     if (best == NONE) {
@@ -184,6 +257,7 @@ int main(int count, char **words) {
         check_case(best);
         check_bytes(best);
         check_text();
+        check_columns();
     }
     printf("kernel-check: %d cases with %s: nothing was read or written that should not be\n", cases,
            best == VAES ? "aesni and vaes" : best == NEON ? "neon" : "aesni");

@@ -348,7 +348,9 @@ def make_label_array(labels: Sequence[Any], codes: NDArray[np.integer]) -> pa.Ar
     It is not an entry of the dictionary, because neither Parquet nor pandas takes a null there.
     """
     dictionary, size = make_label_dictionary(labels), len(labels)
-    codes = codes.astype(np.int8 if size <= 2**7 else np.int16 if size <= 2**15 else np.int32, copy=False)
+    kind = np.int8 if size <= 2**7 else np.int16 if size <= 2**15 else np.int32
+    # As they are, if they are as wide: a code of an alphabet of this size has no sign.
+    codes = codes.view(kind) if codes.dtype.itemsize == np.dtype(kind).itemsize else codes.astype(kind)
     if len(dictionary) == size:
         return pa.DictionaryArray.from_arrays(pa.array(codes), dictionary)
     missing = list(labels).index(None)

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, IdError, RelaxdpError
-from relaxdp.sampling.kernel.c_library import get_kernel
+from relaxdp.sampling.kernel.c_library import Texts, get_kernel
 from relaxdp.sampling.keyed_stream import (
     BYTES,
+    CHUNK,
     NO_BYTES,
     NO_OFFSETS,
     TEXT,
@@ -269,14 +270,22 @@ def _read_payloads(array: pa.Array, kind: str, tag: int) -> Ids:
     """Return text or bytes as they lie in Arrow's memory. Text that is not ASCII is checked."""
     if not len(array):
         return Ids(kind, tag, None, NO_OFFSETS, NO_BYTES)
-    width = "<i4" if pa.types.is_string(array.type) else "<i8"
-    offsets = np.frombuffer(array.buffers()[1], dtype=width)[array.offset : array.offset + len(array) + 1]
+    offsets, data = get_texts(array)
     offsets = offsets.astype(np.int64, copy=False)
     first, last = int(offsets[0]), int(offsets[-1])
-    data = np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last] if last > first else NO_BYTES
+    data = data[first:last] if last > first else NO_BYTES
     if tag == TEXT and np.bitwise_or.reduce(data) & _NOT_ASCII:
         _check_utf8(array)
     return Ids(kind, tag, None, offsets - first, data)
+
+
+def get_texts(array: pa.Array) -> Texts:
+    """Return text or bytes as Arrow's memory has them; the array is not empty."""
+    is_narrow = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
+    _, offsets, data = array.buffers()
+    ends: NDArray[np.signedinteger] = np.frombuffer(offsets, np.int32 if is_narrow else np.int64)
+    letters = np.frombuffer(data, np.uint8) if data is not None and data.size else NO_BYTES
+    return ends[array.offset : array.offset + len(array) + 1], letters
 
 
 def _check_utf8(array: pa.Array) -> None:
@@ -304,11 +313,23 @@ def reject_duplicate_ids(ids: pa.Array) -> None:
 def _find_duplicate_row(ids: pa.Array) -> int | None:
     if pa.types.is_integer(ids.type):
         numbers = to_numpy(ids)
-        return None if (numbers[1:] > numbers[:-1]).all() else _find_duplicate_number(numbers)
+        is_distinct = (numbers[1:] > numbers[:-1]).all() or _has_distinct_hashes(numbers)
+        return None if is_distinct else _find_duplicate_number(numbers)
     ids = getattr(ids, "storage", ids)  # pyarrow compares the bytes of a UUID, not the UUID
-    if pc.all(pc.less(ids[:-1], ids[1:])).as_py() or len(pc.unique(ids)) == len(ids):
+    ids = ids.cast(pa.large_binary()) if pa.types.is_fixed_size_binary(ids.type) else ids
+    if _is_ascending(ids) or _has_distinct_hashes(get_texts(ids)) or len(pc.unique(ids)) == len(ids):
         return None
     return _find_duplicate_number(pc.dictionary_encode(ids).indices.to_numpy())
+
+
+def _is_ascending(ids: pa.Array) -> bool:
+    parts = (ids[start : start + CHUNK + 1] for start in range(0, len(ids) - 1, CHUNK))
+    return all(pc.all(pc.less(part[:-1], part[1:])).as_py() for part in parts)
+
+
+def _has_distinct_hashes(ids: NDArray[np.integer] | Texts) -> bool:
+    kernel = get_kernel()
+    return kernel is not None and kernel.are_distinct(ids)
 
 
 def _find_duplicate_number(numbers: NDArray[Any]) -> int | None:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError, IdError, MetadataError
-from relaxdp.sampling.arrow_columns import decode_dictionary
+from relaxdp.sampling.arrow_columns import decode_dictionary, to_numpy
 from relaxdp.tables.data_frames import DataFrameReader
 from relaxdp.tables.duckdb_queries import query_to_temporary_file, sort_batches
 from relaxdp.tables.files import (
@@ -254,12 +254,19 @@ def compute_id_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | No
         for chunk in ids.chunks:
             check.check(chunk)
         return None
-    order: NDArray[np.int64] = pc.sort_indices(ids).to_numpy().astype(np.int64)
+    order = _sort_ids(ids)
     ordered = ids.take(order)
-    place = pc.index(pc.equal(ordered[1:], ordered[:-1]), True).as_py()
-    if place >= 0:
-        raise make_repeated_ids_error(sorted(int(each) + 1 for each in order[place : place + 2]), label)
+    is_repeated = pc.equal(ordered[1:], ordered[:-1])
+    if pc.any(is_repeated).as_py():  # which takes much less time than to look for the place
+        rows = pc.indices_nonzero(pc.equal(ids, ordered[pc.index(is_repeated, True).as_py()]))
+        raise make_repeated_ids_error([row + 1 for row in rows[:2].to_pylist()], label)
     return order
+
+
+def _sort_ids(ids: pa.ChunkedArray) -> NDArray[np.int64]:
+    if pa.types.is_integer(ids.type):  # several times as fast as Arrow, where the processor has AVX2
+        return np.argsort(to_numpy(ids.combine_chunks()))
+    return np.asarray(pc.sort_indices(ids).to_numpy().astype(np.int64))
 
 
 def _split_into_batches(table: pa.Table, order: NDArray[np.int64] | None) -> Iterator[Any]:

@@ -76,12 +76,19 @@ class Wrong(Kernel):
         self._spoil("steps", law._obj.values, codes[-1])
         return drawn, position + (self.where == "positions"), largest
 
+    def are_distinct(self, ids: Any) -> bool:
+        return self.where == "repeats" or super().are_distinct(ids)
+
+    def find_labels(self, labels: Any, texts: Any) -> Any:
+        found = super().find_labels(labels, texts)
+        return found if self.where != "labels" or found is None else np.roll(found, 1)
+
     def _spoil(self, where: str, values: int, codes: Any) -> None:
         if where == self.where and values == KINDS[-1 if where == "paths" else BYTES - 1][0]:
             codes.reshape(-1)[-1] ^= 1
 
 
-@pytest.fixture(params=["paths", "steps", "positions"])
+@pytest.fixture(params=["paths", "steps", "positions", "repeats", "labels"])
 def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv(SETTING, raising=False)  # also where everything else is drawn by NumPy
     if get_kernel() is None:

@@ -350,6 +350,7 @@ def test_a_sort_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Si
 @pytest.mark.parametrize(("ids", "words"), [
     ([1, 2, None], "Row 3 of .* has no id"), ([2, None, 1], "Row 2 of .* has no id"),
     ([1, 2, 2], "Rows 2 and 3 of .* have the same id"), ([3, 1, 2, 3], "Rows 1 and 4 of .* have the same id"),
+    ([*range(9, 50), 7, 3, 8, 7, 3, 7, 3, 7], "Rows 43 and 46 of .* have the same id"),
 ])  # fmt: skip
 def test_missing_and_repeated_ids_name_the_rows(tmp_path: Path, kind: str, ids: list[Any], words: str) -> None:
     table = pa.table({"id": ids, "a": ["x"] * len(ids)})

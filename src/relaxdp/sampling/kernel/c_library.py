@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,16 @@ _UNSET = "Run: unset {setting}"
 
 SETTING = "RELAXDP_KERNEL"
 LIBRARY = Path(__file__).with_name("relaxdp_kernel.so")  # where build.py puts it
-_VERSION = 7  # KERNEL_VERSION in kernel.h
+_VERSION = 8  # KERNEL_VERSION in kernel.h
 _SETS = {"aesni": 1, "vaes": 2, "neon": 3}
 
 Codes = NDArray[np.unsignedinteger]
 Kinds = Sequence[tuple[int, int, Fraction]]
+Texts = tuple[NDArray[np.signedinteger], NDArray[np.uint8]]
+"""Text or bytes as Arrow has them: offsets of four or eight bytes, and the bytes of all rows."""
+
+_TABLE_SLOTS, _PIECE_BITS = 1 << 14, 12  # SLOTS in distinct.c, and so many ids in a piece, on average at most
+_MAX_LABELS = 1 << 12  # more of them would not stay in the cache
 
 _Int, _Word, _Pointer = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
 
@@ -50,6 +57,19 @@ class _MacInputsStruct(ctypes.Structure):
         ("tag", _Word),
         ("more", _Pointer),
         ("more_blocks", _Word),
+    )
+
+
+class _ColumnStruct(ctypes.Structure):
+    """`struct column` of kernel.h. The arrays are the caller's and must live as long as the call."""
+
+    _fields_ = (
+        ("count", _Word),
+        ("integers", _Pointer),
+        ("offsets", _Pointer),
+        ("width", _Word),
+        ("bytes", _Pointer),
+        ("size", _Word),
     )
 
 
@@ -88,7 +108,10 @@ class Kernel:
         self._histogram.argtypes = [_Int, _Pointer, _Word, _Word, _Pointer]
         self._letters = library.relaxdp_letters
         self._letters.argtypes = [_Pointer, _Word, _Word, _Pointer, _Pointer]
-        for function in (self._draw, self._tags, self._step):
+        self._distinct, self._labels = library.relaxdp_distinct, library.relaxdp_labels
+        self._distinct.argtypes = [_Pointer, _Pointer, _Word, _Word, *[_Pointer] * 3]
+        self._labels.argtypes = [_Pointer, _Pointer, _Word, *[_Pointer] * 2]
+        for function in (self._draw, self._tags, self._step, self._labels):
             function.restype = _Word
         self._histogram.restype = None
 
@@ -159,6 +182,39 @@ class Kernel:
         if not self._letters(points.ctypes.data, count, width, offsets.ctypes.data, letters.ctypes.data):
             return None
         return offsets, letters[: offsets[-1]]
+
+    def are_distinct(self, ids: NDArray[np.integer] | Texts) -> bool:
+        """Return True only if all ids are distinct. False may also mean that the hashes of two ids are equal."""
+        column, _arrays = _make_column_struct(ids)
+        bits = max(0, (column.count - 1).bit_length() - _PIECE_BITS)
+        mean = (column.count >> bits) + 1
+        capacity = mean + 10 * isqrt(mean) + 10  # ten standard deviations
+        hashes, fills = np.empty(capacity << bits, np.uint64), np.zeros(1 << bits, np.uint64)
+        table, secret = np.empty(_TABLE_SLOTS, np.uint64), secrets.token_bytes(24)
+        room = (hashes.ctypes.data, fills.ctypes.data, table.ctypes.data)
+        return bool(self._distinct(ctypes.byref(column), secret, bits, capacity, *room))
+
+    def find_labels(self, labels: Texts, texts: Texts) -> Words | None:
+        """Return the place of each text among the labels; None if one is missing, or if there are too many labels."""
+        (values, _values), (cells, _cells) = _make_column_struct(labels), _make_column_struct(texts)
+        if values.count > _MAX_LABELS:
+            return None
+        bits = max(10, (8 * values.count).bit_length())  # so many slots that labels seldom meet in one
+        slots, places = np.zeros(4 << bits, np.uint64), np.empty(cells.count, np.uint64)
+        room = (slots.ctypes.data, places.ctypes.data)
+        found = self._labels(ctypes.byref(values), ctypes.byref(cells), bits, *room)
+        return places if found == cells.count else None
+
+
+def _make_column_struct(cells: NDArray[np.integer] | Texts) -> tuple[_ColumnStruct, object]:
+    """Return a column as the library takes it, and the arrays that it points to, which must live as long."""
+    if isinstance(cells, tuple):
+        offsets, data = (np.require(each, None, ["C_CONTIGUOUS", "ALIGNED"]) for each in cells)
+        where = (offsets.ctypes.data, offsets.itemsize, data.ctypes.data, len(data))
+        return _ColumnStruct(len(offsets) - 1, None, *where), (offsets, data)
+    # Every number keeps its 64 bits, so different numbers of one column stay different.
+    numbers = _require_c_array(cells, np.uint64 if cells.dtype.kind == "u" else np.int64)
+    return _ColumnStruct(len(numbers), numbers.ctypes.data), numbers
 
 
 def _check_row(row: int) -> None:

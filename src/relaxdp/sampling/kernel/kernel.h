@@ -12,7 +12,7 @@
 #define DOOR __attribute__((visibility("default")))
 
 /* Python asks for this number and leaves a library alone that was built from other sources. */
-#define KERNEL_VERSION 7
+#define KERNEL_VERSION 8
 
 /* One block of AES as two little-endian words: of a message, or (position word, value word) of the stream. */
 typedef struct {
@@ -32,6 +32,16 @@ struct messages {
     uint64_t tag;
     const uint64_t *more; /* words and not blocks: those of a caller need not be aligned as ours are */
     uint64_t more_blocks;
+};
+
+/* A column as Arrow has it: whole numbers, or bytes of any length if `integers` is NULL. */
+struct column {
+    uint64_t count;
+    const uint64_t *integers;
+    const void *offsets; /* count + 1 of them */
+    uint64_t width;      /* bytes of an offset: 4 or 8 */
+    const uint8_t *bytes;
+    uint64_t size; /* how many bytes there are in all: nothing beyond is read, whatever the offsets say */
 };
 
 /* Where a path is read: a position below the threshold ends it, and a report is one of so many values. */

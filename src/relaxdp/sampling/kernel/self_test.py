@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relaxdp.sampling.entropy import Keystream
-from relaxdp.sampling.kernel.c_library import Codes, CompiledBridgeStep
+from relaxdp.sampling.kernel.c_library import Codes, CompiledBridgeStep, Texts
 from relaxdp.sampling.keyed_stream import Ids, MacInputs
 
 if TYPE_CHECKING:
@@ -58,6 +58,12 @@ def has_correct_results(kernel: Kernel) -> bool:
         kernel.replace_symbols_by_reports(_PATH_KEY, 2, threshold, object_id, index, target)
         if target[0, 0] != report:
             return False
+    texts = _make_test_texts()
+    numbers = np.arange(OBJECTS) % (OBJECTS - 1)  # the last one is the first one again
+    if not kernel.are_distinct(texts) or not kernel.are_distinct(numbers[1:]) or kernel.are_distinct(numbers):
+        return False
+    if not np.array_equal(kernel.find_labels(texts, texts), np.arange(OBJECTS)):  # type: ignore[arg-type]
+        return False
     asked = {"paths": _draw_paths, "steps": _draw_bridge_steps}
     return all(compute_digest(draws(kernel)) == DIGESTS[name] for name, draws in asked.items())
 
@@ -82,6 +88,12 @@ def make_test_report_pairs(values: int, dtype: str, shape: tuple[int, ...]) -> t
     lower, upper = (make_test_codes(values, dtype, shape, factor) for factor in factors)
     lower.reshape(-1)[::2] = upper.reshape(-1)[::2]
     return lower, upper
+
+
+def _make_test_texts() -> Texts:
+    ids = make_test_messages()[1].ids
+    assert ids is not None  # noqa: S101 (these messages have ids)
+    return ids.offsets, ids.data
 
 
 def make_test_messages() -> tuple[MacInputs, MacInputs]:
