@@ -1,0 +1,184 @@
+"""Survey weights: shares in which every individual counts as much as its known weight.
+
+A weighted share is sum w x / sum w. Its noise has the variance sum w^2 Var(y) / (sum w)^2, where y is a debiased
+report. Var(y) depends on the true value, so it takes the share of true values weighted with w^2, which sums of w^2 of
+the supporting reports estimate. (An effective sample size alone assumes that weights and values are independent.)
+About the population, the residuals w (y - share) of the ratio take the place of the noise, which they include.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relaxdp.errors import EstimationError
+from relaxdp.estimation.counts import Counts, Method
+from relaxdp.estimation.frequency import Frequency, compute_support_variance
+from relaxdp.estimation.result import About, Floats, Result, check_about
+from relaxdp.lazy_imports import scipy
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.mechanisms.report_arrays import BATCH, get_report_width, make_sliceable_reports, read_report_column
+from relaxdp.theory.randomized_response import Level
+
+_HALVINGS = 40
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class WeightedFrequency(Frequency):
+    """Estimated shares at one level, weighted. `counts` are sums of weights of the supporting reports.
+
+    The interval holds every share that is not farther from the estimate than the noise takes it with the variance that
+    there is if this share is true (a score test), with quantiles of a Student's law and half a report of mean weight.
+
+    Claim: coverage of 94 % or more; tests/statistical/estimation/test_weights.py.
+    """
+
+    squared_counts: Floats
+    """Sums of the squared weights of the supporting reports."""
+    weight_sums: tuple[float, float]
+    """The sum of all weights, and that of their squares."""
+    total_offset: float | None = None
+    """For a population total of shares plus this number: then the sum of the weights is random, too."""
+    is_weighted = True
+
+    @property
+    def size(self) -> float:
+        return self.weight_sums[0]
+
+    @property
+    def effective_n(self) -> float:
+        return self.weight_sums[0] ** 2 / self.weight_sums[1]
+
+    @property
+    def rates(self) -> Floats:
+        return np.asarray(self.counts / self.weight_sums[0])
+
+    @property
+    def squared_rates(self) -> Floats:
+        return np.asarray(self.squared_counts / self.weight_sums[1])
+
+    def compute_std_error(self, about: About = "sample") -> Floats:
+        check_about(about)
+        return np.sqrt(self._compute_variance(self.value, about))
+
+    def covariance(self, indexes: Sequence[int] | None = None) -> Floats:
+        raise EstimationError(
+            "The covariance of weighted estimates is not available.",
+            hint="Use result.std_error, the standard error of each value.",
+        )
+
+    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+        reach = compute_student_reach(self, tail)
+        return invert_score_test(
+            self.value, lambda shares: self._compute_variance(shares, about), *reach, np.linspace(0, 1, 65)
+        )
+
+    def _compute_variance(self, shares: Floats, about: About) -> Floats:
+        """Return the variance of the estimates if these were the shares."""
+        hit, noise, gain = (float(each) for each in (self.support.hit, self.support.noise, self.support.gain))
+        shares = np.clip(shares, 0, 1)
+        rates, shift = noise + gain * shares, self.squared_rates - self.rates
+        squared = np.clip(rates + shift, noise, hit)
+        if about == "sample":
+            return np.asarray(
+                compute_support_variance((squared - noise) / gain, hit, noise, about) / self.effective_n / gain**2
+            )
+        if self.total_offset is None:
+            spread = (squared * (1 - squared) + (squared - rates) ** 2) / gain**2 / self.effective_n
+            return np.asarray(spread * self.population_factor)
+        # The square of y + offset, where y is (0 - noise) / gain or (1 - noise) / gain.
+        low, high = (self.total_offset + (each - noise) / gain for each in (0, 1))
+        second = (squared * high**2 + (1 - squared) * low**2) / self.effective_n
+        spread = second - (shares + self.total_offset) ** 2 / self.individuals
+        return np.asarray(np.maximum(spread, 0) * self.population_factor)
+
+    @property
+    def population_factor(self) -> float:
+        """What a variance from residuals lacks: n / (n - 1), where n counts as much as the weights let it."""
+        return self.effective_n / np.maximum(self.effective_n - 1, 1e-6)
+
+
+def compute_student_reach(part: Frequency, tail: float) -> tuple[float, float]:
+    """Return the quantile of a weighted sum in standard errors, and half a report of mean weight."""
+    quantile = -(scipy.special.stdtrit(np.maximum(1.0, part.effective_n - 1), tail))
+    return quantile, 0.5 / (part.effective_n * float(part.support.gain))
+
+
+def invert_score_test(
+    value: Floats, compute_variance: Callable[[Floats], Floats], quantile: float, step: float, grid: Floats
+) -> tuple[Floats, Floats]:
+    """Return the ends of what is not farther from a value than its error there reaches; a grid bounds the error."""
+    most = np.max([compute_variance(np.full(value.shape, place)) for place in grid], axis=0)
+    ends = []
+    for side in (-1.0, 1.0):
+        near, far = np.zeros(value.shape), 2 * (quantile * np.sqrt(most) + step)
+        for _ in range(_HALVINGS):
+            middle = (near + far) / 2
+            is_within = middle <= quantile * np.sqrt(compute_variance(value + side * middle)) + step
+            near, far = np.where(is_within, middle, near), np.where(is_within, far, middle)
+        ends.append(value + side * far)
+    return ends[0], ends[1]
+
+
+class WeightedCounts(Counts):
+    """Sums of weights and of their squares at each level: those of all individuals, then those of each value."""
+
+    def add_weights(self, level: Level, n: int, sums: Any) -> None:
+        """Add reports of one level: their number, and a row of sums of w and one of sums of w^2, all reports first."""
+        self._add_tally(np.append(n, sums), level)
+
+    def estimate(self, method: Method = "average") -> Result:
+        sums = [tally.reshape(-1)[[1, 2 + len(self._mechanism.labels)]] for tally in self._tallies.values()]
+        if sums and not np.all(np.sum(sums, axis=0) > 0):
+            raise EstimationError(
+                "All weights are zero, in the whole table or in a group, so there is nothing to estimate.",
+                hint="Pass a column with weights above zero, and leave out groups without them.",
+            )
+        return super().estimate(method)
+
+    def _list_parts(self) -> list[Frequency]:
+        place = 2 + len(self._mechanism.labels)
+        return [self._estimate_level(level) for level in sorted(self._tallies) if self._tallies[level][place] > 0]
+
+    def _estimate_level(self, level: Level) -> Frequency:
+        mechanism, (n, *sums) = self._mechanism, self._tallies[level]
+        (size, *counts), (squared_size, *squared) = np.reshape(sums, (2, -1))
+        return WeightedFrequency(
+            mechanism.labels,
+            np.array(counts),
+            int(n),
+            mechanism.compute_noise_and_gain(level.retention),
+            level.epsilon,
+            mechanism.joint,
+            squared_counts=np.array(squared),
+            weight_sums=(float(size), float(squared_size)),
+        )
+
+    def _describe_mechanism(self) -> dict[str, str]:
+        return {**super()._describe_mechanism(), "weights": "yes"}
+
+    def save(self, path: Any) -> None:
+        raise EstimationError(
+            "Weighted counts cannot be saved.", hint="Count again with weights=, or save counts without weights."
+        )
+
+
+def sum_weights_of_codes(codes: Any, weights: Any, n_codes: int) -> Floats:
+    """Return sums of some columns of weights: of all reports, and of those with each code."""
+    return np.array([[column.sum(), *np.bincount(codes, column, minlength=n_codes)] for column in weights])
+
+
+def sum_weights_of_reports(mechanism: Mechanism, reports: Any, weights: Any) -> Floats:
+    """Return sums of some columns of weights: of all reports, and of those that support each value."""
+    column = make_sliceable_reports(mechanism, reports)
+    sums = np.zeros((len(weights), 1 + len(mechanism.labels)))
+    step = max(1, BATCH // max(len(mechanism.labels), get_report_width(mechanism) or 1))
+    for start in range(0, len(column), step):
+        part = slice(start, start + step)
+        found = mechanism.find_supported_labels(*read_report_column(mechanism, column[part]))
+        ones = np.ones((len(found), 1))
+        sums += np.array([each[part] for each in weights]) @ np.hstack([ones, found])
+    return sums
