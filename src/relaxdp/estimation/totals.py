@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class Totals(DerivedResult):
     drawn one after the other, with replacement. A total is then the sum of n independent terms w y, and its variance is
     n / (n - 1) times the sum of the squares of w y minus their mean.
 
-    Claim: coverage of 94 % or more; tests/statistical/estimation/test_weights.py.
+    Claim: coverage of 94 % or more, and 93.5 % of rare values of heavy individuals; tests/statistical/estimation/test_weights.py.
     """
 
     source: Result
@@ -40,6 +41,14 @@ class Totals(DerivedResult):
     @property
     def source_results(self) -> Sequence[Result]:
         return (self.source,)
+
+    @property
+    def labels(self) -> Sequence[Any]:  # type: ignore[override]
+        return self.source.labels if self.source.is_share else ["total"]
+
+    @property
+    def key_columns(self) -> dict[str, list[Any]]:
+        return self.source.key_columns if self.source.is_share else {"value": ["total"]}
 
     @property
     def is_share(self) -> bool:  # type: ignore[override]
@@ -68,8 +77,8 @@ class Totals(DerivedResult):
         if self._choose_source(about) is self.source:
             return super()._clip_interval(low, high, about)
         # The number of individuals is unknown, so a total is bounded by 0 alone.
-        low = np.maximum(low, 0) if self.minimum >= 0 else low
-        return low, np.minimum(high, 0) if self.maximum <= 0 else high
+        low = np.maximum(low, 0) if self.source.minimum >= 0 else low
+        return low, np.minimum(high, 0) if self.source.maximum <= 0 else high
 
     def _choose_source(self, about: About) -> Result:
         return _make_population_source(self.source, 0.0) if about == "population" else self.source
@@ -80,7 +89,8 @@ def _make_population_source(result: Result, offset: float) -> Result:
     if isinstance(result, WeightedFrequency):
         return replace(result, total_offset=offset)
     if isinstance(result, WeightedSum | Distribution):
-        return replace(result, parts=[_make_population_source(part, offset) for part in result.parts])
+        parts: Any = [_make_population_source(part, offset) for part in result.parts]
+        return replace(result, parts=parts)
     if isinstance(result, Mean):
         offset = result.minimum / (result.maximum - result.minimum)
         return replace(result, shares=_make_population_source(result.shares, offset))
