@@ -24,7 +24,8 @@ class Totals(DerivedResult):
     drawn one after the other, with replacement. A total is then the sum of n independent terms w y, and its variance is
     n / (n - 1) times the sum of the squares of w y minus their mean.
 
-    Claim: coverage of 94 % or more, and 93.5 % of rare values of heavy individuals; tests/statistical/estimation/test_weights.py.
+    Claim: coverage of 94 % or more, and 93.5 % for rare values of few heavy individuals;
+    tests/statistical/estimation/test_weights.py.
     """
 
     source: Result

@@ -19,8 +19,7 @@ from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.frequency import Frequency, compute_support_variance
 from relaxdp.estimation.result import About, Floats, Result, check_about
 from relaxdp.lazy_imports import scipy
-from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.report_arrays import BATCH, get_report_width, make_sliceable_reports, read_report_column
+from relaxdp.mechanisms.report_arrays import BATCH, get_report_width, read_report_column
 from relaxdp.theory.randomized_response import Level
 
 _HALVINGS = 40
@@ -30,10 +29,10 @@ _HALVINGS = 40
 class WeightedFrequency(Frequency):
     """Estimated shares at one level, weighted. `counts` are sums of weights of the supporting reports.
 
-    The interval holds every share that is not farther from the estimate than the noise takes it with the variance that
-    there is if this share is true (a score test), with quantiles of a Student's law and half a report of mean weight.
+    The interval inverts a score test: each share in it explains the estimate, with the variance that this share has.
+    It has quantiles of Student's t, and half a report of mean weight as a correction for continuity.
 
-    Claim: coverage of 94 % or more, where some individuals have the value; tests/statistical/estimation/test_weights.py.
+    Claim: coverage of 94 % or more; tests/statistical/estimation/test_weights.py.
     """
 
     squared_counts: Floats
@@ -107,7 +106,7 @@ class WeightedFrequency(Frequency):
 
     @property
     def population_factor(self) -> Any:
-        """What a variance from residuals lacks: n / (n - 1), where n counts as much as the weights let it."""
+        """The factor n / (n - 1) of a variance from residuals, with the effective n."""
         return self.effective_n / np.maximum(self.effective_n - 1, 1e-6)
 
 
@@ -128,10 +127,20 @@ def _invert_score_test(
 
 
 class WeightedCounts(Counts):
-    """Sums of weights and of their squares at each level: those of all individuals, then those of each value."""
+    """Sums of weights, then of their squares, at each level: those of all individuals, then those of each value."""
 
-    def add_weights(self, level: Level, n: int, sums: Any) -> None:
-        """Add reports of one level: their number, and a row of sums of w and one of sums of w^2, all reports first."""
+    def add_weighted(self, level: Level, n: int, reports: Any, weights: Any) -> None:
+        """Add reports, or codes of them, that stand for `n` individuals, with their sums of w and of w^2."""
+        mechanism = self._mechanism
+        size, width = len(mechanism.labels), get_report_width(mechanism)
+        if width is None:
+            sums = np.array([[each.sum(), *np.bincount(reports, each, minlength=size)] for each in weights])
+        else:
+            sums, step = np.zeros((2, 1 + size)), max(1, BATCH // max(size, width))
+            for start in range(0, len(reports), step):
+                part = slice(start, start + step)
+                found = mechanism.find_supported_labels(*read_report_column(mechanism, reports[part]))
+                sums += np.array([each[part] for each in weights]) @ np.insert(found, 0, True, axis=1)
         self._add_tally(np.append(n, sums), level)
 
     def estimate(self, method: Method = "average") -> Result:
@@ -163,26 +172,3 @@ class WeightedCounts(Counts):
 
     def _describe_mechanism(self) -> dict[str, str]:
         return {**super()._describe_mechanism(), "weights": "yes"}
-
-    def save(self, path: Any) -> None:
-        raise EstimationError(
-            "Weighted counts cannot be saved.", hint="Count again with weights=, or save counts without weights."
-        )
-
-
-def sum_weights_of_codes(codes: Any, weights: Any, n_codes: int) -> Floats:
-    """Return sums of some columns of weights: of all reports, and of those with each code."""
-    return np.array([[column.sum(), *np.bincount(codes, column, minlength=n_codes)] for column in weights])
-
-
-def sum_weights_of_reports(mechanism: Mechanism, reports: Any, weights: Any) -> Floats:
-    """Return sums of some columns of weights: of all reports, and of those that support each value."""
-    column = make_sliceable_reports(mechanism, reports)
-    sums = np.zeros((len(weights), 1 + len(mechanism.labels)))
-    step = max(1, BATCH // max(len(mechanism.labels), get_report_width(mechanism) or 1))
-    for start in range(0, len(column), step):
-        part = slice(start, start + step)
-        found = mechanism.find_supported_labels(*read_report_column(mechanism, column[part]))
-        ones = np.ones((len(found), 1))
-        sums += np.array([each[part] for each in weights]) @ np.hstack([ones, found])
-    return sums

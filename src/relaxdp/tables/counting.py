@@ -8,7 +8,7 @@ counts equal codes. Packed reports are bytes that hardly repeat, so their mechan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,7 @@ from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFil
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.crosstab import Crosstab, PairSupportCounts, combine_crosstabs
 from relaxdp.estimation.result import Result
-from relaxdp.estimation.weights import WeightedCounts, sum_weights_of_codes, sum_weights_of_reports
+from relaxdp.estimation.weights import WeightedCounts
 from relaxdp.mechanisms.report_arrays import (
     Codes,
     count_report_column,
@@ -44,7 +44,8 @@ from relaxdp.tables.released_files import (
 MEMORY_LIMIT = "1GB"
 MAX_GROUPS = 1_000
 MAX_CELLS = 10_000_000
-_WEIGHT_SUMS = ("weight", "squared_weight", "invalid_weights")
+_WEIGHT_SUMS = ("w", "squared_weight", "invalid_weights")
+_WEIGHT = "CASE WHEN TRY_CAST(weight AS DOUBLE) BETWEEN 0 AND 1e100 THEN TRY_CAST(weight AS DOUBLE) END"
 _INVALID = ("missing", "undeclared", "repeated", "invalid")
 
 
@@ -89,17 +90,13 @@ class CrosstabCounts:
 
 
 def count_reports_of_files(
-    files: list[ReleasedFile],
-    *,
-    column: str | None = None,
-    by: str | None = None,
-    crosstab: str | None = None,
+    files: list[ReleasedFile], *, column: str | None = None, by: str | None = None, crosstab: str | None = None,
     weights: str | None = None,
-) -> ColumnCounts | CrosstabCounts:
+) -> ColumnCounts | CrosstabCounts:  # fmt: skip
     """Count open files or frames, or reject those that have other rows than they were released with."""
     if crosstab is not None and (by is not None or weights is not None):
-        option = "weights" if by is None else "by"
-        raise EstimationError("`{option}` and `crosstab` cannot be combined.", hint="Pass one of them.", option=option)
+        used = "weights" if by is None else "by"
+        raise EstimationError("`{option}` and `crosstab` cannot be combined.", hint="Pass one of them.", option=used)
     require_unchanged_rows(files)
     if crosstab is not None:
         return _count_crosstab(files, column, crosstab)
@@ -115,30 +112,21 @@ def _count_column(files: list[ReleasedFile], column: str | None, by: str | None,
             file.require_weights_column(weights)
     with _open_counting_database(files) as connection:
         names = [None] if by is None else _list_groups(connection, files, by)
-        make_counts = Counts if weights is None else WeightedCounts
-        groups = [(name, make_counts(counted.mechanism)) for name in names]
-        rows = _read_counted_reports(connection, files, [counted], by, len(groups), weights)
-        for group, level, reports, n, *sums in rows:
-            counts_of_group, used = groups[group][1], counted.levels[level]
-            if isinstance(counts_of_group, WeightedCounts):
-                try:
-                    found = (
-                        sum_weights_of_reports(counted.mechanism, reports, sums)
-                        if is_packed(counted)
-                        else sum_weights_of_codes(reports, sums, len(counted.labels))
-                    )
-                except EstimationError:
-                    raise make_changed_report_error(counted.name) from None
-                counts_of_group.add_weights(used, int(n.sum()), found)
-                continue
-            if is_packed(counted):
-                try:
+        groups = [(name, (WeightedCounts if weights else Counts)(counted.mechanism)) for name in names]
+        read = {name: column for name, column in (("kept", by), ("weight", weights)) if column is not None}
+        for group, level, reports, n, *sums in _read_counted_reports(connection, files, [counted], read, len(groups)):
+            tally, used = groups[group][1], counted.levels[level]
+            try:
+                if isinstance(tally, WeightedCounts):
+                    tally.add_weighted(used, int(n.sum()), reports, sums)
+                    continue
+                if is_packed(counted):
                     counts, total = count_report_column(counted.mechanism, reports)
-                except EstimationError:
-                    raise make_changed_report_error(counted.name) from None
-            else:
-                counts, total = _sum_by_code(reports, n, len(counted.labels)), int(n.sum())
-            counts_of_group.add_counts(counts, epsilon=used.epsilon, n=total)
+                else:
+                    counts, total = _sum_by_code(reports, n, len(counted.labels)), int(n.sum())
+            except EstimationError:
+                raise make_changed_report_error(counted.name) from None
+            tally.add_counts(counts, epsilon=used.epsilon, n=total)
     return ColumnCounts(counted, groups)
 
 
@@ -157,7 +145,7 @@ def _count_crosstab(files: list[ReleasedFile], column: str | None, crosstab: str
     shape = len(rows.labels), len(columns.labels)
     pairs: dict[tuple[int, int], PairSupportCounts] = {}
     with _open_counting_database(files) as connection:
-        for row_level, column_level, one, other, n in _read_counted_reports(connection, files, [rows, columns]):
+        for row_level, column_level, one, other, n in _read_counted_reports(connection, files, [rows, columns], {}):
             counted = pairs.setdefault((row_level, column_level), PairSupportCounts(rows.mechanism, columns.mechanism))
             if is_packed(rows) or is_packed(columns):
                 for start in range(0, len(one), counted.step):
@@ -230,12 +218,7 @@ def iterate_groups(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple
 
 
 def _read_counted_reports(
-    connection: Any,
-    files: list[ReleasedFile],
-    columns: list[CountedColumn],
-    by: str | None = None,
-    groups: int = 1,
-    weights: str | None = None,
+    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], read: Mapping[str, str], groups: int = 1
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the positions of group and level, the reports of each individual at its highest level, and their numbers.
 
@@ -244,7 +227,7 @@ def _read_counted_reports(
     """
     has_codes = not any(map(is_packed, columns))
     cells = groups * int(np.prod([len(each.labels) * len(each.levels) for each in columns]))
-    if has_codes and cells > MAX_CELLS and (len(columns) > 1 or by is not None):
+    if has_codes and cells > MAX_CELLS and (len(columns) > 1 or "kept" in read):
         raise EstimationError(
             "The table would have {cells:,} cells. The maximum is {maximum:,}.",
             hint="Choose columns with fewer values.",
@@ -254,7 +237,7 @@ def _read_counted_reports(
     for place, column in enumerate(columns):
         if not is_packed(column):
             _create_declared_values_view(connection, place, column)
-    relation = connection.sql(_make_counting_sql(connection, files, columns, by, groups, weights))
+    relation = connection.sql(_make_counting_sql(connection, files, columns, read, groups))
     # Codes are one table, so all of them are checked before the first is counted. An error of DuckDB that came through
     # a reader of Arrow could quote a row, and would not be replaced.
     tables = (
@@ -274,7 +257,7 @@ def _read_counted_reports(
             if None not in places:
                 has_pairs = True
                 reports = [rows[f"report{place}"].combine_chunks() for place in range(len(columns))]
-                sums = [rows[name].to_numpy() for name in _WEIGHT_SUMS[: 2 * (weights is not None)]]
+                sums = [rows[name].to_numpy() for name in _WEIGHT_SUMS[: 2 * ("weight" in read)]]
                 yield *places, *reports, rows["n"].to_numpy().astype(np.int64), *sums
     _require_valid_rows(columns, totals)
     if totals["invalid_weights"]:
@@ -324,19 +307,12 @@ def _require_valid_rows(columns: list[CountedColumn], totals: Counter[str]) -> N
 
 
 def _make_counting_sql(
-    connection: Any,
-    files: list[ReleasedFile],
-    columns: list[CountedColumn],
-    by: str | None,
-    groups: int,
-    weights: str | None,
+    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], read: Mapping[str, str], groups: int
 ) -> str:
     """Return SQL for group, levels and reports, how many individuals have them, and how many invalid rows there are."""
     places = range(len(columns))
-    names = [] if weights is None else _WEIGHT_SUMS
-    rows = " UNION ALL ".join(
-        _make_rows_sql(connection, *each, files, columns, by, weights) for each in enumerate(files)
-    )
+    names = _WEIGHT_SUMS if "weight" in read else ()
+    rows = " UNION ALL ".join(_make_rows_sql(connection, *each, files, columns, read) for each in enumerate(files))
     keys = ["kept", *(f"{name}{place}" for place in places for name in ("level", "report"))]
     sums = ["n", "missing", *(f"{name}{place}" for place in places for name in ("rows", "undeclared", "repeated"))]
     if len(files) == 1:
@@ -383,31 +359,26 @@ def _make_rows_sql(
     file: ReleasedFile,
     files: list[ReleasedFile],
     columns: list[CountedColumn],
-    by: str | None,
-    weights: str | None,
+    read: Mapping[str, str],
 ) -> str:
     """Return SQL for the rows of one file: id, group, and for each column the level and the report or its code."""
     is_alone = len(files) == 1
     names = {place: str(column.names[number]) for place, column in enumerate(columns) if column.names[number]}
     selected = {f"report{place}": name for place, name in names.items()}
-    selected |= {} if by is None else {"kept": by}
     selected |= {} if is_alone else {"id": file.description.id_column}
-    read = selected if weights is None else {**selected, "weight": weights}
-    source, n = make_relation_sql(connection, f"file{number}", file.table, read, _convert_to_comparable), "1"
-    sums: Sequence[str] = []
-    if weights is not None:
-        # Zero replaces an invalid weight, so that no sum overflows before the weight is rejected.
-        valid = "coalesce(TRY_CAST(weight AS DOUBLE) BETWEEN 0 AND 1e100, false)"
-        weighed = f"SELECT *, {valid} AS ok, if({valid}, TRY_CAST(weight AS DOUBLE), 0) AS w FROM {source}"  # noqa: S608
-        cells = zip(("w", "w * w", "(NOT ok)::BIGINT"), _WEIGHT_SUMS, strict=True)
-        source, sums = f"({weighed})", [f"{cell} AS {name}" for cell, name in cells]
+    source, n = make_relation_sql(connection, f"file{number}", file.table, selected | read, _convert_to_comparable), "1"
+    sums: Sequence[str] = ()
+    if "weight" in read:
+        source, sums = f"(SELECT *, {_WEIGHT} AS w FROM {source})", _WEIGHT_SUMS  # noqa: S608
+        source = f"(SELECT *, w * w AS squared_weight, (w IS NULL)::BIGINT AS invalid_weights FROM {source})"  # noqa: S608
     if is_alone and not any(map(is_packed, columns)):  # equal reports are counted before they are compared with values
-        sums = ["count(*) AS n", *(f"sum({each.replace(' AS', ') AS')}" for each in sums)]
-        source, n = f"(SELECT {', '.join([*selected, *sums])} FROM {source} GROUP BY ALL)", "source.n"  # noqa: S608
-        sums = _WEIGHT_SUMS if weights is not None else []
+        keys = [*selected, *(name for name in read if name == "kept")]
+        cells = [*keys, "count(*) AS n", *(f"sum({name}) AS {name}" for name in sums)]
+        source, n = f"(SELECT {', '.join(cells)} FROM {source} GROUP BY {', '.join(keys)})", "source.n"  # noqa: S608
     fields = [f"{'0' if is_alone else _make_id_sql(file)} AS id, {n} AS n", *sums]
-    fields.append(f"{'0' if by is None else 'groups.code'}::BIGINT AS kept")
-    joins = [] if by is None else ["LEFT JOIN groups ON CAST(source.kept AS VARCHAR) IS NOT DISTINCT FROM groups.name"]
+    fields.append(f"{'groups.code' if 'kept' in read else '0'}::BIGINT AS kept")
+    join = "LEFT JOIN groups ON CAST(source.kept AS VARCHAR) IS NOT DISTINCT FROM groups.name"
+    joins = [join] if "kept" in read else []
     for place, column in enumerate(columns):
         level, report, report_type = "NULL", "NULL", "BLOB" if is_packed(column) else "BIGINT"
         if place in names:
