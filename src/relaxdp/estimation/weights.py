@@ -8,16 +8,16 @@ About the population, the residuals w (y - share) of the ratio take the place of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation.counts import Counts, Method
+from relaxdp.estimation.counts import Counts
 from relaxdp.estimation.frequency import Frequency, compute_support_variance
-from relaxdp.estimation.result import About, Floats, Result, check_about
+from relaxdp.estimation.result import About, Floats, check_about
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.report_arrays import BATCH, get_report_width, read_report_column
 from relaxdp.theory.randomized_response import Level
@@ -72,9 +72,20 @@ class WeightedFrequency(Frequency):
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         quantile = -scipy.special.stdtrit(np.maximum(1.0, self.effective_n - 1), tail)
         step = 0.5 / (self.effective_n * float(self.support.gain))
-        return _invert_score_test(
-            self.value, lambda shares: self._compute_variance(shares, about), quantile, step, np.linspace(0, 1, 65)
-        )
+
+        def find_reach(shares: Floats) -> Floats:
+            return np.asarray(quantile * np.sqrt(self._compute_variance(shares, about)) + step)
+
+        farthest = np.max([find_reach(np.full(self.value.shape, each)) for each in np.linspace(0, 1, 65)], axis=0)
+        ends = []
+        for side in (-1.0, 1.0):
+            near, far = np.zeros(self.value.shape), 2 * farthest
+            for _ in range(_HALVINGS):
+                middle = (near + far) / 2
+                is_within = middle <= find_reach(self.value + side * middle)
+                near, far = np.where(is_within, middle, near), np.where(is_within, far, middle)
+            ends.append(self.value + side * far)
+        return ends[0], ends[1]
 
     def _compute_variance(self, shares: Floats, about: About) -> Floats:
         """Return the variance of the estimates if these were the shares."""
@@ -92,38 +103,18 @@ class WeightedFrequency(Frequency):
     def _compute_variance_if(self, shares: Floats, rates: Floats, squared: Floats, about: About) -> Floats:
         hit, noise, gain = (float(each) for each in (self.support.hit, self.support.noise, self.support.gain))
         if about == "sample":
-            return np.asarray(
-                compute_support_variance((squared - noise) / gain, hit, noise, about) / self.effective_n / gain**2
-            )
-        if self.total_offset is None:
-            spread = (squared * (1 - squared) + (squared - rates) ** 2) / gain**2 / self.effective_n
-            return np.asarray(spread * self.population_factor)
-        # The square of y + offset, where y is (0 - noise) / gain or (1 - noise) / gain.
-        low, high = (self.total_offset + (each - noise) / gain for each in (0, 1))
-        second = (squared * high**2 + (1 - squared) * low**2) / self.effective_n
-        spread = second - (shares + self.total_offset) ** 2 / self.individuals
+            variance = compute_support_variance((squared - noise) / gain, hit, noise, about)
+            return np.asarray(variance / self.effective_n / gain**2)
+        # Of y + offset, where y is (0 - noise) / gain or (1 - noise) / gain. The offset of a ratio takes its mean away.
+        offset, n = (-shares, np.inf) if self.total_offset is None else (self.total_offset, self.individuals)
+        low, high = (offset + (each - noise) / gain for each in (0, 1))
+        spread = (squared * high**2 + (1 - squared) * low**2) / self.effective_n - (shares + offset) ** 2 / n
         return np.asarray(np.maximum(spread, 0) * self.population_factor)
 
     @property
     def population_factor(self) -> Any:
         """The factor n / (n - 1) of a variance from residuals, with the effective n."""
         return self.effective_n / np.maximum(self.effective_n - 1, 1e-6)
-
-
-def _invert_score_test(
-    value: Floats, compute_variance: Callable[[Floats], Floats], quantile: float, step: float, grid: Floats
-) -> tuple[Floats, Floats]:
-    """Return the ends of what is not farther from a value than its error there reaches; a grid bounds the error."""
-    most = np.max([compute_variance(np.full(value.shape, place)) for place in grid], axis=0)
-    ends = []
-    for side in (-1.0, 1.0):
-        near, far = np.zeros(value.shape), 2 * (quantile * np.sqrt(most) + step)
-        for _ in range(_HALVINGS):
-            middle = (near + far) / 2
-            is_within = middle <= quantile * np.sqrt(compute_variance(value + side * middle)) + step
-            near, far = np.where(is_within, middle, near), np.where(is_within, far, middle)
-        ends.append(value + side * far)
-    return ends[0], ends[1]
 
 
 class WeightedCounts(Counts):
@@ -143,18 +134,15 @@ class WeightedCounts(Counts):
                 sums += np.array([each[part] for each in weights]) @ np.insert(found, 0, True, axis=1)
         self._add_tally(np.append(n, sums), level)
 
-    def estimate(self, method: Method = "average") -> Result:
-        sums = [tally.reshape(-1)[[1, 2 + len(self._mechanism.labels)]] for tally in self._tallies.values()]
-        if sums and not np.all(np.sum(sums, axis=0) > 0):
+    def _list_parts(self) -> list[Frequency]:
+        place = 2 + len(self._mechanism.labels)
+        levels = [level for level in sorted(self._tallies) if self._tallies[level][place] > 0]
+        if self._tallies and not levels:
             raise EstimationError(
                 "All weights are zero, in the whole table or in a group, so there is nothing to estimate.",
                 hint="Pass a column with weights above zero, and leave out groups without them.",
             )
-        return super().estimate(method)
-
-    def _list_parts(self) -> list[Frequency]:
-        place = 2 + len(self._mechanism.labels)
-        return [self._estimate_level(level) for level in sorted(self._tallies) if self._tallies[level][place] > 0]
+        return list(map(self._estimate_level, levels))
 
     def _estimate_level(self, level: Level) -> Frequency:
         mechanism, (n, *sums) = self._mechanism, self._tallies[level]
