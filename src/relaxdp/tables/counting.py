@@ -8,7 +8,7 @@ counts equal codes. Packed reports are bytes that hardly repeat, so their mechan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -218,7 +218,7 @@ def iterate_groups(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple
 
 
 def _read_counted_reports(
-    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], read: Mapping[str, str], groups: int = 1
+    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], read: dict[str, str], groups: int = 1
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the positions of group and level, the reports of each individual at its highest level, and their numbers.
 
@@ -307,7 +307,7 @@ def _require_valid_rows(columns: list[CountedColumn], totals: Counter[str]) -> N
 
 
 def _make_counting_sql(
-    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], read: Mapping[str, str], groups: int
+    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], read: dict[str, str], groups: int
 ) -> str:
     """Return SQL for group, levels and reports, how many individuals have them, and how many invalid rows there are."""
     places = range(len(columns))
@@ -359,7 +359,7 @@ def _make_rows_sql(
     file: ReleasedFile,
     files: list[ReleasedFile],
     columns: list[CountedColumn],
-    read: Mapping[str, str],
+    read: dict[str, str],
 ) -> str:
     """Return SQL for the rows of one file: id, group, and for each column the level and the report or its code."""
     is_alone = len(files) == 1

@@ -26,7 +26,7 @@ def test_totals_are_n_times_the_shares() -> None:
     totals = shares.totals()
     assert totals.value == pytest.approx(1_000 * shares.value)
     for about in ("sample", "population"):
-        assert np.array(totals.interval(about=about)) == pytest.approx(1_000 * np.array(shares.interval(about=about)))  # type: ignore[arg-type]
+        assert np.array(totals.interval(about=about)) == pytest.approx(1_000 * np.array(shares.interval(about=about)))
     assert float(totals["yes"]) == pytest.approx(1_000 * float(shares["yes"]))
     assert totals.largest(1).labels == ["no"]
     assert "762.6" in repr(totals)

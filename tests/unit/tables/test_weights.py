@@ -95,7 +95,8 @@ def test_sums_are_those_of_the_rows_in_every_format(folder: Path, name: str) -> 
         assert small.squared_rates == pytest.approx(rates[1] / (part["w"] ** 2).sum())
     whole = rx.estimate(folder / "out.parquet", name, weights="w")
     kinds = [pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False), frame]
-    for each in [*kinds, duckdb.sql("FROM frame").arrow()]:
+    relation: Any = duckdb.sql("FROM frame")
+    for each in [*kinds, relation]:
         assert rx.estimate(each, name, weights="w", description=known).value == pytest.approx(whole.value)
     assert rx.estimate(folder / "out.csv", name, weights="w").value == pytest.approx(whole.value)
 
