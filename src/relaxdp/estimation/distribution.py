@@ -88,8 +88,10 @@ class SquareWaveMean(BoundedMean):
     def _moments(self) -> Floats:
         """The means of the places' distances from their middle, and with squared weights, also of their squares."""
         distances = np.arange(self._place_count) - (self._place_count - 1) / 2
-        squared = np.array([distances, distances**2]) @ self.shares.squared_rates
-        return np.array([distances @ self.shares.rates, squared[1], squared[0]])
+        powers = np.array([distances, distances**2])
+        first = powers @ self.shares.counts / self.shares.size
+        squared = powers @ self.shares.squared_rates if self.shares.is_weighted else first
+        return np.array([first[0], squared[1], squared[0]])
 
     def _compute_bin_error(self, mean: Any, about: About) -> Any:
         """Return the standard error in bins if this were the mean."""

@@ -77,19 +77,25 @@ def does_determine(passthrough: pa.ChunkedArray, protected: pa.ChunkedArray) -> 
     >>> does_determine(codes, names), does_determine(pa.chunked_array([range(120)]), names)
     (True, False)
     """
-    rows = len(passthrough)
-    for examined in sorted({min(rows, _FEW_ROWS), rows}):  # most columns show in a few rows that they do not
-        table = pa.table({"one": passthrough[:examined], "other": protected[:examined]})
-        pairs = table.group_by(["one", "other"]).aggregate([([], "count_all")])
-        values = pc.count_distinct(table["one"], mode="all").as_py()
-        if len(pairs) > values:
-            return False
-    counts = pairs.group_by("other").aggregate([("count_all", "sum")])["count_all_sum"].to_pylist()
-    if len(counts) < 2:
+    if _count_pairs(passthrough[:_FEW_ROWS], protected[:_FEW_ROWS]) is None:
+        return False  # most columns show in a few rows that they do not
+    rows, values = len(passthrough), pc.count_distinct(passthrough, mode="all").as_py()
+    if 2 * values > rows:
+        return all(_is_copy(passthrough[:end], protected[:end]) for end in (_FEW_ROWS, rows))
+    counts = _count_pairs(passthrough, protected)
+    if counts is None or len(counts) < 2:
         return False
     ways = lgamma(rows + 1) - sum(lgamma(count + 1) for count in counts)
-    is_rare = 2 * values <= rows and values * log(len(counts)) - ways < log(_MAX_CHANCE)
-    return is_rare or _is_copy(passthrough, protected)
+    return values * log(len(counts)) - ways < log(_MAX_CHANCE) or _is_copy(passthrough, protected)
+
+
+def _count_pairs(one: pa.ChunkedArray, other: pa.ChunkedArray) -> list[int] | None:
+    """Return how often each value of the second column occurs; None if the first does not determine it."""
+    pairs = pa.table({"one": one, "other": other}).group_by(["one", "other"]).aggregate([([], "count_all")])
+    if len(pairs) > pc.count_distinct(one, mode="all").as_py():
+        return None
+    counts: list[int] = pairs.group_by("other").aggregate([("count_all", "sum")])["count_all_sum"].to_pylist()
+    return counts
 
 
 def _is_copy(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
