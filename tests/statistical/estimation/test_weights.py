@@ -6,13 +6,14 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import relaxdp as rx
 from relaxdp.estimation.frequency import compute_support_variance
 from relaxdp.estimation.result import About
 from relaxdp.estimation.totals import Totals
-from relaxdp.estimation.weights import WeightedFrequency
+from relaxdp.estimation.weights import WeightedCounts, WeightedFrequency
 
 MECHANISMS: dict[str, rx.Mechanism] = {
     "k-ary 2": rx.Categorical(["a", "b"]),
@@ -154,3 +155,55 @@ def test_an_effective_sample_size_alone_is_not_the_variance() -> None:
     kish = compute_support_variance(share, hit, noise, "sample") / size / float(chances.gain) ** 2
     assert np.mean(variances) / np.var(values) == pytest.approx(1, abs=0.02)
     assert kish / np.var(values) < 0.85
+
+
+def estimate_numbers(mechanism: Any, numbers: Any, weights: Any, epsilon: float, run: int) -> Any:
+    key = rx.Key.from_bytes(run.to_bytes(32, "big"))
+    where: Any = {"key": key, "epsilon": epsilon, "name": "s", "column": "c"}
+    reports = mechanism.release(numbers, np.arange(len(numbers)), **where)
+    codes = mechanism.read_label_column(pa.array(reports))[:, 0]
+    counts = WeightedCounts(mechanism)
+    counts.add_weighted(mechanism.level(epsilon), len(codes), codes, [weights, weights**2])
+    return counts.estimate()
+
+
+def measure_mean_coverage(mechanism: Any, about: About, n: int, epsilon: float, runs: int, *, totals: bool) -> float:
+    """Heavy individuals have large numbers; every fifth number is missing, if numbers may be missing."""
+    rng, held = np.random.default_rng(9), 0
+    has_gaps = mechanism.mean_weights.absent is not None
+    numbers = weights = np.zeros(0)
+    for run in range(runs):
+        if run == 0 or about == "population":
+            numbers = 10 * rng.beta(1, 2, n)
+            weights = rng.uniform(0.5, 1.5, n) * (1 + numbers / 5)
+        is_missing = has_gaps & (np.arange(n) % 5 == 0)
+        cells: Any = [None if gone else number for number, gone in zip(numbers, is_missing, strict=True)]
+        found = estimate_numbers(mechanism, cells, weights, epsilon, run)
+        # E(x) = 10 / 3 and E(x^2) = 50 / 3.
+        truth = (10 / 3 + 50 / 15) / (1 + 10 / 15)
+        if about == "sample":
+            truth = float(np.average(numbers[~is_missing], weights=weights[~is_missing]))
+        if totals:
+            found, truth = found.totals(), truth * (weights.sum() if about == "sample" else n * (1 + 10 / 15))
+        low, high = found.interval(about=about)
+        held += bool(low <= truth <= high)
+    return held / runs
+
+
+MEANS = {
+    "square wave": (rx.SquareWave(0, 10, epsilon=2), False),
+    "total of a square wave": (rx.SquareWave(0, 10, epsilon=2), True),
+    "numbers": (rx.Numeric(0, 10), False),
+    "total of numbers": (rx.Numeric(0, 10), True),
+    "missing numbers": (rx.Numeric(0, 10, missing=True), False),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("about", ["sample", "population"])
+@pytest.mark.parametrize(("n", "epsilon"), [(100, 2), (1_000, 0.5), (1_000, 3)])
+@pytest.mark.parametrize("kind", MEANS)
+def test_intervals_of_means_hold(kind: str, n: int, epsilon: float, about: About) -> None:
+    mechanism, totals = MEANS[kind]
+    found = measure_mean_coverage(mechanism, about, n, epsilon, 500, totals=totals)
+    assert found >= 0.94 - 3 * np.sqrt(0.95 * 0.05 / 500), found
