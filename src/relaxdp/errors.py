@@ -208,6 +208,10 @@ class StateFolderWarning(UserWarning):
     """The folder that records where a key was used cannot be written. The release continues."""
 
 
+class DeterminedColumnWarning(UserWarning):
+    """A pass-through column determines a protected column, so it may show the true values. The release continues."""
+
+
 class LedgerError(RelaxdpError):
     """The ledger is missing, damaged, full or of another version, or cannot be opened."""
 

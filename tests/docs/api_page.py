@@ -55,7 +55,7 @@ def api_page() -> str:
     rows = [
         f"| `{each.__name__}` | {first_line(each)} |"
         for each in kinds
-        if issubclass(each, errors.RelaxdpError | errors.StateFolderWarning)
+        if issubclass(each, errors.RelaxdpError | UserWarning)
     ]
     parts.append("\n".join(["## Error classes", "", "| class | description |", "|---|---|", *rows, ""]))
     return "\n".join(parts)

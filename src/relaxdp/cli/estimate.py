@@ -46,6 +46,8 @@ class EstimateSettings:
     consistent: bool = False
     by: str | None = None
     crosstab: str | None = None
+    weights: str | None = None
+    totals: bool = False
 
     @property
     def interval_options(self) -> dict[str, Any]:
@@ -90,6 +92,12 @@ def estimate(
         list[Path] | None,
         typer.Option(help="A file that describes a file without a description, or with chosen rows; once for each."),
     ] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="A pass-through column of survey weights, 0 or more.")
+    ] = None,
+    totals: Annotated[
+        bool, typer.Option("--totals", help="Estimate numbers of individuals, and sums of numbers.")
+    ] = False,
     top: Annotated[int, typer.Option(min=1, help=_TOP_HELP)] = options.MAX_ROWS,
     plot: options.PlotOption = None,
     as_json: options.JsonOption = False,
@@ -103,9 +111,12 @@ def estimate(
     Example: relaxdp estimate better.parquet --column diagnosis --by region
     """
     output, asked = results.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
-    settings = EstimateSettings(confidence_level, simultaneous, about, method, asked, consistent, by, crosstab)
+    settings = EstimateSettings(
+        confidence_level, simultaneous, about, method, asked, consistent, by, crosstab, weights, totals
+    )
     with get_stderr_console().status("Counting ..."):
-        counted = count(files, column, by=by, crosstab=crosstab, description=description)
+        chosen: dict[str, Any] = {"by": by, "crosstab": crosstab, "weights": weights}
+        counted = count(files, column, **chosen, description=description)
         groups = [_estimate_group(name, counts, settings, top) for name, counts in counted.groups]
         if plot is not None:
             results.plot_estimate(plot, groups, _describe_column(counted, settings), settings)
@@ -172,6 +183,7 @@ def _estimate_group(
     name: str | None, counts: Counts | CrosstabCounts, settings: EstimateSettings, max_rows: int | None
 ) -> GroupEstimate:
     result = counts.estimate(settings.method)
+    result = result.totals() if settings.totals else result
     shown = result if max_rows is None else result.largest(max_rows)
     rows = shown.to_rows(**settings.interval_options)
     if settings.consistent:
@@ -183,7 +195,7 @@ def _estimate_group(
         (share,) = result.missing.to_rows(settings.confidence_level, about=settings.about)
         missing = [share._replace(keys=("share of missing numbers",))]
     probabilities = _choose_quantiles(result, settings)
-    if isinstance(result, Distribution):
+    if isinstance(result, Distribution) and probabilities:
         found = result.quantile(probabilities).to_rows(**settings.interval_options)
         quantiles = dict(zip(probabilities, found, strict=True))
     together = settings.simultaneous or shown.is_chosen
@@ -193,7 +205,7 @@ def _estimate_group(
 def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[float]:
     """Return the quantiles that were asked for; by default the quartiles of a distribution."""
     if isinstance(result, Distribution):
-        return settings.quantiles or _QUARTILES
+        return settings.quantiles or (_QUARTILES if settings.weights is None else ())
     if settings.quantiles is not None:
         raise EstimationError(
             "--quantiles needs numbers that were released with the square wave. This column has another mechanism.",
@@ -206,6 +218,8 @@ def _describe_column(counted: ColumnCounts | CrosstabCounts, settings: EstimateS
     name = repr(results.make_printable(counted.axis.name))
     if settings.crosstab is not None:
         return f"{name} and {results.make_printable(settings.crosstab)!r}"
+    if settings.totals:
+        return f"total of {name}"
     return name if counted.axis.mechanism.mean_weights is None else f"mean of {name}"
 
 
@@ -234,6 +248,8 @@ def _make_estimate_view(
         **settings.interval_options,
         "method": settings.method,
         "consistent": settings.consistent,
+        **({} if settings.weights is None else {"weights": settings.weights}),
+        **({"totals": True} if settings.totals else {}),
         "groups": list(map(_group_to_dict, groups)),
     }
     return results.PrintableResult(
@@ -293,6 +309,9 @@ def _make_notes(groups: list[GroupEstimate], settings: EstimateSettings) -> Iter
     ):
         yield "Some intervals cover nearly everything that is possible: the noise is larger than the answer."
     yield from results.explain_stars([row for group in plausible for row in group.rows])
+    if settings.weights is not None:
+        sums = ", ".join(f"{group.result.size:,.6g}" for group in groups)
+        yield f"Weights are those of the column {results.make_printable(settings.weights)!r}. Their sum is {sums}."
     if settings.by is not None:
         name = results.make_printable(settings.by)
         yield f"Groups are made of the pass-through column {name!r}, released without noise."
@@ -303,6 +322,7 @@ def _group_to_dict(group: GroupEstimate) -> dict[str, Any]:
         "group": group.name,
         "n": group.counts.n,
         "levels": group.counts.levels,
+        **({} if group.result.size == group.counts.n else {"sum_of_weights": group.result.size}),
         "implausible": group.result.has_impossible_estimates(),
         "estimates": list(map(_row_to_dict, group.rows)),
     }

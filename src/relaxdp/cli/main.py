@@ -28,7 +28,7 @@ from relaxdp.cli.terminal import (
     print_error,
     print_note,
 )
-from relaxdp.errors import ArgumentError, RelaxdpError, StateFolderWarning
+from relaxdp.errors import ArgumentError, DeterminedColumnWarning, RelaxdpError, StateFolderWarning
 
 _METAVARS = {
     "NUMBER": "budget epsilon planned_epsilon",
@@ -367,7 +367,7 @@ app.callback()(_show_root_help)
 
 def _print_warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
     """Print a warning of ours as one sentence, without a line of code."""
-    is_ours = issubclass(category, UnicodeWarning | StateFolderWarning)
+    is_ours = issubclass(category, UnicodeWarning | StateFolderWarning | DeterminedColumnWarning)
     sys.stderr.write(f"{message}\n" if is_ours else warnings.formatwarning(message, category, filename, lineno))
 
 

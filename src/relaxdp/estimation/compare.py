@@ -26,6 +26,7 @@ class Change(LinearCombination):
     old: Result
     new: Result
     is_chosen: bool = False
+    has_totals = False
 
     @property
     def weighted_parts(self) -> Sequence[tuple[float, Result]]:

@@ -162,7 +162,7 @@ class Counts:
         Raises:
             EstimationError: Nothing was counted, or there is no such method.
         """
-        parts = [self._estimate_level(level) for level in sorted(self._tallies) if self._tallies[level][0]]
+        parts = self._list_parts()
         if not parts:
             raise EstimationError(
                 "There are no reports to estimate from.",
@@ -175,10 +175,16 @@ class Counts:
                 method=method,
             )
         # Precision from the noise alone: weights that looked at the estimates would bias them.
-        weights = [float(part.n * (compute_precision(part.support) if method == "precision" else 1)) for part in parts]
+        weights = [
+            float(part.effective_n * compute_precision(part.support) if method == "precision" else part.size)
+            for part in parts
+        ]
         found = combine_levels(self._mechanism.mean_weights, parts, [weight / sum(weights) for weight in weights])
         found.set_frame_library(self._library)
         return found
+
+    def _list_parts(self) -> list[Frequency]:
+        return [self._estimate_level(level) for level in sorted(self._tallies) if self._tallies[level][0]]
 
     def _estimate_level(self, level: Level) -> Frequency:
         mechanism, (n, *counts) = self._mechanism, self._tallies[level]

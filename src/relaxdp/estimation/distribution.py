@@ -50,7 +50,7 @@ class SquareWaveMean(BoundedMean):
         return np.asarray(self._compute_bin_error(self._centered_mean, about) * self._bin_width)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        n, noise = self.shares.n, self.shares.n * (1 - self._retention)
+        n, noise = self.shares.effective_n, self.shares.effective_n * (1 - self._retention)
         quantile, jump = _compute_student_quantile(tail, n, noise), 0.5 / (n * self._retention)
         ends = np.linspace(-self._max_bin_distance, self._max_bin_distance, 65)
         near, far = np.zeros(2), np.full(2, 2 * (quantile * self._compute_bin_error(ends, about).max() + jump))
@@ -86,21 +86,37 @@ class SquareWaveMean(BoundedMean):
 
     @cached_property
     def _moments(self) -> Floats:
-        """The means of the places' distances from their middle, and of the squares of these."""
+        """The means of the places' distances from their middle, and with squared weights, also of their squares."""
         distances = np.arange(self._place_count) - (self._place_count - 1) / 2
-        return np.asarray(np.array([distances, distances**2]) @ self.shares.counts / self.shares.n)
+        powers = np.array([distances, distances**2])
+        first = powers @ self.shares.counts / self.shares.size
+        squared = powers @ self.shares.squared_rates if self.shares.is_weighted else first
+        return np.array([first[0], squared[1], squared[0]])
 
     def _compute_bin_error(self, mean: Any, about: About) -> Any:
         """Return the standard error in bins if this were the mean."""
-        keep = self._retention
-        mean = np.clip(mean, -self._max_bin_distance, self._max_bin_distance)
+        keep, shift = self._retention, (self._moments[2] - self._moments[0]) / self._retention
+        given = np.clip(mean, -self._max_bin_distance, self._max_bin_distance)
+        mean = given + shift  # of the numbers, with squared weights
         # The second moment if all numbers were the mean: what is more in the reports is the numbers' own spread.
         window, noise = (self.window**2 - 1) / 12, (self._place_count**2 - 1) / 12
         minimum = keep * (mean**2 + window) + (1 - keep) * noise
         second = np.maximum(self._moments[1], minimum)
         if about == "sample":  # without that spread; a number between two bins has at most a quarter by its rounding
             second = second - keep * (second - minimum) + keep**2 / 4
-        return np.sqrt((second - (keep * mean) ** 2) / self.shares.n) / keep
+        elif self.shares.is_weighted:
+            return self._compute_weighted_bin_error(given, mean, second)
+        return np.sqrt((second - (keep * mean) ** 2) / self.shares.effective_n) / keep
+
+    def _compute_weighted_bin_error(self, mean: Any, squared_mean: Any, second: Any) -> Any:
+        """Return the standard error about the population: of a ratio, or of a total."""
+        shares: Any = self.shares
+        offset, n = -mean, np.inf
+        if shares.total_offset is not None:
+            offset, n = (self.minimum + self.maximum) / 2 / self._bin_width, shares.individuals
+        spread = second / self._retention**2 + 2 * offset * squared_mean + offset**2
+        variance = spread / shares.effective_n - (mean + offset) ** 2 / n
+        return np.sqrt(np.maximum(variance, 0) * shares.population_factor)
 
     def _scale_to_range(self, centered: float) -> Floats:
         return np.asarray((self.minimum + self.maximum) / 2 + self._bin_width * centered)
@@ -195,6 +211,11 @@ class Distribution(BoundedMean):
 
     @cached_property
     def wave_counts(self) -> SquareWaveCounts:
+        if self.parts[0].is_weighted:
+            raise EstimationError(
+                "Weights apply to the mean of the square wave, not to quantiles and shares of a range.",
+                hint="Estimate them without weights, or release groups of numbers with rx.Categorical.",
+            )
         counts = np.array([part.counts for part in self.parts], dtype=np.float64)
         return SquareWaveCounts(counts, np.array([float(part.support.gain) for part in self.parts]), self._window_width)
 

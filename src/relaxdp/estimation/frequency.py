@@ -54,6 +54,7 @@ class Frequency(Result):
     joint: Joint = "exclusive"
     """How the supports of two values go together, given the truths: a matter of the encoding."""
     sums_to_one = True
+    is_weighted = False
 
     @property
     def levels(self) -> dict[str, int]:
@@ -64,9 +65,24 @@ class Frequency(Result):
         return count_comparisons(len(self.labels), exclusive=self.joint == "exclusive")
 
     @property
+    def effective_n(self) -> float:
+        """How many equally weighted individuals have the same noise."""
+        return self.individuals
+
+    @property
+    def rates(self) -> Floats:
+        """The share of reports that support each value."""
+        return np.asarray(self.counts / self.individuals)
+
+    @property
+    def squared_rates(self) -> Floats:
+        """The same share with the squares of the weights, which decides the variance."""
+        return self.rates
+
+    @property
     def value(self) -> Floats:
         """The unbiased estimate of every share: P^-1 H of the paper, in closed form."""
-        return np.asarray(self.support.debias(self.counts / self.individuals))
+        return np.asarray(self.support.debias(self.rates))
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors.

@@ -60,6 +60,7 @@ class NonMissingMean(BoundedMean):
     parts: Sequence[Frequency]
     weights: Sequence[float]
     mean_weights: MeanWeights
+    has_totals = False
 
     @property
     def source_results(self) -> Sequence[Result]:
@@ -93,7 +94,7 @@ class NonMissingMean(BoundedMean):
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         _, low, high = self.shares.value
         quantile = -float(scipy.special.ndtri(tail))
-        step = sum(0.5 * each / (part.n * float(part.support.gain)) for each, part in self._weighted_parts)
+        step = sum(0.5 * each / (part.effective_n * float(part.support.gain)) for each, part in self._weighted_parts)
         if low + high <= 0:  # as far as anybody can tell there is no number of which this could be the mean
             return self.scale_to_range(0), self.scale_to_range(1)
         middle = float(np.clip(high / (low + high), 0, 1))
@@ -117,7 +118,14 @@ class NonMissingMean(BoundedMean):
         variance = np.zeros(len(positions))
         for weight, part in self._weighted_parts:
             noise, gain = float(part.support.noise), float(part.support.gain)
-            variance += weight**2 * compute_weight_variance(positions, present_share, noise, gain) / part.n
+            each = compute_weight_variance(positions, present_share, noise, gain)
+            if part.is_weighted:  # heavy individuals may be others than most: their reports show how much they vary
+                _, low, high = part.squared_rates
+                center = noise * (1 - 2 * positions)
+                none = (1 - low - high) * center**2
+                seen = low * (positions + center) ** 2 + high * (1 - positions - center) ** 2 + none
+                each = np.maximum(each, seen / gain**2)
+            variance += weight**2 * each / part.effective_n
         return np.sqrt(variance)
 
     @property

@@ -158,6 +158,8 @@ class Result(_Tabular):
     maximum: float = 1.0
     max_shown_rows: int = 20
     """How many rows are printed: the largest of more."""
+    number_format: str = ".4f"
+    """How numbers are printed."""
     is_share: bool = True
     """Whether a row is a share of the individuals; else it is a number, like a mean."""
     sums_to_one: bool = False
@@ -195,6 +197,11 @@ class Result(_Tabular):
         return sum(self.levels.values())
 
     @property
+    def size(self) -> float:
+        """How many individuals the estimate is about: `n`, or the sum of the weights."""
+        return sum(source.size for source in self.source_results) if self.source_results else self.n
+
+    @property
     def epsilon(self) -> Decimal | None:
         """The epsilon of the reports, the largest of several; None where it is unknown, and for crosstabs."""
         known = [level for level in self.levels if level.replace(".", "").isdecimal()]
@@ -205,7 +212,8 @@ class Result(_Tabular):
         levels = [level for level in self.levels if level != UNKNOWN]
         if len(levels) > 1:
             levels = [f"{level} ({n:,})" for level, n in self.levels.items()]
-        return f"n = {self.n:,}" + (f", epsilon = {', '.join(levels)}" if levels else "")
+        weights = f", sum of weights = {self.size:,.6g}" if self.size != self.n else ""
+        return f"n = {self.n:,}{weights}" + (f", epsilon = {', '.join(levels)}" if levels else "")
 
     def __getitem__(self, label: Any) -> Result:
         """Return the row of one value, such as `result["flu"]`; of a crosstab, of a pair such as `result["flu", "no"]`.
@@ -290,7 +298,9 @@ class Result(_Tabular):
         """
         low, high = self._compute_interval(confidence_level, simultaneous, about)
         outside = np.clip(self.value, self.minimum, self.maximum) - self.value
-        low, high = low + np.minimum(outside, 0), high + np.maximum(outside, 0)
+        return self._clip_interval(low + np.minimum(outside, 0), high + np.maximum(outside, 0), about)
+
+    def _clip_interval(self, low: Floats, high: Floats, about: About) -> tuple[Floats, Floats]:
         return np.clip(low, self.minimum, self.maximum), np.clip(high, self.minimum, self.maximum)
 
     def mark_impossible_rows(
@@ -335,6 +345,32 @@ class Result(_Tabular):
             "This result has no quantiles. Only columns released with rx.SquareWave have them.",
             hint="Release the numbers with rx.SquareWave(0, 120, epsilon=2).",
         )
+
+    @property
+    def has_totals(self) -> bool:
+        """Whether the estimate times the number of individuals is a total."""
+        return self.is_share
+
+    def totals(self) -> Result:
+        """Return how many individuals have each value, or the sum of all numbers: `size` times the estimate.
+
+        About these individuals, `size` is known. About the population, a sum of weights is an estimate itself.
+
+        Example:
+            >>> from relaxdp import Categorical
+            >>> result = Categorical(["no", "yes"]).estimate(["no"] * 700 + ["yes"] * 300, epsilon=2)
+            >>> print(result.totals())
+            value  estimate  95 % confidence interval
+            no        762.6  [735.8, 789.9]
+            yes       237.4  [210.1, 264.2]
+            n = 1,000, epsilon = 2. Intervals are about these individuals.
+
+        Raises:
+            EstimationError: The estimate is not a share or a mean of numbers of which none is missing.
+        """
+        from relaxdp.estimation.totals import Totals  # noqa: PLC0415 (which needs this module)
+
+        return Totals(self)
 
     @property
     def missing(self) -> Result:
@@ -410,8 +446,9 @@ class Result(_Tabular):
         scale = max(*(row.high for row in found), shown.minimum + 1e-9) - shown.minimum
         rows, pictures = [], []
         for row in found:
-            number = f"{row.estimate:.4f}" + (f" ({row.beyond} what can be told)" if row.beyond else "")
-            rows.append([*map(format_label, row.keys), number, f"{row.low:.4f} \N{EN DASH} {row.high:.4f}"])
+            number, low, high = (format(each, shown.number_format) for each in (row.estimate, row.low, row.high))
+            number += f" ({row.beyond} what can be told)" if row.beyond else ""
+            rows.append([*map(format_label, row.keys), number, f"{low} \N{EN DASH} {high}"])
             places = ((each - shown.minimum) / scale for each in (row.estimate, row.low, row.high))
             pictures.append(draw_estimate_bar(*(min(max(place, 0.0), 1.0) for place in places)))
         headings = [*shown.key_columns, "estimate", "95 % confidence interval"]
@@ -447,7 +484,8 @@ class Result(_Tabular):
         rows = []
         for text, row in zip(map(format_label, shown.labels), shown.to_rows(), strict=True):
             beyond = "" if row.beyond is None else f"  {row.beyond} what can be told at this level"
-            rows.append([text, f"{row.estimate:.4f}", f"[{row.low:.4f}, {row.high:.4f}]{beyond}"])
+            number, low, high = (format(each, shown.number_format) for each in (row.estimate, row.low, row.high))
+            rows.append([text, number, f"[{low}, {high}]{beyond}"])
         table = format_table(["value", "estimate", "95 % confidence interval"], rows, left=(0, 2))
         return "\n".join([table, *self._describe_notes(shown)])
 
@@ -466,6 +504,8 @@ class DerivedResult(Result):
     maximum = inherit_from_source("maximum")
     max_shown_rows = inherit_from_source("max_shown_rows")
     is_share = inherit_from_source("is_share")
+    has_totals = inherit_from_source("has_totals")
+    number_format = inherit_from_source("number_format")
 
     @property
     def comparison_count(self) -> int:
@@ -476,6 +516,7 @@ class BoundedMean(Result):
     """The mean of numbers that reports stand for: one row, within the range of the measure."""
 
     is_share = False
+    has_totals = True
     labels = ("mean",)
     mean_weights: MeanWeights
 
@@ -527,6 +568,9 @@ class SelectedRows(DerivedResult):
         low, high = map(np.atleast_1d, self.whole.compute_unclipped_interval(tail, about))
         return low[self.indexes], high[self.indexes]
 
+    def _clip_interval(self, low: Floats, high: Floats, about: About) -> tuple[Floats, Floats]:
+        return self.whole._clip_interval(low, high, about)
+
     @property
     def ranking_values(self) -> Floats:
         return np.atleast_1d(self.whole.ranking_values[self.indexes])
@@ -548,6 +592,10 @@ class GroupedResults(dict[str | None, Result], _Tabular):
             hint="Run list(result) to see the groups. Their names are text, as in result['north'].",
             by=self.by,
         )
+
+    def totals(self) -> GroupedResults:
+        """Return the totals of every group, see `Result.totals`."""
+        return GroupedResults(self.by, {group: result.totals() for group, result in self.items()})
 
     @property
     def frame_library(self) -> str:

@@ -22,6 +22,7 @@ from relaxdp.errors import ColumnError, EstimationError, MetadataError, TableFil
 from relaxdp.estimation.counts import Counts, Method
 from relaxdp.estimation.crosstab import Crosstab, PairSupportCounts, combine_crosstabs
 from relaxdp.estimation.result import Result
+from relaxdp.estimation.weights import WeightedCounts
 from relaxdp.mechanisms.report_arrays import (
     Codes,
     count_report_column,
@@ -43,6 +44,9 @@ from relaxdp.tables.released_files import (
 MEMORY_LIMIT = "1GB"
 MAX_GROUPS = 1_000
 MAX_CELLS = 10_000_000
+_WEIGHT_SUMS = ("w", "squared_weight", "invalid_weights")
+_WEIGHT = "CASE WHEN TRY_CAST(weight AS DOUBLE) BETWEEN 0 AND 1e100 THEN TRY_CAST(weight AS DOUBLE) END"
+_INVALID = ("missing", "undeclared", "repeated", "invalid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,34 +90,43 @@ class CrosstabCounts:
 
 
 def count_reports_of_files(
-    files: list[ReleasedFile], *, column: str | None = None, by: str | None = None, crosstab: str | None = None
-) -> ColumnCounts | CrosstabCounts:
+    files: list[ReleasedFile], *, column: str | None = None, by: str | None = None, crosstab: str | None = None,
+    weights: str | None = None,
+) -> ColumnCounts | CrosstabCounts:  # fmt: skip
     """Count open files or frames, or reject those that have other rows than they were released with."""
-    if by is not None and crosstab is not None:
-        raise EstimationError("`by` and `crosstab` cannot be combined.", hint="Pass one of them.", option="by")
+    if crosstab is not None and (by is not None or weights is not None):
+        used = "weights" if by is None else "by"
+        raise EstimationError("`{option}` and `crosstab` cannot be combined.", hint="Pass one of them.", option=used)
     require_unchanged_rows(files)
     if crosstab is not None:
         return _count_crosstab(files, column, crosstab)
-    return _count_column(files, column, by)
+    return _count_column(files, column, by, weights)
 
 
-def _count_column(files: list[ReleasedFile], column: str | None, by: str | None) -> ColumnCounts:
+def _count_column(files: list[ReleasedFile], column: str | None, by: str | None, weights: str | None) -> ColumnCounts:
     counted = make_counted_column(files, [file.find_released_column(column) for file in files])
-    if by is not None:
-        for file in files:
+    for file in files:
+        if by is not None:
             file.require_passthrough_column(by)
+        if weights is not None:
+            file.require_weights_column(weights)
     with _open_counting_database(files) as connection:
         names = [None] if by is None else _list_groups(connection, files, by)
-        groups = [(name, Counts(counted.mechanism)) for name in names]
-        for group, level, reports, n in _read_counted_reports(connection, files, [counted], by, len(groups)):
-            if is_packed(counted):
-                try:
+        groups = [(name, (WeightedCounts if weights else Counts)(counted.mechanism)) for name in names]
+        read = {name: column for name, column in (("kept", by), ("weight", weights)) if column is not None}
+        for group, level, reports, n, *sums in _read_counted_reports(connection, files, [counted], read, len(groups)):
+            tally, used = groups[group][1], counted.levels[level]
+            try:
+                if isinstance(tally, WeightedCounts):
+                    tally.add_weighted(used, int(n.sum()), reports, sums)
+                    continue
+                if is_packed(counted):
                     counts, total = count_report_column(counted.mechanism, reports)
-                except EstimationError:
-                    raise make_changed_report_error(counted.name) from None
-            else:
-                counts, total = _sum_by_code(reports, n, len(counted.labels)), int(n.sum())
-            groups[group][1].add_counts(counts, epsilon=counted.levels[level].epsilon, n=total)
+                else:
+                    counts, total = _sum_by_code(reports, n, len(counted.labels)), int(n.sum())
+            except EstimationError:
+                raise make_changed_report_error(counted.name) from None
+            tally.add_counts(counts, epsilon=used.epsilon, n=total)
     return ColumnCounts(counted, groups)
 
 
@@ -132,7 +145,7 @@ def _count_crosstab(files: list[ReleasedFile], column: str | None, crosstab: str
     shape = len(rows.labels), len(columns.labels)
     pairs: dict[tuple[int, int], PairSupportCounts] = {}
     with _open_counting_database(files) as connection:
-        for row_level, column_level, one, other, n in _read_counted_reports(connection, files, [rows, columns]):
+        for row_level, column_level, one, other, n in _read_counted_reports(connection, files, [rows, columns], {}):
             counted = pairs.setdefault((row_level, column_level), PairSupportCounts(rows.mechanism, columns.mechanism))
             if is_packed(rows) or is_packed(columns):
                 for start in range(0, len(one), counted.step):
@@ -205,16 +218,16 @@ def iterate_groups(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple
 
 
 def _read_counted_reports(
-    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], by: str | None = None, groups: int = 1
+    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], read: dict[str, str], groups: int = 1
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the positions of group and level, the reports of each individual at its highest level, and their numbers.
 
-    With two columns it yields the positions of both levels, and the reports of individuals that have both. A report is
-    packed bytes or a code.
+    With weights it also yields the sums of the weights and of their squares. With two columns it yields the positions
+    of both levels, and the reports of individuals that have both. A report is packed bytes or a code.
     """
     has_codes = not any(map(is_packed, columns))
     cells = groups * int(np.prod([len(each.labels) * len(each.levels) for each in columns]))
-    if has_codes and cells > MAX_CELLS and (len(columns) > 1 or by is not None):
+    if has_codes and cells > MAX_CELLS and (len(columns) > 1 or "kept" in read):
         raise EstimationError(
             "The table of all combinations would have {cells:,} cells. The maximum is {maximum:,}.",
             hint="Choose columns with fewer values or groups.",
@@ -224,7 +237,7 @@ def _read_counted_reports(
     for place, column in enumerate(columns):
         if not is_packed(column):
             _create_declared_values_view(connection, place, column)
-    relation = connection.sql(_make_counting_sql(connection, files, columns, by, groups))
+    relation = connection.sql(_make_counting_sql(connection, files, columns, read, groups))
     # Codes are one table, so all of them are checked before the first is counted. An error of DuckDB that came through
     # a reader of Arrow could quote a row, and would not be replaced.
     tables = (
@@ -238,14 +251,22 @@ def _read_counted_reports(
     for table in tables:
         for name in table.column_names[table.column_names.index("n") :]:
             totals[name] += pc.sum(table[name]).as_py() or 0
-        if any(total for name, total in totals.items() if name.startswith(("missing", "undeclared", "repeated"))):
+        if any(total for name, total in totals.items() if name.startswith(_INVALID)):
             continue  # the rows are rejected below, once all of them are counted
         for places, rows in iterate_groups(table, keys):
             if None not in places:
                 has_pairs = True
                 reports = [rows[f"report{place}"].combine_chunks() for place in range(len(columns))]
-                yield *places, *reports, rows["n"].to_numpy().astype(np.int64)
+                sums = [rows[name].to_numpy() for name in _WEIGHT_SUMS[: 2 * ("weight" in read)]]
+                yield *places, *reports, rows["n"].to_numpy().astype(np.int64), *sums
     _require_valid_rows(columns, totals)
+    if totals["invalid_weights"]:
+        raise EstimationError(
+            "{rows:,} {verb} no weight, or one that is not a number from 0 to 1e100.",
+            hint="Fill in the weights before the release. A weight of 0 leaves an individual out.",
+            verb="row has" if totals["invalid_weights"] == 1 else "rows have",
+            rows=int(totals["invalid_weights"]),
+        )
     if not totals["n"]:
         raise make_no_rows_error(files)
     if not has_pairs:
@@ -286,28 +307,29 @@ def _require_valid_rows(columns: list[CountedColumn], totals: Counter[str]) -> N
 
 
 def _make_counting_sql(
-    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], by: str | None, groups: int
+    connection: Any, files: list[ReleasedFile], columns: list[CountedColumn], read: dict[str, str], groups: int
 ) -> str:
     """Return SQL for group, levels and reports, how many individuals have them, and how many invalid rows there are."""
     places = range(len(columns))
-    rows = " UNION ALL ".join(_make_rows_sql(connection, *each, files, columns, by) for each in enumerate(files))
+    names = _WEIGHT_SUMS if "weight" in read else ()
+    rows = " UNION ALL ".join(_make_rows_sql(connection, *each, files, columns, read) for each in enumerate(files))
     keys = ["kept", *(f"{name}{place}" for place in places for name in ("level", "report"))]
     sums = ["n", "missing", *(f"{name}{place}" for place in places for name in ("rows", "undeclared", "repeated"))]
     if len(files) == 1:
         checks = [f"n AS rows{p}, n * (report{p} IS NULL)::BIGINT AS undeclared{p}, 0 AS repeated{p}" for p in places]
-        individuals = f"SELECT {', '.join([*keys, 'n', '0 AS missing', *checks])} FROM ({rows})"  # noqa: S608
+        individuals = f"SELECT {', '.join([*keys, 'n', '0 AS missing', *checks, *names])} FROM ({rows})"  # noqa: S608
     else:
         individuals = (
-            f"SELECT kept0 AS kept, {', '.join([*keys[1:], *sums])} "  # noqa: S608
-            f"FROM ({_make_highest_level_sql(rows, columns, groups)})"
+            f"SELECT kept0 AS kept, {', '.join([*keys[1:], *sums, *names])} "  # noqa: S608
+            f"FROM ({_make_highest_level_sql(rows, columns, groups, names)})"
         )
     if any(map(is_packed, columns)):
         return individuals
-    summed = ", ".join(f"sum({name})::BIGINT AS {name}" for name in sums)
+    summed = ", ".join([*(f"sum({name})::BIGINT AS {name}" for name in sums), *(f"sum({n}) AS {n}" for n in names)])
     return f"SELECT {', '.join(keys)}, {summed} FROM ({individuals}) GROUP BY {', '.join(keys)}"  # noqa: S608
 
 
-def _make_highest_level_sql(rows: str, columns: list[CountedColumn], groups: int) -> str:
+def _make_highest_level_sql(rows: str, columns: list[CountedColumn], groups: int, weight_sums: Sequence[str]) -> str:
     """Return SQL for group, level and report of each id at its highest level, and for its invalid rows."""
     best, unpacked, checks = [], [], ["1 AS n", "(id IS NULL)::BIGINT AS missing"]
     for p, column in enumerate(columns):
@@ -326,6 +348,7 @@ def _make_highest_level_sql(rows: str, columns: list[CountedColumn], groups: int
         repeated = f"count(level{p}) > coalesce(bit_count(bit_or(1::UBIGINT << level{p})), 0)"
         checks.append(f"count(level{p}) AS rows{p}, count(level{p}) - count(report{p}) AS undeclared{p}")
         checks.append(f"({repeated})::BIGINT AS repeated{p}")
+    checks += [f"arg_max({name}, level0) AS {name}" for name in weight_sums]
     grouped = f"SELECT {', '.join([*best, *checks])} FROM ({rows}) GROUP BY id"  # noqa: S608
     return f"SELECT {', '.join(unpacked)}, * FROM ({grouped})"  # noqa: S608
 
@@ -336,20 +359,26 @@ def _make_rows_sql(
     file: ReleasedFile,
     files: list[ReleasedFile],
     columns: list[CountedColumn],
-    by: str | None,
+    read: dict[str, str],
 ) -> str:
     """Return SQL for the rows of one file: id, group, and for each column the level and the report or its code."""
     is_alone = len(files) == 1
     names = {place: str(column.names[number]) for place, column in enumerate(columns) if column.names[number]}
     selected = {f"report{place}": name for place, name in names.items()}
-    selected |= {} if by is None else {"kept": by}
     selected |= {} if is_alone else {"id": file.description.id_column}
-    source, n = make_relation_sql(connection, f"file{number}", file.table, selected, _convert_to_comparable), "1"
+    source, n = make_relation_sql(connection, f"file{number}", file.table, selected | read, _convert_to_comparable), "1"
+    sums: Sequence[str] = ()
+    if "weight" in read:
+        source, sums = f"(SELECT *, {_WEIGHT} AS w FROM {source})", _WEIGHT_SUMS  # noqa: S608
+        source = f"(SELECT *, w * w AS squared_weight, (w IS NULL)::BIGINT AS invalid_weights FROM {source})"  # noqa: S608
     if is_alone and not any(map(is_packed, columns)):  # equal reports are counted before they are compared with values
-        source, n = f"(SELECT {', '.join(selected)}, count(*) AS n FROM {source} GROUP BY ALL)", "source.n"  # noqa: S608
-    fields = [f"{'0' if is_alone else _make_id_sql(file)} AS id, {n} AS n"]
-    fields.append(f"{'0' if by is None else 'groups.code'}::BIGINT AS kept")
-    joins = [] if by is None else ["LEFT JOIN groups ON CAST(source.kept AS VARCHAR) IS NOT DISTINCT FROM groups.name"]
+        keys = [*selected, *(name for name in read if name == "kept")]
+        cells = [*keys, "count(*) AS n", *(f"sum({name}) AS {name}" for name in sums)]
+        source, n = f"(SELECT {', '.join(cells)} FROM {source} GROUP BY {', '.join(keys)})", "source.n"  # noqa: S608
+    fields = [f"{'0' if is_alone else _make_id_sql(file)} AS id, {n} AS n", *sums]
+    fields.append(f"{'groups.code' if 'kept' in read else '0'}::BIGINT AS kept")
+    join = "LEFT JOIN groups ON CAST(source.kept AS VARCHAR) IS NOT DISTINCT FROM groups.name"
+    joins = [join] if "kept" in read else []
     for place, column in enumerate(columns):
         level, report, report_type = "NULL", "NULL", "BLOB" if is_packed(column) else "BIGINT"
         if place in names:

@@ -38,11 +38,13 @@ def estimate(
     description: Any = None,
     mechanism: Mechanism | None = None,
     epsilon: Epsilon | None = None,
+    weights: str | int | None = None,
 ) -> Result: ...
 @overload
 def estimate(
-    source: Any, column: str | int | None = None, *, by: str | int, method: Method = "average", description: Any = None
-) -> GroupedResults: ...
+    source: Any, column: str | int | None = None, *, by: str | int, method: Method = "average", description: Any = None,
+    weights: str | int | None = None,
+) -> GroupedResults: ...  # fmt: skip
 @add_consequence("")
 def estimate(
     source: Any,
@@ -54,6 +56,7 @@ def estimate(
     description: Any = None,
     mechanism: Mechanism | None = None,
     epsilon: Epsilon | None = None,
+    weights: str | int | None = None,
 ) -> Result | GroupedResults:
     """Estimate shares or a mean from released data, with confidence intervals.
 
@@ -68,6 +71,7 @@ def estimate(
             or whose rows were chosen without looking at reports. Data that describes itself cannot be overruled.
         mechanism: The mechanism of a data frame without a description, together with `epsilon`.
         epsilon: The level of that data frame.
+        weights: A pass-through column of survey weights. An individual counts as much as its weight, 0 is allowed.
 
     Returns:
         A result: `result["flu"]` is one value, and `.value`, `.std_error`, `.interval(0.95)`, `.n`, `.to_frame()` and
@@ -97,7 +101,8 @@ def estimate(
         )
     tables = [_unwrap_release(each) for each in sources]
     names: dict[str, Any] = {
-        option: convert_name_to_text(name) for option, name in (("column", column), ("by", by), ("crosstab", crosstab))
+        option: convert_name_to_text(name)
+        for option, name in (("column", column), ("by", by), ("crosstab", crosstab), ("weights", weights))
     }
     given = [name for name in names.values() if name is not None]
     for name in given:
@@ -114,9 +119,10 @@ def estimate(
         if all(map(is_spark_frame, tables)):
             from relaxdp.tables.spark_estimate import count_spark_column  # noqa: PLC0415 (Spark may be missing)
 
-            if crosstab is not None:
+            if crosstab is not None or weights is not None:
                 raise EstimationError(
-                    "A crosstab of Spark DataFrames is not supported.",
+                    "{what} of Spark DataFrames are not supported.",
+                    what="Crosstabs" if weights is None else "Weights",
                     hint="Write them to Parquet with frame.write.parquet('FOLDER'), and pass the folder.",
                 )
             counted = count_spark_column(tables, descriptions, column=names["column"], by=names["by"])
@@ -166,6 +172,7 @@ def count(
     by: str | None = None,
     crosstab: None = None,
     description: FileName | Sequence[FileName] | None = None,
+    weights: str | None = None,
 ) -> ColumnCounts: ...
 @overload
 def count(
@@ -183,6 +190,7 @@ def count(
     by: str | None = None,
     crosstab: str | None = None,
     description: FileName | Sequence[FileName] | None = None,
+    weights: str | None = None,
 ) -> ColumnCounts | CrosstabCounts:
     """Count the reports of released files by group and level. All estimates follow from these counts.
 
@@ -194,6 +202,7 @@ def count(
         by: A pass-through column, for the counts of each group.
         crosstab: A second released column, for a crosstab.
         description: The file as it was released, for files without a description or with chosen rows.
+        weights: A pass-through column of survey weights.
 
     Returns:
         The counts. `groups` has a `Counts` for each group, and with `crosstab` there are `tables`.
@@ -213,7 +222,8 @@ def count(
         paths, descriptions = (
             [stack.enter_context(fetch_file(each)) for each in _parse_files(some)] for some in (files, description)
         )
-        return count_reports_of_files(open_released_files(paths, descriptions), column=column, by=by, crosstab=crosstab)
+        opened = open_released_files(paths, descriptions)
+        return count_reports_of_files(opened, column=column, by=by, crosstab=crosstab, weights=weights)
 
 
 def _parse_files(files: Any) -> list[Any]:

@@ -126,6 +126,26 @@ class ReleasedFile:
                 column=name,
             )
 
+    def require_weights_column(self, name: str) -> None:
+        """Reject a column that does not hold the true weights: a missing column, a released column, the ids, text."""
+        if name in (self.description.id_column, *self.description.columns):
+            raise ColumnError(
+                "{name!r} is {what}, so its values are not survey weights.",
+                hint="Pass a pass-through column of numbers as weights= (--weights NAME).",
+                what="a released column with noisy reports" if name in self.description.columns else "the id column",
+                name=name,
+            )
+        self.require_passthrough_column(name)
+        found = self.table.schema.field(name).type
+        is_number = pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found)
+        if self.table.format is not TableFormat.CSV and not is_number:
+            raise ColumnError(
+                "The weights column {name!r} is of type {found}, and weights are numbers.",
+                hint="Release it as a column of numbers, or pass another one.",
+                name=name,
+                found=found,
+            )
+
 
 def require_unchanged_rows(files: Sequence[ReleasedFile]) -> None:
     """Reject tables that lost or gained rows.

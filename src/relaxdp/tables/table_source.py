@@ -68,6 +68,10 @@ class TableSource(ABC):
             IdError: an id is missing or repeated.
         """
 
+    @abstractmethod
+    def read_sample(self, columns: Sequence[str]) -> Generator[Any]:
+        """Return rows in any order, unless that would use up the table."""
+
     def sort_from_now_on(self) -> None:  # noqa: B027 (a data frame is sorted as it is read)
         """Let `batches` give the rows through a sort from now on."""
 
@@ -144,6 +148,9 @@ class FileSource(TableSource):
             rows = read_batches_ahead(self._check_ids(self._table.batches(columns), id_column))
         with closing(rows):
             yield rows
+
+    def read_sample(self, columns: Sequence[str]) -> Generator[Any]:
+        return self._table.batches(columns)
 
     def sort_from_now_on(self) -> None:
         self._is_sorted = True
@@ -239,6 +246,10 @@ class FrameSource(TableSource):
         table = self._table.select(wanted)
         self._order = compute_id_order(table.column(id_column), self.label)
         yield _split_into_batches(table, self._order)
+
+    def read_sample(self, columns: Sequence[str]) -> Generator[Any]:
+        if self.rows is not None:  # a stream or a query is not read twice
+            yield from self._frame.to_arrow(list(dict.fromkeys(columns))).to_batches(BATCH_ROWS)
 
     def find_original_row(self, row: int) -> int | None:
         return row if self._order is None else int(self._order[row - 1]) + 1

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from relaxdp.errors import LedgerUncertainError, RelaxdpError, RowsChangedError, TableFileError
 from relaxdp.ledger.account import Account, make_release_event
 from relaxdp.ledger.events import SealedColumn
+from relaxdp.tables.determined_columns import PassthroughCheck
 from relaxdp.tables.release_output import FileSink, MemorySink
 from relaxdp.tables.release_plan import (
     DrawnBatch,
@@ -79,6 +80,7 @@ def run_release(plan: ReleasePlan, stager: Stager, source: Any) -> Release:
     tests/faults/tables/test_histories.py.
     """
     if plan.request.dry_run:
+        _examine_sample(plan, source)
         return Release.from_plan(plan, source)
     with plan.vault.lock_snapshots(plan.account), stager.resources:
         staged = _stage(plan, stager)
@@ -90,6 +92,17 @@ def run_release(plan: ReleasePlan, stager: Stager, source: Any) -> Release:
             problem.consequence = _CHARGED
             raise
     return Release.from_plan(plan, source, staged, account, output=stager.target, table=stager.table)
+
+
+def _examine_sample(plan: ReleasePlan, source: Any) -> None:
+    """Warn in a dry run of pass-through columns that determine a protected one. Other faults show in the release."""
+    check = PassthroughCheck(plan)
+    if plan.passthrough and isinstance(source, TableSource):
+        with suppress(RelaxdpError), closing(source.read_sample(plan.input_columns)) as batches:
+            for batch in batches:
+                if not check.add(plan.read_batch(batch)):
+                    break
+        check.warn()
 
 
 def _stage(plan: ReleasePlan, stager: Stager) -> StagedRelease:
@@ -143,15 +156,19 @@ class LocalStager(Stager):
         self.table = self._sink.table
 
     def _stage_source(self, source: TableSource) -> StagedRelease:
+        check = PassthroughCheck(self.plan)
         try:
             with source.batches(self.plan.input_columns, self.plan.id_column) as batches:
-                return self._stage(map(self.plan.read_batch, resize_batches(batches)), source.rows)
+                rows = map(self.plan.read_batch, resize_batches(batches))
+                staged = self._stage(check.examine(rows), source.rows)
         except RelaxdpError as problem:
             row = problem.fields.get("row")
             if isinstance(row, int):
                 original = source.find_original_row(row)
                 problem.fields |= {"counted": "by id"} if original is None else {"row": original}
             raise
+        check.warn()
+        return staged
 
     def _stage(self, batches: Iterator[InputBatch], expected_rows: int | None) -> StagedRelease:
         plan, rows = self.plan, 0

@@ -619,3 +619,37 @@ def test_csv_has_every_row(ages: Path, tmp_path: Path) -> None:
         "mean", "median",
     ]  # fmt: skip
     assert "--json and --csv cannot be combined." in sentence(path, "--json", "--csv")
+
+
+def run_estimate(*words: str) -> Any:
+    found = CliRunner().invoke(app, ["estimate", *words])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_weights_and_totals_are_those_of_python(tmp_path: Path) -> None:
+    weights = np.where(IDS % 3 == 0, 2.0, 1.0)
+    table = pa.table({"id": IDS, "diagnosis": TRUTH, "home": HOMES, "weight": weights})
+    release_to(tmp_path / "out.csv", table, {"diagnosis": ANSWERS}, epsilon=1, passthrough=["home", "weight"])
+    file = str(tmp_path / "out.csv")
+    totals = estimate(file, "diagnosis", weights="weight").totals()
+    found = json.loads(run_estimate(file, "--weights", "weight", "--totals", "--json"))
+    assert (found["weights"], found["totals"], found["groups"][0]["sum_of_weights"]) == ("weight", True, weights.sum())
+    assert [each["estimate"] for each in found["groups"][0]["estimates"]] == pytest.approx(totals.value)
+    rows = list(csv.DictReader(io.StringIO(run_estimate(file, "--weights", "weight", "--totals", "--csv"))))
+    assert [float(row["high"]) for row in rows] == pytest.approx(totals.interval()[1])
+    shown = run_estimate(file, "--weights", "weight", "--totals", "--by", "home")
+    assert "total of 'diagnosis'" in shown
+    assert "Weights are those of the column 'weight'." in shown
+    plain = json.loads(run_estimate(file, "--json"))
+    assert not {"weights", "totals"} & set(plain)
+    assert "sum_of_weights" not in plain["groups"][0]
+
+
+def test_the_weighted_mean_of_a_square_wave_has_no_quantiles(tmp_path: Path) -> None:
+    table = pa.table({"id": IDS, "age": IDS % 90, "weight": IDS % 4})
+    release_to(tmp_path / "out.csv", table, {"age": SquareWave(0, 90, epsilon=1)}, epsilon=1, passthrough=["weight"])
+    file = str(tmp_path / "out.csv")
+    found = json.loads(run_estimate(file, "--weights", "weight", "--json"))
+    assert "quantiles" not in found["groups"][0]
+    assert CliRunner().invoke(app, ["estimate", file, "--weights", "weight", "--quantiles", "0.5"]).exit_code

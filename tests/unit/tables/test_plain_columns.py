@@ -103,6 +103,7 @@ def released(place: Path, table: Any) -> bytes:
     return (place / "out.parquet").read_bytes()
 
 
+@pytest.mark.filterwarnings("ignore::relaxdp.errors.DeterminedColumnWarning")  # by the way the rows are made
 @pytest.mark.parametrize("order", IDS)
 @pytest.mark.parametrize("name", FILES)
 def test_a_kept_column_of_a_file(tmp_path: Path, name: str, order: str) -> None:
