@@ -155,9 +155,10 @@ def _list_given_descriptions(
         ]
     if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
         raise MetadataError(
-            "`mechanism` and `epsilon` need each other and `column`, for one data frame and without `description`.",
+            "Pass `mechanism`, `epsilon` and `column` together. They are only valid for one data frame without "
+            "`description`.",
             hint="Pass rx.estimate(frame, 'diagnosis', mechanism=rx.Categorical([...]), epsilon=1). For several data "
-            "frames, pass a list as `description`.",
+            "frames, pass the release of each: description=[first, second].",
         )
     check_mechanism(mechanism)
     level = mechanism.level(epsilon)
