@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from relaxdp.device.client import tidy
-from relaxdp.estimation.result import AT_LEAST
+from relaxdp.estimation.distribution import AT_LEAST
 from relaxdp.server_errors import ServerAnswerError
 
 

@@ -16,9 +16,9 @@ from relaxdp.errors import EstimationError, MetadataError
 from relaxdp.estimation.compare import Change, format_change_rows
 from relaxdp.estimation.compare import compare as compare_results
 from relaxdp.estimation.counts import Counts, Method
-from relaxdp.estimation.distribution import Distribution
+from relaxdp.estimation.distribution import AT_LEAST, Distribution
 from relaxdp.estimation.mean import NonMissingMean
-from relaxdp.estimation.result import AT_LEAST, About, EstimateRow, Result, SelectedRows
+from relaxdp.estimation.result import About, EstimateRow, Result, SelectedRows
 from relaxdp.tables.counting import ColumnCounts, CrosstabCounts
 from relaxdp.tables.estimate import count
 from relaxdp.tables.metadata import ColumnDescription

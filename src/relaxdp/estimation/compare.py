@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from relaxdp.errors import EstimationError
 from relaxdp.estimation.display import draw_change_interval, format_html
-from relaxdp.estimation.distribution import Distribution, Quantiles
+from relaxdp.estimation.distribution import AT_LEAST, Distribution, Quantiles
 from relaxdp.estimation.frequency import LinearCombination
-from relaxdp.estimation.result import AT_LEAST, IMPLAUSIBLE, TOGETHER, About, Floats, Result, format_label
+from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, Floats, Result, format_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,18 +18,11 @@ from relaxdp.estimation.distribution_fit import (
     fit_smooth_shares,
 )
 from relaxdp.estimation.frequency import Frequency, WeightedSum
-from relaxdp.estimation.result import (
-    AT_LEAST,
-    About,
-    BoundedMean,
-    Floats,
-    Result,
-    check_about,
-    inherit_from_source,
-)
+from relaxdp.estimation.result import About, BoundedMean, Floats, Result, check_about, inherit_from_source
 from relaxdp.lazy_imports import scipy
 from relaxdp.mechanisms.base import MeanWeights
 
+AT_LEAST = "Intervals of quantiles cover at least {:g} %, mostly more: they assume nothing about the distribution."
 _HALVINGS = 40
 _STEPS_PER_BIN = 8
 _NORMAL = 1.959963984540054

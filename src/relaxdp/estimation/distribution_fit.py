@@ -174,7 +174,7 @@ _TRIES = 7
 _FITTED = 0.9
 """By how much the error on each side is less than what is asked for, since the guess is made from the same reports."""
 _ROUNDS, _CLOSE, _TINY = 60, 1e-6, 1e-12
-_GUESS_STEPS, _GUESS_WEIGHT = 20, 300
+_GUESS_STEPS, _GUESS_WEIGHT = 200, 200
 """How often the guess of a quantile's test moves towards the reports, and as many reports as its start counts for."""
 _HEAVY = 1e3
 """The weight of what has to hold, among squares that sum to about one."""
@@ -323,12 +323,11 @@ class ShareBounds:
 class QuantileTests(ShareBounds):
     """Tests of whether a number can be a quantile, by the counts of places at some levels.
 
-    The null hypothesis is that the part of the range up to a number, or from it on, has at least some share. Among its
-    distributions the nearest to a guess gives the weights of places; their mean over the reports is compared with the
-    largest that it can be under the hypothesis, whatever the distribution is. The number lies at its position between
-    two bins, so an interval need not end at a bin.
+    The null hypothesis is that the part of the range up to a number, or from it on, has at least some share. The
+    weights of places are those of its distribution that is nearest to a guess. Their mean over the reports is compared
+    with the largest that the hypothesis allows, whatever the distribution is. The number may be between two bins.
 
-    Claim: each rejects a true hypothesis at most as often as it says; tests/statistical/estimation/test_wave.py.
+    Claim: each rejects a true hypothesis at most as often as stated; tests/statistical/estimation/test_wave.py.
     """
 
     @cached_property
@@ -340,22 +339,12 @@ class QuantileTests(ShareBounds):
             shares /= shares.sum()
         return np.asarray((1 - _UNIFORM) * shares + _UNIFORM * (start > 0) / np.count_nonzero(start))
 
-    @cached_property
-    def _p_values(self) -> dict[tuple[float, float, bool], float]:
-        return {}
-
     def compute_p_value(self, position: float, share: float, *, is_above: bool) -> float:
         """Return the p-value of "at least this share is not above the position", or not below it.
 
         It counts the error at both ends of an interval: where the weights fit the hypothesis badly, the other end errs
         less. So it is between one and two times the error at this end.
         """
-        asked = (position, share, is_above)
-        if asked not in self._p_values:  # an interval of another confidence level asks again
-            self._p_values[asked] = self._compute_p_value(*asked)
-        return self._p_values[asked]
-
-    def _compute_p_value(self, position: float, share: float, is_above: bool) -> float:
         bins = np.arange(self.wave_counts.bin_count)
         selected_bins = bins >= position if is_above else bins <= position
         lacking = share - float(self.guessed_shares @ selected_bins)

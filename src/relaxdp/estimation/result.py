@@ -31,9 +31,6 @@ _NEVER = 1e-9
 BEYOND = {-1: "below", 1: "above"}
 TOGETHER = ", all values at once"
 """What is said of intervals that are simultaneous."""
-AT_LEAST = (
-    "Intervals of quantiles cover at least {:g} %, mostly more, because they assume nothing about the distribution."
-)
 UNKNOWN = "unknown"
 """The level of reports whose epsilon nobody stated."""
 IMPLAUSIBLE = (

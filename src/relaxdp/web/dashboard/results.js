@@ -93,7 +93,7 @@ export function answerPart(measure, askFor) {
           `their estimates, so their intervals hold for all ${values} answers at once.`
         : estimate.quantiles === null
           ? ""
-          : `Intervals of quantiles cover at least ${sure}, mostly more, because they assume nothing about the distribution.`;
+          : `Intervals of quantiles cover at least ${sure}, mostly more: they assume nothing about the distribution.`;
   }
   return { element, update };
 }
