@@ -130,12 +130,11 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show where a campaign stands: its levels, and what is estimated from all devices together."""
-    operator = operator_of(server, token_file, ca_file)
+    asked, operator = parse_quantiles(quantiles) or QUARTILES, operator_of(server, token_file, ca_file)
     status = operator.status(campaign)
     shown: dict[str, Any] = {} if as_json else {"largest": MAX_ROWS}
     with expected():
         if "range" in status["encoding"]:
-            asked = parse_quantiles(quantiles) or QUARTILES
             shown["quantiles"] = ",".join(format(Decimal(repr(each)), "f") for each in asked)
     found = operator.estimate(campaign, method=method, confidence_level=confidence, **shown)
     answer, where = {"status": status, "estimate": found}, str(Server.parse(server))

@@ -41,7 +41,7 @@ QuantilesWhere = tuple[int, tuple[float, int], str]
 """How many objects, the epsilon and the window, and what their numbers are like."""
 WINDOWS = ((0.5, 32), (1.0, 32), (2.0, 16), (4.0, 4), (4.0, 16), (2.0, 32), (0.5, 64))
 """The best ones for the distribution and for the mean."""
-QUANTILE_RUNS = 400
+QUANTILE_RUNS = 100
 QUANTILE_GRID: Sequence[QuantilesWhere] = tuple(
     (objects, WINDOWS[(place + 2 * row) % len(WINDOWS)], kind)
     for place, kind in enumerate(NUMBERS)

@@ -40,8 +40,8 @@ export function answerPart(measure, askFor) {
     body,
     h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), foot)),
   );
-  const ask = () => quantiles.reportValidity() && askFor(quantiles.value.replaceAll(" ", ""));
-  const quantiles = h("input", { value: "0.25, 0.5, 0.75", pattern: QUANTILES, required: true, maxlength: 200, onchange: ask });
+  const quantiles = h("input", { value: "0.25, 0.5, 0.75", pattern: QUANTILES, required: true, maxlength: 200 });
+  quantiles.onchange = () => quantiles.reportValidity() && askFor(quantiles.value.replaceAll(" ", ""));
   const choice = h("label", { class: "small", hidden: true }, "Quantiles ", quantiles);
   const element = h("section", { class: "card" }, h("h2", {}, "What is known now"), few, table, rest, choice);
 
