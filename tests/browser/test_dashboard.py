@@ -413,9 +413,13 @@ def test_quartiles(operator: New, server: Running) -> None:
         answer = someone.page.locator(".answer tbody tr")
         expect(answer).to_have_count(4)
         expect(answer).to_contain_text(["mean", "lower quartile", "median", "upper quartile"])
-        found = server.ask("GET", f"/v1/campaigns/{made['id']}/estimate?quartiles=true", operator=True).json
+        found = server.ask("GET", f"/v1/campaigns/{made['id']}/estimate?quantiles=0.25,0.5,0.75", operator=True).json
         median = f"{found['quantiles'][1]['estimate']:.4g}"
         expect(answer.nth(2).locator(".estimate")).to_have_text(median)
+    someone.page.get_by_label("Quantiles").fill("0.1, .9")
+    someone.page.get_by_label("Quantiles").press("Enter")
+    expect(answer).to_contain_text(["mean", "quantile 0.1", "quantile 0.9"])
+    expect(someone.page.get_by_text("cover at least 95 %")).to_be_visible()
     assert violations(someone.page) == []
     assert overflow(someone.page) <= 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +32,7 @@ from relaxdp.cli.campaign_tables import (
     publication,
 )
 from relaxdp.cli.main import CommandGroup
-from relaxdp.cli.options import MAX_ROWS, CaFile, JsonOption
+from relaxdp.cli.options import MAX_ROWS, QUARTILES, CaFile, JsonOption, QuantilesOption, parse_quantiles
 from relaxdp.cli.terminal import print_done
 from relaxdp.device.address import Server
 from relaxdp.errors import ArgumentError, add_consequence
@@ -123,17 +124,18 @@ def show(
     server: ServerOption,
     method: Method = "average",
     confidence: Confidence = 0.95,
+    quantiles: QuantilesOption = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show where a campaign stands: its levels, and what is estimated from all devices together."""
-    operator = operator_of(server, token_file, ca_file)
+    asked, operator = parse_quantiles(quantiles) or QUARTILES, operator_of(server, token_file, ca_file)
     status = operator.status(campaign)
     shown: dict[str, Any] = {} if as_json else {"largest": MAX_ROWS}
     with expected():
         if "range" in status["encoding"]:
-            shown["quartiles"] = "true"
+            shown["quantiles"] = ",".join(format(Decimal(repr(each)), "f") for each in asked)
     found = operator.estimate(campaign, method=method, confidence_level=confidence, **shown)
     answer, where = {"status": status, "estimate": found}, str(Server.parse(server))
     say(

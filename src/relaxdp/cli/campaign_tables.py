@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from relaxdp.device.client import tidy
+from relaxdp.estimation.distribution import AT_LEAST
 from relaxdp.server_errors import ServerAnswerError
 
 
@@ -120,7 +121,8 @@ def estimate_table(found: dict[str, Any]) -> Table | None:
         rows,
         title=f"from {int(found['devices']):,} devices at their highest levels"
         + (largest if len(found["pooled"]) < int(found["values"]) else ""),
-        caption=f"{kind}, about these devices",
+        caption=f"{kind}, about these devices"
+        + (". " + AT_LEAST.format(100 * float(found["confidence_level"])) if found["quantiles"] else ""),
     )
 
 

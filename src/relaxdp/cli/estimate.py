@@ -12,26 +12,19 @@ import typer
 
 from relaxdp.cli import options, results
 from relaxdp.cli.terminal import get_stderr_console
-from relaxdp.errors import ArgumentError, EstimationError, MetadataError
+from relaxdp.errors import EstimationError, MetadataError
 from relaxdp.estimation.compare import Change, format_change_rows
 from relaxdp.estimation.compare import compare as compare_results
 from relaxdp.estimation.counts import Counts, Method
-from relaxdp.estimation.distribution import Distribution
+from relaxdp.estimation.distribution import AT_LEAST, Distribution
 from relaxdp.estimation.mean import NonMissingMean
 from relaxdp.estimation.result import About, EstimateRow, Result, SelectedRows
 from relaxdp.tables.counting import ColumnCounts, CrosstabCounts
 from relaxdp.tables.estimate import count
 from relaxdp.tables.metadata import ColumnDescription
 
-_QUARTILES = (0.25, 0.5, 0.75)
 _COLUMN_HELP = "The released column, where there are several."
 _TOP_HELP = "Show the largest N of more rows, with intervals that hold for all of them."
-QuantilesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--quantiles", metavar="NUMBERS", help="Quantiles of numbers released by the square wave, like 0.1,0.5,0.9."
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +73,7 @@ def estimate(
     column: Annotated[str | None, typer.Option("--column", "--release-column", help=_COLUMN_HELP)] = None,
     by: Annotated[str | None, typer.Option(help="Estimate each group of a pass-through column.")] = None,
     crosstab: Annotated[str | None, typer.Option(help="A second released column, for a crosstab.")] = None,
-    quantiles: QuantilesOption = None,
+    quantiles: options.QuantilesOption = None,
     confidence_level: options.ConfidenceOption = 0.95,
     simultaneous: options.SimultaneousOption = False,
     about: options.AboutOption = "sample",
@@ -110,7 +103,7 @@ def estimate(
 
     Example: relaxdp estimate better.parquet --column diagnosis --by region
     """
-    output, asked = results.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
+    output, asked = results.OutputOptions(as_json, as_csv, plot), options.parse_quantiles(quantiles)
     settings = EstimateSettings(
         confidence_level, simultaneous, about, method, asked, consistent, by, crosstab, weights, totals
     )
@@ -129,7 +122,7 @@ def compare(
     old: Annotated[str, typer.Argument(help="Released file or folder.")],
     new: Annotated[str, typer.Argument(help="Released file or folder of another release.")],
     column: Annotated[str | None, typer.Option(help=_COLUMN_HELP)] = None,
-    quantiles: QuantilesOption = None,
+    quantiles: options.QuantilesOption = None,
     confidence_level: options.ConfidenceOption = 0.95,
     simultaneous: options.SimultaneousOption = False,
     about: options.AboutOption = "sample",
@@ -146,7 +139,7 @@ def compare(
 
     Example: relaxdp compare patients-2026.parquet patients-2027.parquet
     """
-    output, asked = results.OutputOptions(as_json, as_csv, plot), parse_quantiles(quantiles)
+    output, asked = results.OutputOptions(as_json, as_csv, plot), options.parse_quantiles(quantiles)
     settings = EstimateSettings(confidence_level, simultaneous, about, method, asked)
     with get_stderr_console().status("Counting ..."):
         counted = [count(each, column) for each in (old, new)]
@@ -156,27 +149,6 @@ def compare(
         results.plot_result(plot, change.largest(top), **settings.interval_options)
     shown = change if output.is_for_programs else change.largest(top)
     results.print_result(_make_change_view(counted, change, shown, settings), output)
-
-
-def parse_quantiles(text: str | None) -> list[float] | None:
-    """Return the probabilities of --quantiles.
-
-    >>> parse_quantiles("0.1,0.5")
-    [0.1, 0.5]
-    """
-    if text is None:
-        return None
-    try:
-        found = [float(each) for each in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(0 < each < 1 for each in found):
-        raise ArgumentError(
-            "--quantiles {text!r} is not a list of numbers between 0 and 1.",
-            hint="Separate numbers by commas, such as --quantiles 0.1,0.5,0.9.",
-            text=text,
-        )
-    return found
 
 
 def _estimate_group(
@@ -205,7 +177,7 @@ def _estimate_group(
 def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[float]:
     """Return the quantiles that were asked for; by default the quartiles of a distribution."""
     if isinstance(result, Distribution):
-        return settings.quantiles or (_QUARTILES if settings.weights is None else ())
+        return settings.quantiles or (options.QUARTILES if settings.weights is None else ())
     if settings.quantiles is not None:
         raise EstimationError(
             "--quantiles needs numbers that were released with the square wave. This column has another mechanism.",
@@ -308,6 +280,8 @@ def _make_notes(groups: list[GroupEstimate], settings: EstimateSettings) -> Iter
         for row in group.rows
     ):
         yield "Some intervals cover nearly everything that is possible: the noise is larger than the answer."
+    if any(group.quantiles for group in groups):
+        yield AT_LEAST.format(100 * settings.confidence_level)
     yield from results.explain_stars([row for group in plausible for row in group.rows])
     if settings.weights is not None:
         sums = ", ".join(f"{group.result.size:,.6g}" for group in groups)
@@ -379,7 +353,10 @@ def _make_change_view(
             "changes": records,
         },
         records,
-        [rest] if len(shown.labels) < len(change.labels) else [],
+        [
+            *([rest] if len(shown.labels) < len(change.labels) else []),
+            *([AT_LEAST.format(100 * settings.confidence_level)] if probabilities else []),
+        ],
         has_impossible_estimates=change.has_impossible_estimates(),
     )
 

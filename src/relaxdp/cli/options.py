@@ -182,3 +182,33 @@ def parse_schedule(text: str) -> Schedule:
     if kind == "noisy-sampling":
         return schedules.NoisySampling(first, second, steps)
     return (schedules.Linear if kind == "linear" else schedules.Geometric)(first, second, steps)
+
+
+QUARTILES = (0.25, 0.5, 0.75)
+QuantilesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--quantiles", metavar="NUMBERS", help="Quantiles of numbers released by the square wave, like 0.1,0.5,0.9."
+    ),
+]
+
+
+def parse_quantiles(text: str | None) -> list[float] | None:
+    """Return the probabilities of --quantiles.
+
+    >>> parse_quantiles("0.1,0.5")
+    [0.1, 0.5]
+    """
+    if text is None:
+        return None
+    try:
+        found = [float(each) for each in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < each < 1 for each in found):
+        raise ArgumentError(
+            "--quantiles {text!r} is not a list of numbers between 0 and 1.",
+            hint="Separate numbers by commas, such as --quantiles 0.1,0.5,0.9.",
+            text=text,
+        )
+    return found

@@ -25,6 +25,10 @@ class Row(Struct, frozen=True, omit_defaults=True):
     found: bool | UnsetType = UNSET
 
 
+QUANTILES = r"^0?[.]\d*[1-9]\d*(,0?[.]\d*[1-9]\d*)*$"
+"""Numbers between 0 and 1, such as 0.1,0.5,0.9."""
+
+
 class Quantile(Struct, frozen=True):
     """The number below which this share of all numbers lies, with its interval."""
 
@@ -125,7 +129,7 @@ class Estimate(Struct, frozen=True):
     pooled: list[Row] | None
     unlisted: Unlisted | None
     quantiles: list[Quantile] | None
-    """The quartiles, where they were asked for and the reports tell them."""
+    """Where they were asked for and the reports tell them; their intervals cover at least at the confidence level."""
     integrity: Integrity | None
     """None where a campaign has one level: then no device can be tested."""
 
@@ -138,4 +142,4 @@ class EstimateOptions(Struct, frozen=True):
     about: About = "sample"
     simultaneous: bool = False
     largest: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
-    quartiles: bool = False
+    quantiles: Annotated[str, Meta(pattern=QUANTILES, max_length=200)] | UnsetType = UNSET

@@ -29,7 +29,7 @@ from relaxdp.service.codecs import Counted
 Levels = list[Counted]
 
 _MOST_BINS = 256
-"""With so many bins quartiles take up to a second of one core, and with 1,024 four: too long for a live page."""
+"""With so many bins quartiles take up to a second of one core, and with 1,024 more: too long for a live page."""
 
 
 def read_counts(connection: Connection, campaign: Campaign, *, moved: bool = False) -> Levels:
@@ -83,16 +83,16 @@ def estimate(
         ],
         pooled=pooled_rows,
         unlisted=None if unlisted is None else Unlisted(float(unlisted[0]), float(unlisted[1])),
-        quantiles=_quartiles(pooled, options) if options.quartiles else None,
+        quantiles=_quantiles(pooled, options),
         integrity=None if pairs is None else integrity_of(campaign, state, pairs, options, places, pooled_rows),
     )
 
 
-def _quartiles(found: Result | None, options: EstimateOptions) -> list[Quantile] | None:
-    """Return the quartiles; None where reports do not tell them, or not soon."""
-    if not isinstance(found, Distribution) or found.wave_counts.bin_count > _MOST_BINS:
+def _quantiles(found: Result | None, options: EstimateOptions) -> list[Quantile] | None:
+    """Return the quantiles that are asked for; None where reports do not tell them, or not soon."""
+    if options.quantiles is UNSET or not isinstance(found, Distribution) or found.wave_counts.bin_count > _MOST_BINS:
         return None
-    asked = found.quartiles
+    asked = found.quantile([float(each) for each in options.quantiles.split(",")])
     low, high = asked.interval(options.confidence_level, simultaneous=options.simultaneous, about=options.about)
     rows = zip(asked.probabilities, asked.value.tolist(), low.tolist(), high.tolist(), strict=True)
     return [Quantile(*row) for row in rows]

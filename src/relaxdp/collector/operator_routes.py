@@ -13,7 +13,7 @@ from relaxdp.collector import campaigns, states
 from relaxdp.collector.campaign import Campaign
 from relaxdp.collector.campaigns import Step
 from relaxdp.collector.estimate_cache import Estimates
-from relaxdp.collector.estimate_wire import Estimate, EstimateOptions
+from relaxdp.collector.estimate_wire import QUANTILES, Estimate, EstimateOptions
 from relaxdp.collector.estimates import csv_text
 from relaxdp.collector.export import export
 from relaxdp.collector.invitations import invite
@@ -56,9 +56,13 @@ QUERIES = (
         "Only so many values, the largest where there are more; then their intervals are simultaneous.",
     ),
 )
-_WITH_QUARTILES = (
+_WITH_QUANTILES = (
     *QUERIES,
-    Query("quartiles", {"type": "boolean"}, "The quartiles too, where reports tell them; that takes longer."),
+    Query(
+        "quantiles",
+        {"type": "string", "pattern": QUANTILES, "maxLength": 200},
+        "Quantiles too, such as 0.1,0.5,0.9, where reports tell them; that takes longer.",
+    ),
 )
 
 
@@ -108,7 +112,7 @@ class OperatorRoutes:
 
     async def show_estimate(self, request: Request) -> Response:
         """Estimate, per level and pooled."""
-        return tagged(request, ENCODER.encode(await self._estimate(request, _WITH_QUARTILES)))
+        return tagged(request, ENCODER.encode(await self._estimate(request, _WITH_QUANTILES)))
 
     async def show_estimate_csv(self, request: Request) -> Response:
         """Estimate, as a CSV file."""
@@ -181,7 +185,7 @@ class OperatorRoutes:
                       InvitationRequest, Invitations, security="operator", nothing="Nothing was made.",
                       problems=(UnknownCampaignError, CampaignError)),
             Operation("GET", f"{path}/estimate", self.show_estimate, "Estimate, per level and pooled.", answer=Estimate,
-                      queries=_WITH_QUARTILES, also=(304,), security="operator", nothing="Nothing was estimated.",
+                      queries=_WITH_QUANTILES, also=(304,), security="operator", nothing="Nothing was estimated.",
                       problems=(UnknownCampaignError, MissingDependencyError)),
             Operation("GET", f"{path}/estimate.csv", self.show_estimate_csv, "Estimate, as a CSV file.",
                       media_type=_CSV, queries=QUERIES, security="operator", nothing="Nothing was estimated.",

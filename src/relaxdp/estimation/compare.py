@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from relaxdp.errors import EstimationError
 from relaxdp.estimation.display import draw_change_interval, format_html
-from relaxdp.estimation.distribution import Distribution
+from relaxdp.estimation.distribution import AT_LEAST, Distribution, Quantiles
 from relaxdp.estimation.frequency import LinearCombination
 from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, Floats, Result, format_label
 
@@ -104,6 +104,8 @@ class Change(LinearCombination):
     def _describe_notes(self, shown: Result) -> list[str]:
         levels = f"{self.old.describe_n_and_epsilon()} -> {self.new.describe_n_and_epsilon()}"
         notes = [f"95 % confidence intervals about these individuals{TOGETHER if shown.is_chosen else ''}; {levels}."]
+        if isinstance(self.old, Distribution | Quantiles):
+            notes.append(AT_LEAST.format(95))
         return [*notes, IMPLAUSIBLE] if self.has_impossible_estimates() else notes
 
     def _repr_html_(self) -> str:

@@ -174,6 +174,8 @@ _TRIES = 7
 _FITTED = 0.9
 """By how much the error on each side is less than what is asked for, since the guess is made from the same reports."""
 _ROUNDS, _CLOSE, _TINY = 60, 1e-6, 1e-12
+_GUESS_STEPS, _GUESS_WEIGHT = 200, 200
+"""How often the guess of a quantile's test moves towards the reports, and as many reports as its start counts for."""
 _HEAVY = 1e3
 """The weight of what has to hold, among squares that sum to about one."""
 
@@ -218,10 +220,10 @@ class ShareBounds:
 
     def _find_nearest_distribution(self, selected_bins: Bins, target_distance: float) -> Floats:
         """Return the chances of all places with a smaller share of these bins, about so far from those of the guess."""
-        by_bin = self.wave_counts.compute_place_probabilities_by_bin(self._add_end_bins(selected_bins))
-        columns = by_bin * self._level_shares[:, None]
+        grid = self._add_end_bins(selected_bins)
+        columns, chosen = self._compute_columns(grid), selected_bins[grid]
         whole = less = float(self.guessed_shares @ selected_bins)
-        found, distance = self._fit_fixed_share(selected_bins, columns, 0.0)
+        found, distance = self._fit_fixed_share(chosen, columns, 0.0)
         power = 1.0
         for _ in range(_TRIES):
             is_near = 0.9 * target_distance < distance < 1.1 * target_distance
@@ -230,15 +232,14 @@ class ShareBounds:
             # How far it is grows about like a power of how much less the share is.
             before, nearer = (less, distance), less * (target_distance / distance) ** (1 / power)
             less = min(whole, nearer)
-            found, distance = self._fit_fixed_share(selected_bins, columns, whole - less)
+            found, distance = self._fit_fixed_share(chosen, columns, whole - less)
             if less != before[0] and distance != before[1]:
                 power = float(np.clip(np.log(distance / before[1]) / np.log(less / before[0]), 1, 4))
         return found
 
-    def _fit_fixed_share(self, selected_bins: Bins, columns: Floats, share: float) -> tuple[Floats, float]:
-        """Return the chances nearest to the guess where these bins have this share, and how far away they are."""
+    def _fit_fixed_share(self, chosen: Bins, columns: Floats, share: float) -> tuple[Floats, float]:
+        """Return the chances nearest to the guess where these columns have this share, and how far away they are."""
         roots = np.sqrt(self._guessed_probabilities)
-        chosen = selected_bins[self._add_end_bins(selected_bins)]
         rows = [columns / roots[:, None], np.full(len(chosen), _HEAVY), _HEAVY * chosen]
         ends = np.concatenate([roots, [_HEAVY, _HEAVY * share]])
         shares, _ = scipy.optimize.nnls(np.vstack(rows), ends, maxiter=50 * len(chosen))
@@ -275,6 +276,10 @@ class ShareBounds:
         """Return these bins, and those at the ends of a part."""
         ends = np.flatnonzero(np.diff(selected_bins))
         return np.unique(np.concatenate([self._bin_grid, ends, ends + 1]))
+
+    def _compute_columns(self, bins: NDArray[np.intp]) -> Floats:
+        """Return the chances of all places of all reports, given each of some bins."""
+        return self.wave_counts.compute_place_probabilities_by_bin(bins) * self._level_shares[:, None]
 
     @cached_property
     def _report_count(self) -> float:
@@ -313,3 +318,57 @@ class ShareBounds:
         np.add.at(guess, grid[after - 1], (1 - parts) * shares)
         np.add.at(guess, grid[after], parts * shares)
         return guess
+
+
+class QuantileTests(ShareBounds):
+    """Tests of whether a number can be a quantile, by the counts of places at some levels.
+
+    The null hypothesis is that the part of the range up to a number, or from it on, has at least some share. The
+    weights of places are those of its distribution that is nearest to a guess. Their mean over the reports is compared
+    with the largest that the hypothesis allows, whatever the distribution is. The number may be between two bins.
+
+    Claim: each rejects a true hypothesis at most as often as stated; tests/statistical/estimation/test_wave.py.
+    """
+
+    @cached_property
+    def guessed_shares(self) -> Floats:
+        """The guess of the bounds, moved towards the reports: little where they are few, or it would follow chance."""
+        shares = start = ShareBounds(self.wave_counts).guessed_shares
+        for _ in range(_GUESS_STEPS):
+            shares = shares * self.wave_counts.compute_gradient(shares) + _GUESS_WEIGHT * start
+            shares /= shares.sum()
+        return np.asarray((1 - _UNIFORM) * shares + _UNIFORM * (start > 0) / np.count_nonzero(start))
+
+    def compute_p_value(self, position: float, share: float, *, is_above: bool) -> float:
+        """Return the p-value of "at least this share is not above the position", or not below it.
+
+        It counts the error at both ends of an interval: where the weights fit the hypothesis badly, the other end errs
+        less. So it is between one and two times the error at this end.
+        """
+        bins = np.arange(self.wave_counts.bin_count)
+        selected_bins = bins >= position if is_above else bins <= position
+        lacking = share - float(self.guessed_shares @ selected_bins)
+        if lacking <= 0:
+            return 1.0
+        grid, before = self._add_end_bins(selected_bins), min(int(position), len(bins) - 2)
+        # The last column is the position itself: its number is rounded to the bin before it or after it.
+        beside, parts = np.array([before, before + 1]), np.array([1 + before - position, position - before])
+        columns = np.column_stack([self._compute_columns(grid), self._compute_columns(beside) @ parts])
+        nearest, distance = self._fit_fixed_share(np.append(selected_bins[grid], True), columns, share)
+        weights = 1 - nearest / self._guessed_probabilities
+        means, squares = (
+            self.wave_counts.compute_mean_weight_per_bin(each * self._level_shares) for each in (weights, weights**2)
+        )
+        inside, squares = (np.append(each[selected_bins], each[beside] @ parts) for each in (means, squares))
+        slope = means[~selected_bins].max() - inside.max()
+        largest = max(inside.max(), inside.max() + (1 - share) * slope)
+        mean, square = float(self._observed_shares @ weights), float(self._observed_shares @ weights**2)
+        # Few reports may show nothing of what is inside, so the variance is also that of the reports with so much
+        # moved to one bin inside, the worst, that their mean is the largest one.
+        moved = np.clip((mean - largest) / np.maximum(mean - inside, _TINY), 0, 1)
+        spread = (1 - moved) * square + moved * squares - ((1 - moved) * mean + moved * inside) ** 2
+        variance = max(float(spread.max()), square - mean**2, float(nearest @ weights**2 - (nearest @ weights) ** 2))
+        score = (mean - largest) / math.sqrt(max(variance, _TINY) / self._report_count)
+        # The distance grows faster than the share that is lacking. What is more than at this slope is bias.
+        bias = max(0.0, lacking * slope / max(distance, _TINY) - distance) * math.sqrt(self._report_count)
+        return float(scipy.special.ndtr(-score) + scipy.special.ndtr(-score - bias)) / _FITTED

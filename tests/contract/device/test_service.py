@@ -307,6 +307,10 @@ def test_a_campaign_of_numbers_tells_quartiles(commands: Commands, service: Runn
     for name, each in zip(("quantile 0.25", "median", "quantile 0.75"), found["quantiles"], strict=True):
         assert 0 <= each["low"] <= each["estimate"] <= each["high"] <= 120
         assert re.search(rf"│ {name} +│ +{each['estimate']:.4f} │ ", shown)
+    assert "at least 95 %" in shown
+    found = commands.json("show", "ages", "--quantiles", "0.1,0.000001")["estimate"]
+    assert [each["probability"] for each in found["quantiles"]] == [0.1, 0.000001]
+    assert "not a list of numbers between 0 and 1" in commands.refused("show", "ages", "--quantiles", "0")
 
 
 @pytest.mark.parametrize(

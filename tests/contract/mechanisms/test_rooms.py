@@ -160,7 +160,7 @@ def test_campaign(place: Path) -> None:
         assert row["value"] == "mean"
         assert row["low"] <= 6.25 <= row["high"]
         assert found["quantiles"] is None
-        quartiles = server.ask("GET", f"{path}/estimate?quartiles=true", operator=True).json["quantiles"]
+        quartiles = server.ask("GET", f"{path}/estimate?quantiles=0.25,0.5,0.75", operator=True).json["quantiles"]
         assert [each["probability"] for each in quartiles] == [0.25, 0.5, 0.75]
         assert all(0 <= each["low"] <= each["estimate"] <= each["high"] <= 10 for each in quartiles)
         refused = {"device": "0" * 32, "level": made["levels"][0], "report": 12}  # one place too far

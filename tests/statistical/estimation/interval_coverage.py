@@ -327,9 +327,11 @@ def page(points: Sequence[Point], grid: Grid) -> str:
         f"n in {_list(grid.objects)}; shares in {_list(grid.shares)}; eps in {_list(grid.epsilons)}; "
         f"m in {_list(grid.values)}. Intervals of one value, and of all values as bits, are summed *exactly* over all "
         f"possible counts, the others simulated ({grid.runs:,} seeded runs a point; a fifth of that for 100 values at "
-        "once and for two-way tables). Waves are of n in {_list(wave_coverage.OBJECTS)}, "
+        f"once and for two-way tables). Waves are of n in {_list(wave_coverage.OBJECTS)}, "
         "one level or half of the objects at each of two, numbers of several shapes; runs are a tenth of the above, "
-        "and a fiftieth for quantiles, shares and variances. Made by `make coverage`; a small grid is part of "
+        "and a fiftieth for shares and variances. Quantiles are of n in "
+        f"{_list(sorted({each[0] for each in wave_coverage.QUANTILE_GRID}))}, numbers of nine shapes and the windows "
+        f"for both goals, {wave_coverage.QUANTILE_RUNS} runs each. Made by `make coverage`; a small grid is part of "
         "`make test-long`.",
         "",
         "The requirement is 94.5 % at every point (simulated points get four standard errors of leave), and for one "
@@ -354,7 +356,7 @@ def page(points: Sequence[Point], grid: Grid) -> str:
         "all values at once divide the error by the number of values (two categorical values are one question: nothing "
         "is divided). Differences and pools of levels recover the parts' distances to their ends. A mean is "
         "always judged with its kept rounding. Two-way tables are averaged over cells of a kind. Quantiles and shares "
-        "of a range hold whatever the distribution is, so they are wider than they would have to be for most.",
+        "of a range hold whatever the distribution is, so they cover more than 95 % for most.",
     ]
     return "\n".join(lines) + "\n"
 

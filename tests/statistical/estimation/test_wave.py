@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.statistical.estimation.wave_coverage import NUMBERS, Where, answers_held, estimate, means_held, points_of
+from tests.statistical.estimation.wave_coverage import (
+    NUMBERS,
+    QuantilesWhere,
+    Where,
+    answers_held,
+    estimate,
+    means_held,
+    points_of,
+    quantiles_held,
+)
 
 import relaxdp as rx
 from relaxdp.estimation.compare import Change
@@ -38,8 +47,28 @@ def test_intervals_of_means_hold(where: Where) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("where", SOME, ids=str)
-def test_intervals_of_quantiles_and_shares_hold(where: Where) -> None:
+def test_intervals_of_shares_and_variances_hold(where: Where) -> None:
     assert answers_held(where, 20).min() >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 20)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("where", "widest"),
+    [
+        ((1_000, (0.5, 32), "uniform"), 45),
+        ((1_000, (4, 16), "uniform"), 14),
+        ((1_000, (2, 16), "bimodal"), 20),
+        ((20_000, (0.5, 64), "heaped"), 20),
+        ((20_000, (4, 4), "one number"), 1.3),
+        ((100_000, (1, 32), "normal"), 4),
+    ],
+    ids=str,
+)
+def test_intervals_of_quantiles_hold(where: QuantilesWhere, widest: float) -> None:
+    """With windows for both goals. The width of the median's is in bins, and about a tenth below the limit."""
+    held, widths = quantiles_held(where, 200)
+    assert held.min() >= 0.945 - 3 * np.sqrt(0.95 * 0.05 / 200)
+    assert widths[2] < widest
 
 
 @pytest.mark.long

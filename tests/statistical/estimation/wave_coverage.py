@@ -23,6 +23,11 @@ NUMBERS: dict[str, Callable[[Any, int], Any]] = {
     "uniform": lambda rng, objects: rng.random(objects),
     "skewed": lambda rng, objects: rng.beta(2, 5, objects),
     "mixed": lambda rng, objects: np.where(rng.random(objects) < 0.5, 0.3, rng.beta(8, 2, objects)),
+    "normal": lambda rng, objects: np.clip(rng.normal(0.5, 0.12, objects), 0, 1),
+    "bimodal": lambda rng, objects: np.where(
+        rng.random(objects) < 0.4, rng.beta(12, 36, objects), rng.beta(21, 9, objects)
+    ),
+    "heaped": lambda rng, objects: np.round(12 * rng.beta(3, 4, objects)) / 12,
 }
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 ABOUTS = ("sample", "population")
@@ -32,12 +37,22 @@ Where = tuple[int, tuple[float, ...], str]
 """How many objects, the epsilons of their levels (with as many objects each), and what their numbers are like."""
 
 OBJECTS, EPSILONS = (50, 300, 20_000), ((0.5,), (2.0,), (0.5, 4.0))
-FULL: Sequence[Where] = tuple(itertools.product(OBJECTS, EPSILONS, NUMBERS))
+QuantilesWhere = tuple[int, tuple[float, int], str]
+"""How many objects, the epsilon and the window, and what their numbers are like."""
+WINDOWS = ((0.5, 32), (1.0, 32), (2.0, 16), (4.0, 4), (4.0, 16), (2.0, 32), (0.5, 64))
+"""The best ones for the distribution and for the mean."""
+QUANTILE_RUNS = 100
+QUANTILE_GRID: Sequence[QuantilesWhere] = tuple(
+    (objects, WINDOWS[(place + 2 * row) % len(WINDOWS)], kind)
+    for place, kind in enumerate(NUMBERS)
+    for row, objects in enumerate((50, 1_000, 10_000, 100_000))
+)
+FULL: Sequence[Where] = tuple(itertools.product(OBJECTS, EPSILONS, list(NUMBERS)[:6]))
 
 
-def estimate(rng: Any, numbers: Any, epsilons: Sequence[float]) -> Any:
+def estimate(rng: Any, numbers: Any, epsilons: Sequence[float], window: int | None = None) -> Any:
     """What reports of these numbers say, each drawn as the encoding's law is, with the window for the last epsilon."""
-    wave = rx.SquareWave(0, 1, epsilon=epsilons[-1])
+    wave = rx.SquareWave(0, 1, epsilon=epsilons[-1]) if window is None else rx.SquareWave(0, 1, window=window)
     encoding, counts = wave, Counts(wave)
     for epsilon, own in zip(epsilons, np.array_split(numbers, len(epsilons)), strict=True):
         places, objects = own * (encoding.bins - 1), len(own)
@@ -63,24 +78,49 @@ def means_held(where: Where, runs: int) -> tuple[float, float]:
 
 
 def answers(numbers: Any) -> Any:
-    """The true quantiles and shares of some numbers."""
-    quantiles = np.quantile(numbers, QUANTILES, method="inverted_cdf")
+    """The true shares and the variance of some numbers."""
     shares = [np.mean((numbers >= low) & (numbers <= high)) for low, high in PARTS]
-    return np.concatenate([quantiles, shares, [np.var(numbers)]])
+    return np.array([*shares, np.var(numbers)])
 
 
 def answers_held(where: Where, runs: int) -> Any:
-    """How often the intervals of quantiles and of shares held: about these objects, and about the population."""
+    """How often the intervals of shares and of the variance held: about these objects, and about the population."""
     objects, epsilons, kind = where
     rng = np.random.default_rng(23)
-    truth, held = answers(NUMBERS[kind](rng, 1_000_000)), np.zeros((2, len(QUANTILES) + len(PARTS) + 1))
+    truth, held = answers(NUMBERS[kind](rng, 1_000_000)), np.zeros((2, len(PARTS) + 1))
     for _ in range(runs):
         numbers = NUMBERS[kind](rng, objects)
         found = estimate(rng, numbers, epsilons)
-        asked = [found.quantile(QUANTILES), *(found.share(low, high) for low, high in PARTS), found.variance]
+        asked = [*(found.share(low, high) for low, high in PARTS), found.variance]
         low, high = np.concatenate([each.interval() for each in asked], axis=1)
         held += [(low - 1e-9 <= each) & (each <= high + 1e-9) for each in (answers(numbers), truth)]
     return held / runs
+
+
+def quantiles_held(where: QuantilesWhere, runs: int) -> tuple[Any, Any]:
+    """How often the intervals of quantiles held, about these objects and the population, and median widths in bins."""
+    objects, (epsilon, window), kind = where
+    rng = np.random.default_rng(37)
+    truth = np.quantile(NUMBERS[kind](rng, 1_000_000), QUANTILES, method="inverted_cdf")
+    held, widths = np.zeros((2, len(QUANTILES))), []
+    for _ in range(runs):
+        numbers = NUMBERS[kind](rng, objects)
+        low, high = estimate(rng, numbers, (epsilon,), window).quantile(QUANTILES).interval()
+        own = np.quantile(numbers, QUANTILES, method="inverted_cdf")
+        held += [(low - 1e-9 <= each) & (each <= high + 1e-9) for each in (own, truth)]
+        widths.append(63 * (high - low))
+    return held / runs, np.median(widths, axis=0)
+
+
+def quantile_points(where: QuantilesWhere, runs: int) -> list[Point]:
+    """The quantiles at one point of their grid."""
+    objects, (epsilon, window), kind = where
+    shown = f"n = {objects:,}, eps {epsilon:g}, window {window}, numbers {kind}"
+    return [
+        simulated(f"quantile of a wave, about the {about}", f"{shown}, quantile {each:g}", held, runs)
+        for about, row in zip(ABOUTS, quantiles_held(where, runs)[0], strict=True)
+        for each, held in zip(QUANTILES, row, strict=True)
+    ]
 
 
 def points_of(where: Where, runs: int) -> list[Point]:
@@ -88,8 +128,7 @@ def points_of(where: Where, runs: int) -> list[Point]:
     objects, epsilons, kind = where
     shown = f"n = {objects:,}, eps {' and '.join(f'{each:g}' for each in epsilons)}, numbers {kind}"
     few = max(runs // 5, 1)
-    asked = [("quantile of a wave", f"quantile {each:g}") for each in QUANTILES]
-    asked += [("share of a range, from a wave", f"{low:g} to {high:g}") for low, high in PARTS]
+    asked = [("share of a range, from a wave", f"{low:g} to {high:g}") for low, high in PARTS]
     asked += [("variance of a wave", "variance")]
     found = []
     for about, mean, rest in zip(ABOUTS, means_held(where, runs), answers_held(where, few), strict=True):
@@ -103,4 +142,6 @@ def waves(grid: Sequence[Where], runs: int) -> Iterator[Point]:
     """All points of the grid, by as many processes as there are cores."""
     with ProcessPoolExecutor() as pool:
         for found in pool.map(points_of, grid, itertools.repeat(runs)):
+            yield from found
+        for found in pool.map(quantile_points, QUANTILE_GRID, itertools.repeat(QUANTILE_RUNS)):
             yield from found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relaxdp.estimation.distribution_fit import ShareBounds, SquareWaveCounts
+from relaxdp.estimation.distribution_fit import QuantileTests, ShareBounds, SquareWaveCounts
 from relaxdp.mechanisms.square_wave import SquareWave
 
 RNG = np.random.default_rng(29)
@@ -58,6 +58,34 @@ def test_what_no_report_shows_is_still_possible(objects: int, window: int, most:
     given = expected(shares, window, 8, objects=objects)
     within = np.arange(64) == 29
     assert ShareBounds(given).compute_upper_bound(within, 0.025) >= most
+
+
+@pytest.mark.parametrize(("bins", "window", "epsilons"), [(3, 1, (8,)), (64, 16, (0.5, 4)), (300, 128, (1,))])
+def test_reports_without_chance_reject_no_true_quantile(bins: int, window: int, epsilons: tuple[float]) -> None:
+    """Of numbers anywhere between bins, few or many: the weights are at most what the hypothesis allows."""
+    for count in (1, 2, 5, 400):
+        numbers, parts = np.sort(RNG.random(count)) * (bins - 1), RNG.dirichlet(np.ones(count))
+        before, shares = np.minimum(numbers.astype(int), bins - 2), np.zeros(bins)
+        np.add.at(shares, before, parts * (before + 1 - numbers))
+        np.add.at(shares, before + 1, parts * (numbers - before))
+        tests = QuantileTests(expected(shares, window, *epsilons))
+        for probability in (0.05, 0.5, 0.8):
+            quantile = float(numbers[np.searchsorted(np.cumsum(parts), probability)])
+            assert tests.compute_p_value(quantile, probability, is_above=False) >= 0.5
+            assert tests.compute_p_value(quantile, 1 - probability, is_above=True) >= 0.5
+
+
+def test_numbers_far_from_a_quantile_are_rejected() -> None:
+    """The closer to it the more reports there are, up to the bin and a half that rounding hides."""
+    reached = []
+    for objects in (1e3, 1e5, 1e8):
+        tests = QuantileTests(expected(np.full(64, 1 / 64), 4, 4, objects=objects))
+        steps = np.arange(0, 31.5, 0.25)
+        reached.append(max(each for each in steps if tests.compute_p_value(each, 0.5, is_above=False) < 0.05))
+        above = min(each for each in 63 - steps if tests.compute_p_value(each, 0.5, is_above=True) < 0.05)
+        assert above == pytest.approx(63 - reached[-1], abs=0.25)
+    assert reached[0] < reached[1] <= reached[2]
+    assert 30 <= reached[2] < 30.5
 
 
 def test_all_bins_and_none() -> None:

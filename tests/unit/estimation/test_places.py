@@ -122,6 +122,8 @@ def test_all_answers(epsilons: tuple[float, ...]) -> None:
         assert len(shares) == len(found.points) == 64
         assert shares @ found.points == pytest.approx(numbers.mean(), abs=3)
     assert "median" in repr(found.quantile(0.5))
+    assert "at least 95 %" in repr(found.quantile(0.5))
+    assert "at least 95 %" in found.quantile(0.5)._repr_html_()
     assert "18 to 30" in repr(part)
 
 

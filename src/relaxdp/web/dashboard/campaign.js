@@ -33,7 +33,10 @@ export async function showCampaign(api, main, id, { signal, fail }) {
   const measure = measureOf(campaign.encoding);
   const summary = h("div", {});
   const live = h("span", { class: "live" }, "connecting");
-  const answer = answerPart(measure);
+  const answer = answerPart(measure, (quantiles) => {
+    options.set("quantiles", quantiles);
+    return receive(campaign).catch(fail);
+  });
   const levels = levelsPart();
   const history = historyPart(measure);
   const integrity = integrityPart(measure);
@@ -131,7 +134,7 @@ const surveyLink = ({ survey }) =>
  */
 function optionsOf({ target, encoding }) {
   const options = new URLSearchParams({ largest: String(MOST_SHOWN) });
-  if (measureOf(encoding).numeric) options.set("quartiles", "true");
+  if (measureOf(encoding).numeric) options.set("quantiles", "0.25,0.5,0.75");
   if (target === null) return options;
   for (const name of INTERVALS) options.set(name, String(target[name]));
   return options;

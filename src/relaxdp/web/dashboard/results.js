@@ -11,6 +11,7 @@ import { between, inside, isReadable, tooFew } from "./words.js";
 /** @typedef {import("../kit/wire.d.ts").Row} Row */
 /** @typedef {import("../kit/wire.d.ts").Quantile} Quantile */
 
+const QUANTILES = "0?[.]\\d*[1-9]\\d*( *, *0?[.]\\d*[1-9]\\d*)*";
 const QUARTILES = new Map([
   [0.25, "lower quartile"],
   [0.5, "median"],
@@ -18,12 +19,13 @@ const QUARTILES = new Map([
 ]);
 
 /**
- * What is known now: one row for each value, or for the mean and, where they are told, the quartiles. Before an
- * interval says something there are none: their middles would be chance.
+ * What is known now: one row for each value, or for the mean and, where they are told, quantiles. Before an interval
+ * says something there are none: their middles would be chance.
  *
  * @param {Measure} measure
+ * @param {(quantiles: string) => unknown} askFor
  */
-export function answerPart(measure) {
+export function answerPart(measure, askFor) {
   const body = h("tbody", {});
   const caption = h("caption", {});
   const rest = h("p", { class: "small muted" });
@@ -38,7 +40,10 @@ export function answerPart(measure) {
     body,
     h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), foot)),
   );
-  const element = h("section", { class: "card" }, h("h2", {}, "What is known now"), few, table, rest);
+  const quantiles = h("input", { value: "0.25, 0.5, 0.75", pattern: QUANTILES, required: true, maxlength: 200 });
+  quantiles.onchange = () => quantiles.reportValidity() && askFor(quantiles.value.replaceAll(" ", ""));
+  const choice = h("label", { class: "small", hidden: true }, "Quantiles ", quantiles);
+  const element = h("section", { class: "card" }, h("h2", {}, "What is known now"), few, table, rest, choice);
 
   /**
    * @param {Estimate} estimate
@@ -51,6 +56,7 @@ export function answerPart(measure) {
     few.hidden = tells;
     table.hidden = !tells;
     rest.hidden = !tells;
+    choice.hidden = !tells || estimate.quantiles === null;
     if (!tells) return;
     const rows = estimate.pooled;
     const values = whole(estimate.values);
@@ -85,7 +91,9 @@ export function answerPart(measure) {
       rows.length < estimate.values
         ? `These are the ${rows.length} most frequent of ${values}; the exported estimates have all. They were chosen by ` +
           `their estimates, so their intervals hold for all ${values} answers at once.`
-        : "";
+        : estimate.quantiles === null
+          ? ""
+          : `Intervals of quantiles cover at least ${sure}, mostly more: they assume nothing about the distribution.`;
   }
   return { element, update };
 }
