@@ -8,7 +8,7 @@ counts equal codes. Packed reports are bytes that hardly repeat, so their mechan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,7 @@ from relaxdp.mechanisms.report_arrays import (
 )
 from relaxdp.sampling.keyed_stream import Words, get_value_kind
 from relaxdp.tables.duckdb_queries import make_relation_sql, open_database, replace_duckdb_errors
-from relaxdp.tables.files import BATCH_ROWS, TableFormat
+from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat
 from relaxdp.tables.released_files import (
     CountedColumn,
     ReleasedFile,
@@ -344,9 +344,11 @@ def _make_rows_sql(
     selected = {f"report{place}": name for place, name in names.items()}
     selected |= {} if by is None else {"kept": by}
     selected |= {} if is_alone else {"id": file.description.id_column}
-    source, n = make_relation_sql(connection, f"file{number}", file.table, selected, _convert_to_comparable), "1"
+    view, n = f"file{number}", "1"
     if is_alone and not any(map(is_packed, columns)):  # equal reports are counted before they are compared with values
-        source, n = f"(SELECT {', '.join(selected)}, count(*) AS n FROM {source} GROUP BY ALL)", "source.n"  # noqa: S608
+        source, n = _make_equal_rows_sql(connection, view, file.table, selected), "source.n"
+    else:
+        source = make_relation_sql(connection, view, file.table, selected, _convert_to_comparable)
     fields = [f"{'0' if is_alone else _make_id_sql(file)} AS id, {n} AS n"]
     fields.append(f"{'0' if by is None else 'groups.code'}::BIGINT AS kept")
     joins = [] if by is None else ["LEFT JOIN groups ON CAST(source.kept AS VARCHAR) IS NOT DISTINCT FROM groups.name"]
@@ -361,6 +363,30 @@ def _make_rows_sql(
                 report = f"declared{place}.code"
         fields.append(f"{level}::INTEGER AS level{place}, {report}::{report_type} AS report{place}")
     return f"SELECT {', '.join(fields)} FROM {source} AS source {' '.join(joins)}"  # noqa: S608
+
+
+def _make_equal_rows_sql(connection: Any, view: str, table: TableFile, columns: Mapping[str, str]) -> str:
+    """Return SQL for the different rows of some columns of a table, and as `n` how often each of them occurs."""
+    (alias, name), *others = columns.items()
+    kind = table.schema.field(name).type
+    is_counted_here = pa.types.is_dictionary(kind) or get_comparable_type(kind) == pa.string()
+    if others or not is_counted_here or table.format is not TableFormat.FRAME:
+        source = make_relation_sql(connection, view, table, columns, _convert_to_comparable)
+        return f"(SELECT {', '.join(columns)}, count(*) AS n FROM {source} GROUP BY ALL)"  # noqa: S608
+    schema = pa.schema([(alias, get_comparable_type(kind)), ("n", pa.int64())])
+    counts = (_count_entries(batch.column(0), schema) for batch in table.batches([name]))
+    connection.register(view, pa.RecordBatchReader.from_batches(schema, counts))
+    return f"(FROM {view} WHERE n > 0)"
+
+
+def _count_entries(column: Any, schema: pa.Schema) -> pa.RecordBatch:
+    """Count the rows of each entry of a dictionary, and those without an entry. DuckDB would need text of every row."""
+    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    counts = np.bincount(column.indices.drop_null().to_numpy().astype(np.int64))
+    used = np.flatnonzero(counts)
+    entries = _convert_to_comparable(column.dictionary.take(pa.array(used)))
+    values = pa.concat_arrays([entries, pa.nulls(1, entries.type)])
+    return pa.record_batch([values, pa.array([*counts[used], column.indices.null_count])], schema)
 
 
 def _list_groups(connection: Any, files: list[ReleasedFile], by: str) -> list[str | None]:
