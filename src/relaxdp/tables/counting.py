@@ -24,6 +24,7 @@ from relaxdp.estimation.crosstab import Crosstab, PairSupportCounts, combine_cro
 from relaxdp.estimation.result import Result
 from relaxdp.mechanisms.report_arrays import (
     Codes,
+    count_codes,
     count_report_column,
     get_code_dtype,
     get_report_width,
@@ -382,7 +383,9 @@ def _make_equal_rows_sql(connection: Any, view: str, table: TableFile, columns: 
 def _count_entries(column: Any, schema: pa.Schema) -> pa.RecordBatch:
     """Count the rows of each entry of a dictionary, and those without an entry. DuckDB would need text of every row."""
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    counts = np.bincount(column.indices.drop_null().to_numpy().astype(np.int64))
+    indices = column.indices.drop_null().to_numpy()
+    indices = indices.astype(np.int64) if indices.dtype == np.uint64 else indices  # which NumPy cannot count
+    counts = count_codes(indices, len(column.dictionary))
     used = np.flatnonzero(counts)
     entries = _convert_to_comparable(column.dictionary.take(pa.array(used)))
     values = pa.concat_arrays([entries, pa.nulls(1, entries.type)])

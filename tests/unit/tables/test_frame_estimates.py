@@ -255,7 +255,9 @@ def forms(reports: list[Any], kind: Any) -> dict[str, Any]:
         "wide indices": pair(codes, pa.uint64(), entries),
         "repeated entries": pair(doubled, pa.int16(), entries * 2),
         "a null entry": pair(with_null, pa.int32(), [*entries, None]),
-        "two dictionaries": pa.chunked_array([plain[:half].dictionary_encode(), pair(codes[half:], pa.int32(), entries)]),
+        "two dictionaries": pa.chunked_array(
+            [plain[:half].dictionary_encode(), pair(codes[half:], pa.int32(), entries)]
+        ),
     }
 
 
