@@ -8,6 +8,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pa_parquet
 import pytest
 import typer
 
@@ -54,6 +57,18 @@ def test_a_name_brings_what_it_needs(code: str, allowed: set[str]) -> None:
 def test_a_look_at_the_commands_imports_none_of_them(words: list[str]) -> None:
     code = f"from relaxdp.cli.main import main; sys.argv[1:] = {words!r}\ntry: main()\nexcept SystemExit: pass"
     assert imported(code) <= LIGHT
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_small_release_waits_for_nothing_that_only_estimates_need(tmp_path: Path, ending: str) -> None:
+    table, vault = tmp_path / f"in.{ending}", tmp_path / "study.vault"
+    rows = pa.table({"person": range(1000), "answer": ["yes", "no"] * 500})
+    (pa_parquet.write_table if ending == "parquet" else pa_csv.write_csv)(rows, table)
+    rx.Vault.create(vault, budget=4)
+    said = f"release {table} {tmp_path}/out.{ending} --id person --column answer=yes,no --epsilon 2 --vault {vault}"
+    code = f"from relaxdp.cli.main import main; sys.argv[1:] = {said.split()!r}; main()"
+    assert not imported(code) & {"duckdb", "narwhals", "rich", "scipy", "sqlalchemy"}
+    assert (tmp_path / f"out.{ending}").exists()
 
 
 def test_a_service_starts_without_what_only_estimates_need() -> None:

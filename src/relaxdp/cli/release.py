@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from relaxdp.cli.options import DryRun, JsonOption, VaultOption, locate_vault, parse_mechanism, read_values_file
-from relaxdp.cli.results import print_json
-from relaxdp.cli.terminal import IS_QUIET, print_note, show_progress
+from relaxdp.cli.terminal import IS_QUIET, print_json, print_note, show_progress
 from relaxdp.errors import ArgumentError, ValuesError
 from relaxdp.estimation.mechanism_choice import NumberRange
 from relaxdp.mechanisms.base import Mechanism

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from relaxdp.cli.terminal import print_done
+from relaxdp.cli.terminal import print_done, print_json
 from relaxdp.errors import ArgumentError, EstimationError, MissingDependencyError, TableFileError, replace_os_error
 from relaxdp.estimation.distribution import Distribution
 from relaxdp.estimation.plot import (
@@ -107,12 +106,6 @@ def print_result(view: PrintableResult, output: OutputOptions) -> None:
         typer.echo(IMPLAUSIBLE, err=output.is_for_programs)
     if output.plot is not None and not output.is_for_programs:
         print_done(f"Wrote the plot {output.plot}.")
-
-
-def print_json(document: Any) -> None:
-    """Print a document for programs, in one line."""
-    has_all_letters = (sys.stdout.encoding or "").lower().startswith("utf")
-    typer.echo(json.dumps(document, ensure_ascii=not has_all_letters, allow_nan=False))
 
 
 def make_printable(text: str) -> str:

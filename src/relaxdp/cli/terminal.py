@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import signal
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import FrameType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -38,6 +39,12 @@ def print_done(sentence: str, *, to_stderr: bool = False) -> None:
         typer.echo(sentence, err=to_stderr)
 
 
+def print_json(document: Any) -> None:
+    """Print a document for programs, in one line."""
+    has_all_letters = (sys.stdout.encoding or "").lower().startswith("utf")
+    typer.echo(json.dumps(document, ensure_ascii=not has_all_letters, allow_nan=False))
+
+
 def get_stderr_console() -> Console:
     """Return the console for progress: standard error, or nothing with --quiet."""
     from rich.console import Console  # noqa: PLC0415 (many commands show none)
@@ -48,8 +55,7 @@ def get_stderr_console() -> Console:
 @contextmanager
 def show_progress(label: str, unit: str) -> Iterator[Progress | None]:
     """Show a progress bar at a terminal; yield the function that advances it."""
-    console = get_stderr_console()
-    if not console.is_terminal or console.quiet:
+    if IS_QUIET.get() or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich import progress  # noqa: PLC0415 (many commands show none)
@@ -58,7 +64,7 @@ def show_progress(label: str, unit: str) -> Iterator[Progress | None]:
         progress.TextColumn(label), progress.BarColumn(), progress.MofNCompleteColumn(), progress.TextColumn(unit),
         progress.TimeRemainingColumn(),
     )  # fmt: skip
-    with progress.Progress(*columns, console=console, transient=True) as bar:
+    with progress.Progress(*columns, console=get_stderr_console(), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, whole: bar.update(task, completed=done, total=whole)
 

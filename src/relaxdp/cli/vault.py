@@ -10,8 +10,8 @@ import typer
 
 from relaxdp.cli.main import CommandGroup, add_verbosity_options
 from relaxdp.cli.options import CsvOption, JsonOption, VaultOption, locate_vault
-from relaxdp.cli.results import OutputOptions, PrintableResult, TableRow, print_json, print_result
-from relaxdp.cli.terminal import print_done
+from relaxdp.cli.results import OutputOptions, PrintableResult, TableRow, print_result
+from relaxdp.cli.terminal import print_done, print_json
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.vault import Vault

@@ -13,6 +13,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
 from math import exp, log, prod, sqrt
 from numbers import Integral
+from statistics import NormalDist
 from typing import Any, Literal, TypedDict, Unpack
 
 from relaxdp.errors import PlanError
@@ -477,7 +478,7 @@ class _IntervalPlan:
         exclusive = not isinstance(values, Mechanism) or values.joint == "exclusive"
         n_values = prod(each.n_values for each in self._columns)
         questions = count_comparisons(n_values, exclusive=exclusive) if simultaneous and mean_weights is None else 1
-        self._quantile = -float(scipy.special.ndtri(compute_tail_probability(confidence_level, questions)))
+        self._quantile = -NormalDist().inv_cdf(compute_tail_probability(confidence_level, questions))
         self._share, self._about = share, about
 
     def check_margin(self, margin: float) -> None:

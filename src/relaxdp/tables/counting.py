@@ -8,7 +8,7 @@ counts equal codes. Packed reports are bytes that hardly repeat, so their mechan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from relaxdp.estimation.result import Result
 from relaxdp.estimation.weights import WeightedCounts
 from relaxdp.mechanisms.report_arrays import (
     Codes,
+    count_codes,
     count_report_column,
     get_code_dtype,
     get_report_width,
@@ -32,7 +33,7 @@ from relaxdp.mechanisms.report_arrays import (
 )
 from relaxdp.sampling.keyed_stream import Words, get_value_kind
 from relaxdp.tables.duckdb_queries import make_relation_sql, open_database, replace_duckdb_errors
-from relaxdp.tables.files import BATCH_ROWS, TableFormat
+from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat
 from relaxdp.tables.released_files import (
     CountedColumn,
     ReleasedFile,
@@ -366,12 +367,16 @@ def _make_rows_sql(
     names = {place: str(column.names[number]) for place, column in enumerate(columns) if column.names[number]}
     selected = {f"report{place}": name for place, name in names.items()}
     selected |= {} if is_alone else {"id": file.description.id_column}
-    source, n = make_relation_sql(connection, f"file{number}", file.table, selected | read, _convert_to_comparable), "1"
-    sums: Sequence[str] = ()
-    if "weight" in read:
-        source, sums = f"(SELECT *, {_WEIGHT} AS w FROM {source})", _WEIGHT_SUMS  # noqa: S608
+    view, n, sums = f"file{number}", "1", _WEIGHT_SUMS if "weight" in read else ()
+    is_counted = is_alone and not any(map(is_packed, columns))  # equal reports, before they are compared with values
+    if is_counted and not sums:
+        source, n = _make_equal_rows_sql(connection, view, file.table, selected | read), "source.n"
+    else:
+        source = make_relation_sql(connection, view, file.table, selected | read, _convert_to_comparable)
+    if sums:
+        source = f"(SELECT *, {_WEIGHT} AS w FROM {source})"  # noqa: S608
         source = f"(SELECT *, w * w AS squared_weight, (w IS NULL)::BIGINT AS invalid_weights FROM {source})"  # noqa: S608
-    if is_alone and not any(map(is_packed, columns)):  # equal reports are counted before they are compared with values
+    if is_counted and sums:
         keys = [*selected, *(name for name in read if name == "kept")]
         cells = [*keys, "count(*) AS n", *(f"sum({name}) AS {name}" for name in sums)]
         source, n = f"(SELECT {', '.join(cells)} FROM {source} GROUP BY {', '.join(keys)})", "source.n"  # noqa: S608
@@ -390,6 +395,32 @@ def _make_rows_sql(
                 report = f"declared{place}.code"
         fields.append(f"{level}::INTEGER AS level{place}, {report}::{report_type} AS report{place}")
     return f"SELECT {', '.join(fields)} FROM {source} AS source {' '.join(joins)}"  # noqa: S608
+
+
+def _make_equal_rows_sql(connection: Any, view: str, table: TableFile, columns: Mapping[str, str]) -> str:
+    """Return SQL for the different rows of some columns of a table, and as `n` how often each of them occurs."""
+    (alias, name), *others = columns.items()
+    kind = table.schema.field(name).type
+    is_counted_here = pa.types.is_dictionary(kind) or get_comparable_type(kind) == pa.string()
+    if others or not is_counted_here or table.format is not TableFormat.FRAME:
+        source = make_relation_sql(connection, view, table, columns, _convert_to_comparable)
+        return f"(SELECT {', '.join(columns)}, count(*) AS n FROM {source} GROUP BY ALL)"  # noqa: S608
+    schema = pa.schema([(alias, get_comparable_type(kind)), ("n", pa.int64())])
+    counts = (_count_entries(batch.column(0), schema) for batch in table.batches([name]))
+    connection.register(view, pa.RecordBatchReader.from_batches(schema, counts))
+    return f"(FROM {view} WHERE n > 0)"
+
+
+def _count_entries(column: Any, schema: pa.Schema) -> pa.RecordBatch:
+    """Count the rows of each entry of a dictionary, and those without an entry. DuckDB would need text of every row."""
+    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    indices = column.indices.drop_null().to_numpy()
+    indices = indices.astype(np.int64) if indices.dtype == np.uint64 else indices  # which NumPy cannot count
+    counts = count_codes(indices, len(column.dictionary))
+    used = np.flatnonzero(counts)
+    entries = _convert_to_comparable(column.dictionary.take(pa.array(used)))
+    values = pa.concat_arrays([entries, pa.nulls(1, entries.type)])
+    return pa.record_batch([values, pa.array([*counts[used], column.indices.null_count])], schema)
 
 
 def _list_groups(connection: Any, files: list[ReleasedFile], by: str) -> list[str | None]:

@@ -231,3 +231,65 @@ def test_questions_that_make_no_sense(vault: rx.Vault) -> None:
     assert np.array_equal(
         rx.estimate([low.clone(), high.clone()], description=[low, high]).value, rx.estimate(high).value
     )
+
+
+def forms(reports: list[Any], kind: Any) -> dict[str, Any]:
+    """Return the same column in every form that Arrow has for it."""
+    entries = ["unused", *sorted({each for each in reports if each is not None}, reverse=True)]
+    entries = entries if kind == pa.string() else [-1, *entries[1:]]
+    plain = pa.array(reports, kind)
+    codes = [None if each is None else entries.index(each) for each in reports]
+    doubled = [code if code is None or place % 2 else code + len(entries) for place, code in enumerate(codes)]
+    with_null = [len(entries) if code is None and place % 2 else code for place, code in enumerate(codes)]
+
+    def pair(indices: Any, index_type: Any, words: Any) -> Any:
+        return pa.DictionaryArray.from_arrays(pa.array(indices, index_type), pa.array(words, kind))
+
+    half = len(reports) // 2
+    return {
+        "plain": plain,
+        "cut": pa.concat_arrays([plain[:7], plain])[7:],
+        "encoded": plain.dictionary_encode(),
+        "encoded and cut": pa.concat_arrays([plain[:7], plain]).dictionary_encode()[7:],
+        "unused entries": pair(codes, pa.int8(), entries),
+        "wide indices": pair(codes, pa.uint64(), entries),
+        "repeated entries": pair(doubled, pa.int16(), entries * 2),
+        "a null entry": pair(with_null, pa.int32(), [*entries, None]),
+        "two dictionaries": pa.chunked_array(
+            [plain[:half].dictionary_encode(), pair(codes[half:], pa.int32(), entries)]
+        ),
+    }
+
+
+@pytest.mark.parametrize("values", [["a", "b", "ü"], ["a", "b", None], [3, 4, 70_000], [3, 4, None]])
+def test_reports_count_alike_in_every_form_of_a_column(values: list[Any]) -> None:
+    drawn = np.random.default_rng(1).choice(len(values), 400_000, p=[0.2, 0.5, 0.3])
+    counts, mechanism = np.bincount(drawn), rx.Categorical(values)
+    expected = rx.Counts(mechanism)
+    expected.add_counts(counts, epsilon=1)
+    is_text = isinstance(values[0], str)
+    columns = forms([values[each] for each in drawn], pa.string() if is_text else pa.int64())
+    if is_text:
+        columns |= {str(kind): columns["plain"].cast(kind) for kind in (pa.large_string(), pa.string_view())}
+    for name, column in columns.items():
+        found = rx.estimate(pa.table({"r": column}), "r", mechanism=mechanism, epsilon=1)
+        assert found.n == len(drawn), name
+        assert np.array_equal(found.value, expected.estimate().value), name
+
+
+def test_entries_of_a_dictionary_are_checked_where_a_row_has_them() -> None:
+    """A missing report, one that is not declared, and an index without an entry are as wrong in a dictionary."""
+    asked: Any = {"mechanism": rx.Categorical(["a", "b"]), "epsilon": 1}
+    words = pa.array(["a", "b", SECRET])
+    for indices, undeclared in (([0, 1, 2, 2], 2), ([0, None, 1], 1)):
+        column = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), words)
+        with refused(EstimationError, undeclared=undeclared, total=len(indices)):
+            rx.estimate(pa.table({"r": column}), "r", **asked)
+    for wrong in (3, -1):
+        column = pa.DictionaryArray.from_arrays(pa.array([0, 1, wrong], pa.int8()), words, safe=False)
+        with pytest.raises(TableFileError, match="damaged") as raised:
+            rx.estimate(pa.table({"r": column}), "r", **asked)
+        assert SECRET not in shown(raised.value)
+    empty = pa.DictionaryArray.from_arrays(pa.array([], pa.int8()), words)
+    with refused(EstimationError, says="no rows"):
+        rx.estimate(pa.table({"r": empty}), "r", **asked)
