@@ -1,6 +1,6 @@
 /* Reports on the keyed path: the truths in `target` become reports.
 
-   Included by narrow.h and vaes.c, after each has said how it begins walks (`first_try`) and ends them (`walk_on`), and
+   Included by narrow.h and wide.h, after each has said how it begins walks (`first_try`) and ends them (`walk_on`), and
    of how many objects it makes the last blocks in a way of its own (`integer_rows`). */
 
 static inline void set_code(void *codes, int width, size_t i, uint64_t value) {
