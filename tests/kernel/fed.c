@@ -3,7 +3,7 @@
 
    WORDS: how many the walk takes at a time, 1, 4 or 8. */
 #if WORDS == 8
-#define TARGET __attribute__((target("vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,popcnt")))
+#define TARGET __attribute__((target("vaes,avx2,avx512bw,avx512dq,avx512vl,avx512vbmi2,popcnt")))
 #else
 #define TARGET __attribute__((target("vaes,avx2,popcnt")))
 #endif
@@ -43,6 +43,8 @@ TARGET static void encrypt_group(const struct key *key, wide x[REGISTERS]) {
     encrypt_rows(key, rows, rows, GROUP);
     memcpy(x, rows, sizeof rows);
 }
+
+TARGET static void load_group(wide x[REGISTERS], const block *rows) { memcpy(x, rows, GROUP * sizeof *rows); }
 
 #include "messages.h"
 #include "walk.h"

@@ -36,31 +36,15 @@ TARGET static inline wide remainders(wide word, wide bound) {
     return _mm512_min_epu64(rest, subtract(rest, bound));
 }
 
-TARGET static inline wide four_blocks(const block *a, const block *b, const block *c, const block *d) {
-    __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(load(a)), load(b), 1);
-    __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(load(c)), load(d), 1);
+TARGET static inline wide gather_rows(const block *rows, const uint16_t *who) {
+    __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(load(rows + who[0])), load(rows + who[1]), 1);
+    __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(load(rows + who[2])), load(rows + who[3]), 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-TARGET static inline void load_rows(wide x[2], const block *rows) {
-    x[0] = load_wide(rows), x[1] = load_wide(rows + 4);
-}
-
-TARGET static inline void gather_rows(wide x[2], const block *rows, const uint16_t *who) {
-    x[0] = four_blocks(rows + who[0], rows + who[1], rows + who[2], rows + who[3]);
-    x[1] = four_blocks(rows + who[4], rows + who[5], rows + who[6], rows + who[7]);
-}
-
-TARGET static inline void store_rows(block *rows, const wide x[2]) {
-    store_wide(rows, x[0]), store_wide(rows + 4, x[1]);
-}
-
-TARGET static inline wide first_words(const wide x[2]) {
-    return _mm512_permutex2var_epi64(x[0], _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), x[1]);
-}
-
-TARGET static inline wide second_words(const wide x[2]) {
-    return _mm512_permutex2var_epi64(x[0], _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1), x[1]);
+TARGET static inline wide column_of(const wide x[2], int number) {
+    wide even = _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), odd = _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1);
+    return _mm512_permutex2var_epi64(x[0], number ? odd : even, x[1]);
 }
 
 TARGET static inline void make_rows(wide x[2], wide first, wide second) {
@@ -69,17 +53,6 @@ TARGET static inline void make_rows(wide x[2], wide first, wide second) {
 }
 
 TARGET static inline __m128i load_who(const uint16_t *who) { return _mm_loadu_si128((const __m128i *)who); }
-
-TARGET static inline void scatter_words(uint64_t *to, const uint16_t *who, wide words) {
-    for (int i = 0; i < 4; i++) {
-        __m128i two = i == 0   ? _mm512_castsi512_si128(words)
-                      : i == 1 ? _mm512_extracti64x2_epi64(words, 1)
-                      : i == 2 ? _mm512_extracti64x2_epi64(words, 2)
-                               : _mm512_extracti64x2_epi64(words, 3);
-        _mm_storel_pd((double *)(to + who[2 * i]), _mm_castsi128_pd(two));
-        _mm_storeh_pd((double *)(to + who[2 * i + 1]), _mm_castsi128_pd(two));
-    }
-}
 
 TARGET static inline void store_lanes(unsigned lanes, uint16_t *to_who, __m128i who, uint64_t *to_bound, wide bound,
                                       uint64_t *to_value, wide value) {
@@ -96,4 +69,17 @@ __attribute__((always_inline)) TARGET static inline wide load_codes(const uint8_
     case 4: return _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)from));
     default: return load_wide(from);
     }
+}
+
+/* Write words mod values, from 2 to 256, as codes. Returns how many: those of whole registers. */
+#define WRITE_BYTES write_bytes
+TARGET static size_t write_bytes(const uint64_t *words, size_t count, uint64_t values, uint8_t *codes) {
+    wide bound = all_words(values), fold = all_words((UINT64_C(1) << 32) % values);
+    size_t done = 0;
+    for (; count - done >= LANES; done += LANES) { /* first a word below 2^41 that has the same remainder */
+        wide word = load_wide(words + done), high = _mm512_mul_epu32(shift_right(word, 32), fold);
+        wide rest = remainders(add(high, word & all_words(UINT32_MAX)), bound);
+        _mm_storel_epi64((__m128i *)(codes + done), _mm512_cvtepi64_epi8(rest));
+    }
+    return done;
 }

@@ -50,43 +50,23 @@ TARGET static inline wide remainders(wide word, wide bound) {
     return subtract_unless(greater(bound, rest), rest, bound);
 }
 
-/* Blocks a, b, c, d are held as (a, c) and (b, d): so their first words are in order as soon as they are interleaved. */
-TARGET static inline wide two_blocks(const block *low, const block *high) {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(load(low)), load(high), 1);
+/* As many blocks as there is room for, of rows that lie anywhere. */
+TARGET static inline wide gather_rows(const block *rows, const uint16_t *who) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load(rows + who[0])), load(rows + who[1]), 1);
 }
 
-TARGET static inline void load_rows(wide x[2], const block *rows) {
-    x[0] = two_blocks(rows, rows + 2), x[1] = two_blocks(rows + 1, rows + 3);
+/* Words 0, or words 1, of the rows in two registers; and rows of such words. */
+TARGET static inline wide column_of(const wide x[2], int number) {
+    wide words = number ? _mm256_unpackhi_epi64(x[0], x[1]) : _mm256_unpacklo_epi64(x[0], x[1]);
+    return _mm256_permute4x64_epi64(words, 0xd8);
 }
-
-TARGET static inline void gather_rows(wide x[2], const block *rows, const uint16_t *who) {
-    x[0] = two_blocks(rows + who[0], rows + who[2]), x[1] = two_blocks(rows + who[1], rows + who[3]);
-}
-
-TARGET static inline void store_rows(block *rows, const wide x[2]) {
-    store(rows, _mm256_castsi256_si128(x[0]));
-    store(rows + 1, _mm256_castsi256_si128(x[1]));
-    store(rows + 2, _mm256_extracti128_si256(x[0], 1));
-    store(rows + 3, _mm256_extracti128_si256(x[1], 1));
-}
-
-TARGET static inline wide first_words(const wide x[2]) { return _mm256_unpacklo_epi64(x[0], x[1]); }
-TARGET static inline wide second_words(const wide x[2]) { return _mm256_unpackhi_epi64(x[0], x[1]); }
 
 TARGET static inline void make_rows(wide x[2], wide first, wide second) {
+    first = _mm256_permute4x64_epi64(first, 0xd8), second = _mm256_permute4x64_epi64(second, 0xd8);
     x[0] = _mm256_unpacklo_epi64(first, second), x[1] = _mm256_unpackhi_epi64(first, second);
 }
 
 TARGET static inline __m128i load_who(const uint16_t *who) { return _mm_loadl_epi64((const __m128i *)who); }
-
-/* Write each word to the row that it is of. */
-TARGET static inline void scatter_words(uint64_t *to, const uint16_t *who, wide words) {
-    __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
-    to[who[0]] = (uint64_t)_mm_cvtsi128_si64(low);
-    to[who[1]] = (uint64_t)_mm_extract_epi64(low, 1);
-    to[who[2]] = (uint64_t)_mm_cvtsi128_si64(high);
-    to[who[3]] = (uint64_t)_mm_extract_epi64(high, 1);
-}
 
 /* For each set of lanes, the pairs of parts that they are made of: halves of 64-bit lanes, bytes of 16-bit lanes. */
 static const uint8_t parts_of_lanes[16][8] = {

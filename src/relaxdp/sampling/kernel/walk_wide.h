@@ -8,6 +8,14 @@ TARGET static inline size_t append(struct walk *walk, size_t at, unsigned lanes,
     return at + (size_t)__builtin_popcount(lanes);
 }
 
+/* Write each word to the row that it is of. */
+TARGET static inline void scatter_words(uint64_t *to, const uint16_t *who, wide words) {
+    uint64_t word[LANES];
+    memcpy(word, &words, sizeof word);
+#pragma GCC unroll 8
+    for (int i = 0; i < LANES; i++) to[who[i]] = word[i];
+}
+
 /* The walkers without those of rows from `rows` on: idle lanes of the last group, behind all others. */
 static inline size_t without_idle(const struct walk *walk, size_t walkers, size_t rows) {
     while (walkers && walk->who[walkers - 1] >= rows) walkers--;
@@ -29,13 +37,12 @@ __attribute__((always_inline)) TARGET static inline int first_try(const struct k
             its_truths = memcpy(last_truths, its_truths, (count - group) * (size_t)width);
         }
         wide x[REGISTERS];
-#pragma GCC unroll 4
-        for (int i = 0; i < REGISTERS / 2; i++) load_rows(x + 2 * i, walk->rows + group + LANES * i);
+        load_group(x, walk->rows + group);
         encrypt_group(key, x);
 #pragma GCC unroll 4
         for (int i = 0; i < REGISTERS / 2; i++) {
             size_t at = group + (size_t)(LANES * i);
-            wide position = first_words(x + 2 * i), value = second_words(x + 2 * i);
+            wide position = column_of(x + 2 * i, 0), value = column_of(x + 2 * i, 1);
             chosen below = greater(threshold, position);
             store_wide(walk->report + at, choose(below, load_codes(its_truths + LANES * i * width, width), value));
             walkers = append(walk, walkers, bits_of_chosen(below) ^ ((1u << LANES) - 1), who, position, value);
@@ -86,18 +93,15 @@ __attribute__((always_inline)) TARGET static inline void walk_on_kind(const stru
         }
         for (size_t group = 0; group < walk->walkers; group += GROUP) {
             wide x[REGISTERS];
-#pragma GCC unroll 4
-            for (int i = 0; i < REGISTERS / 2; i++) {
-                gather_rows(x + 2 * i, walk->rows, walk->who + group + LANES * i);
-                x[2 * i] ^= try;
-                x[2 * i + 1] ^= try;
-            }
+#pragma GCC unroll 8
+            for (int i = 0; i < REGISTERS; i++)
+                x[i] = try ^ gather_rows(walk->rows, walk->who + group + LANES / 2 * i);
             encrypt_group(key, x);
 #pragma GCC unroll 4
             for (int i = 0; i < REGISTERS / 2; i++) {
                 size_t at = group + (size_t)(LANES * i);
                 wide bound, kept;
-                unsigned lanes = move_walkers(walk, kind, at, first_words(x + 2 * i), second_words(x + 2 * i), &bound,
+                unsigned lanes = move_walkers(walk, kind, at, column_of(x + 2 * i, 0), column_of(x + 2 * i, 1), &bound,
                                               &kept);
                 __m128i who = load_who(walk->who + at);
                 scatter_words(walk->report, walk->who + at, kept);

@@ -1,6 +1,6 @@
 /* The path with several blocks in a register, eight registers at a time, and walks of as many words as a register has.
 
-   Included by vaes.c and avx512.c, each after it has said what TARGET and INSTRUCTIONS are and what is done with registers. */
+   Included by vaes.c and avx512.c, after TARGET, INSTRUCTIONS and what is done with registers. */
 TARGET static inline void encrypt_group(const struct key *key, wide x[REGISTERS]) {
 #pragma GCC unroll 8
     for (int i = 0; i < REGISTERS; i++) x[i] ^= all_blocks(key->round[0]);
@@ -14,15 +14,23 @@ TARGET static inline void encrypt_group(const struct key *key, wide x[REGISTERS]
     for (int i = 0; i < REGISTERS; i++) x[i] = encrypt_last(x[i], all_blocks(key->round[ROUNDS]));
 }
 
+TARGET static inline void load_group(wide x[REGISTERS], const block *rows) {
+#pragma GCC unroll 8
+    for (int i = 0; i < REGISTERS; i++) x[i] = load_wide(rows + LANES / 2 * i);
+}
+
+TARGET static inline void store_group(block *rows, const wide x[REGISTERS]) {
+#pragma GCC unroll 8
+    for (int i = 0; i < REGISTERS; i++) store_wide(rows + LANES / 2 * i, x[i]);
+}
+
 /* Encrypt `count` rows, rounded up to whole groups. */
 TARGET static void encrypt_rows(const struct key *key, const block *from, block *to, size_t count) {
     for (size_t done = 0; done < count; done += GROUP) {
         wide x[REGISTERS];
-#pragma GCC unroll 8
-        for (int i = 0; i < REGISTERS; i++) x[i] = load_wide(from + done + LANES / 2 * i);
+        load_group(x, from + done);
         encrypt_group(key, x);
-#pragma GCC unroll 8
-        for (int i = 0; i < REGISTERS; i++) store_wide(to + done + LANES / 2 * i, x[i]);
+        store_group(to + done, x);
     }
 }
 
@@ -48,8 +56,7 @@ TARGET static void encrypt_counters(const struct key *key, uint64_t high, uint64
             number = add(number, all_blocks(_mm_set_epi64x(LANES / 2, 0)));
         }
         encrypt_group(key, x);
-#pragma GCC unroll 8
-        for (int i = 0; i < REGISTERS; i++) store_wide(to + done + LANES / 2 * i, x[i]);
+        store_group(to + done, x);
     }
 }
 
