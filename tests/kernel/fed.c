@@ -44,8 +44,6 @@ TARGET static void encrypt_group(const struct key *key, wide x[REGISTERS]) {
     memcpy(x, rows, sizeof rows);
 }
 
-TARGET static void load_group(wide x[REGISTERS], const block *rows) { memcpy(x, rows, GROUP * sizeof *rows); }
-
 #include "messages.h"
 #include "walk.h"
 #if WORDS > 1

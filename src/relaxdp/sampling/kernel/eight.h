@@ -11,6 +11,7 @@ typedef __mmask8 chosen;
 TARGET static inline wide all_words(uint64_t word) { return _mm512_set1_epi64((int64_t)word); }
 TARGET static inline wide all_blocks(__m128i block) { return _mm512_broadcast_i32x4(block); }
 TARGET static inline wide load_wide(const void *from) { return _mm512_loadu_si512(from); }
+TARGET static inline wide load_rows(const block *rows, int i) { return load_wide(rows + 4 * i); }
 TARGET static inline void store_wide(void *to, wide x) { _mm512_storeu_si512(to, x); }
 TARGET static inline wide encrypt_round(wide x, wide key) { return _mm512_aesenc_epi128(x, key); }
 TARGET static inline wide encrypt_last(wide x, wide key) { return _mm512_aesenclast_epi128(x, key); }
@@ -36,7 +37,8 @@ TARGET static inline wide remainders(wide word, wide bound) {
     return _mm512_min_epu64(rest, subtract(rest, bound));
 }
 
-TARGET static inline wide gather_rows(const block *rows, const uint16_t *who) {
+TARGET static inline wide gather_rows(const block *rows, const uint16_t *who, int i) {
+    who += 4 * i;
     __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(load(rows + who[0])), load(rows + who[1]), 1);
     __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(load(rows + who[2])), load(rows + who[3]), 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);

@@ -3,6 +3,7 @@
    Included by vaes.c. */
 #include <immintrin.h>
 
+#define WRITE_BYTES(words, count, values, codes) 0 /* without products of words it would be slower */
 enum { LANES = 4, REGISTERS = 8, GROUP = 16 };
 
 typedef __m256i wide;
@@ -50,17 +51,26 @@ TARGET static inline wide remainders(wide word, wide bound) {
     return subtract_unless(greater(bound, rest), rest, bound);
 }
 
-/* As many blocks as there is room for, of rows that lie anywhere. */
-TARGET static inline wide gather_rows(const block *rows, const uint16_t *who) {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(load(rows + who[0])), load(rows + who[1]), 1);
+TARGET static inline wide two_blocks(const block *low, const block *high) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load(low)), load(high), 1);
 }
 
-/* Words 0, or words 1, of the rows in two registers; and rows of such words. */
+/* Register i of rows, one after the other or anywhere. Rows a, b, c, d are (a, c) and (b, d): so their words are in
+   order as soon as they are interleaved (`column_of`: words 0 or words 1). */
+TARGET static inline wide load_rows(const block *rows, int i) {
+    return two_blocks(rows + i / 2 * 4 + i % 2, rows + i / 2 * 4 + i % 2 + 2);
+}
+
+TARGET static inline wide gather_rows(const block *rows, const uint16_t *who, int i) {
+    who += i / 2 * 4 + i % 2;
+    return two_blocks(rows + who[0], rows + who[2]);
+}
+
 TARGET static inline wide column_of(const wide x[2], int number) {
-    wide words = number ? _mm256_unpackhi_epi64(x[0], x[1]) : _mm256_unpacklo_epi64(x[0], x[1]);
-    return _mm256_permute4x64_epi64(words, 0xd8);
+    return number ? _mm256_unpackhi_epi64(x[0], x[1]) : _mm256_unpacklo_epi64(x[0], x[1]);
 }
 
+/* Two registers of rows whose words these are, one after the other. */
 TARGET static inline void make_rows(wide x[2], wide first, wide second) {
     first = _mm256_permute4x64_epi64(first, 0xd8), second = _mm256_permute4x64_epi64(second, 0xd8);
     x[0] = _mm256_unpacklo_epi64(first, second), x[1] = _mm256_unpackhi_epi64(first, second);

@@ -20,10 +20,8 @@ TARGET static size_t integer_rows(const struct key *key, const struct messages *
         for (int i = 0; i < REGISTERS / 2; i++) {
             wide last[2];
             make_rows(last, load_wide(index + done + LANES * i), all_words(0));
-            last[0] ^= x[2 * i] ^ subkey;
-            last[1] ^= x[2 * i + 1] ^ subkey;
-            store_wide(rows + done + LANES * i, last[0]);
-            store_wide(rows + done + LANES * i + LANES / 2, last[1]);
+            store_wide(rows + done + LANES * i, last[0] ^ x[2 * i] ^ subkey);
+            store_wide(rows + done + LANES * i + LANES / 2, last[1] ^ x[2 * i + 1] ^ subkey);
         }
     }
     return done;

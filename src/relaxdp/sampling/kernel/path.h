@@ -1,7 +1,7 @@
 /* Reports on the keyed path: the truths in `target` become reports.
 
    Included by narrow.h and wide.h, after each has said how it begins walks (`first_try`) and ends them (`walk_on`), and
-   of how many objects it makes the last blocks (`integer_rows`) in a way of its own. */
+   for how many objects it makes last blocks (`integer_rows`) and codes of one byte (`WRITE_BYTES`) in its own way. */
 
 static inline void set_code(void *codes, int width, size_t i, uint64_t value) {
     switch (width) {
@@ -11,10 +11,6 @@ static inline void set_code(void *codes, int width, size_t i, uint64_t value) {
     default: ((uint64_t *)codes)[i] = value;
     }
 }
-
-#ifndef WRITE_BYTES /* of how many words the remainders are written as codes of one byte in a way of its own */
-#define WRITE_BYTES(words, count, values, codes) 0
-#endif
 
 /* word mod values. The reciprocal is rounded down, so the quotient may be one too small, and never too large. */
 static inline uint64_t value_of(uint64_t word, uint64_t values, uint64_t reciprocal) {

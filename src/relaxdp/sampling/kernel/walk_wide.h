@@ -27,7 +27,7 @@ __attribute__((always_inline)) TARGET static inline int first_try(const struct k
                                                                   size_t count, const void *truths, const int width) {
     wide threshold = all_words(walk->level.threshold), last_value = all_words(walk->last_value);
     __m128i who = _mm_set_epi16(7, 6, 5, 4, 3, 2, 1, 0);
-    unsigned rejected = 0;
+    chosen rejected = {0};
     size_t walkers = 0;
     for (size_t group = 0; group < count; group += GROUP) {
         const uint8_t *its_truths = (const uint8_t *)truths + group * (size_t)width;
@@ -37,7 +37,8 @@ __attribute__((always_inline)) TARGET static inline int first_try(const struct k
             its_truths = memcpy(last_truths, its_truths, (count - group) * (size_t)width);
         }
         wide x[REGISTERS];
-        load_group(x, walk->rows + group);
+#pragma GCC unroll 8
+        for (int i = 0; i < REGISTERS; i++) x[i] = load_rows(walk->rows + group, i);
         encrypt_group(key, x);
 #pragma GCC unroll 4
         for (int i = 0; i < REGISTERS / 2; i++) {
@@ -47,11 +48,11 @@ __attribute__((always_inline)) TARGET static inline int first_try(const struct k
             store_wide(walk->report + at, choose(below, load_codes(its_truths + LANES * i * width, width), value));
             walkers = append(walk, walkers, bits_of_chosen(below) ^ ((1u << LANES) - 1), who, position, value);
             who = _mm_add_epi16(who, _mm_set1_epi16(LANES));
-            rejected |= bits_of_chosen(greater(value, last_value)); /* behind the last row, too: no harm */
+            rejected |= greater(value, last_value); /* behind the last row, too: no harm */
         }
     }
     walk->walkers = without_idle(walk, walkers, count);
-    return rejected != 0;
+    return bits_of_chosen(rejected) != 0;
 }
 
 /* What is known of a walk before it begins, as constants: each kind gets a loop of its own. */
@@ -94,8 +95,7 @@ __attribute__((always_inline)) TARGET static inline void walk_on_kind(const stru
         for (size_t group = 0; group < walk->walkers; group += GROUP) {
             wide x[REGISTERS];
 #pragma GCC unroll 8
-            for (int i = 0; i < REGISTERS; i++)
-                x[i] = try ^ gather_rows(walk->rows, walk->who + group + LANES / 2 * i);
+            for (int i = 0; i < REGISTERS; i++) x[i] = try ^ gather_rows(walk->rows, walk->who + group, i);
             encrypt_group(key, x);
 #pragma GCC unroll 4
             for (int i = 0; i < REGISTERS / 2; i++) {
@@ -103,9 +103,8 @@ __attribute__((always_inline)) TARGET static inline void walk_on_kind(const stru
                 wide bound, kept;
                 unsigned lanes = move_walkers(walk, kind, at, column_of(x + 2 * i, 0), column_of(x + 2 * i, 1), &bound,
                                               &kept);
-                __m128i who = load_who(walk->who + at);
                 scatter_words(walk->report, walk->who + at, kept);
-                stay = append(walk, stay, lanes, who, bound, kept);
+                stay = append(walk, stay, lanes, load_who(walk->who + at), bound, kept);
             }
         }
         walk->walkers = without_idle(walk, stay, PIECE);

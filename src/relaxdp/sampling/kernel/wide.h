@@ -1,7 +1,7 @@
 /* The path with several blocks in a register, eight registers at a time, and walks of as many words as a register has.
 
    Included by vaes.c and avx512.c, after TARGET, INSTRUCTIONS and what is done with registers. */
-TARGET static inline void encrypt_group(const struct key *key, wide x[REGISTERS]) {
+__attribute__((always_inline)) TARGET static inline void encrypt_group(const struct key *key, wide x[REGISTERS]) {
 #pragma GCC unroll 8
     for (int i = 0; i < REGISTERS; i++) x[i] ^= all_blocks(key->round[0]);
 #pragma GCC unroll 13
@@ -14,12 +14,7 @@ TARGET static inline void encrypt_group(const struct key *key, wide x[REGISTERS]
     for (int i = 0; i < REGISTERS; i++) x[i] = encrypt_last(x[i], all_blocks(key->round[ROUNDS]));
 }
 
-TARGET static inline void load_group(wide x[REGISTERS], const block *rows) {
-#pragma GCC unroll 8
-    for (int i = 0; i < REGISTERS; i++) x[i] = load_wide(rows + LANES / 2 * i);
-}
-
-TARGET static inline void store_group(block *rows, const wide x[REGISTERS]) {
+__attribute__((always_inline)) TARGET static inline void store_group(block *rows, const wide x[REGISTERS]) {
 #pragma GCC unroll 8
     for (int i = 0; i < REGISTERS; i++) store_wide(rows + LANES / 2 * i, x[i]);
 }
@@ -28,7 +23,8 @@ TARGET static inline void store_group(block *rows, const wide x[REGISTERS]) {
 TARGET static void encrypt_rows(const struct key *key, const block *from, block *to, size_t count) {
     for (size_t done = 0; done < count; done += GROUP) {
         wide x[REGISTERS];
-        load_group(x, from + done);
+#pragma GCC unroll 8
+        for (int i = 0; i < REGISTERS; i++) x[i] = load_wide(from + done + LANES / 2 * i);
         encrypt_group(key, x);
         store_group(to + done, x);
     }
@@ -45,9 +41,8 @@ TARGET static void encrypt_rows(const struct key *key, const block *from, block 
    made where they are encrypted, and never written. */
 TARGET static void encrypt_counters(const struct key *key, uint64_t high, uint64_t first, block *to, size_t count) {
     const wide reversed = all_blocks(_mm_set_epi64x(0x08090a0b0c0d0e0f, 0x0001020304050607));
-    block numbers[LANES / 2];
-    for (int i = 0; i < LANES / 2; i++) numbers[i] = (block){{high, first + (uint64_t)i}};
-    wide number = load_wide(numbers);
+    static const block next[4] = {{{0, 0}}, {{0, 1}}, {{0, 2}}, {{0, 3}}};
+    wide number = add(all_blocks(_mm_set_epi64x((int64_t)first, (int64_t)high)), load_wide(next));
     for (size_t done = 0; done < count; done += GROUP) {
         wide x[REGISTERS];
 #pragma GCC unroll 8
