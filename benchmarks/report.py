@@ -81,7 +81,7 @@ that with registers of 64 bytes: [cycles for each block, and goals](decisions/00
   one by one. All that is 74 % of the call (walks 35 %, first tries 19 %, ids 20 %). The rest is Python and NumPy,
   above all the order of the ids (5 %) and indices of 8 bytes (5 %).
 - **Optimised unary, m = 1,024, keyed.** 2.1 blocks a bit are three quarters of the call: walks 47 %, first tries
-  29 %. With AVX-512 the call takes two thirds of the time.
+  29 %. With AVX-512 the draws take two thirds of the time.
 - **Text ids of Arrow, m = 2.** 1.7 blocks an id instead of one, and they begin anywhere: laying them out takes 20 %
   of the call, encrypting them 8 %. Arrow's comparison, which proves them distinct, is 16 %; one of our own took a
   fifth less, 4 % of the call, and was not worth its lines.
