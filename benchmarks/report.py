@@ -76,15 +76,16 @@ LIMITS = """\
 ## What limits it
 
 For what misses its target, or meets it narrowly: shares of samples (`perf record`, with VAES) and processor time, on
-the machine below at about 3.4 GHz, which others used as well. A block of AES takes the compiled path 1.02 ns; its 14
-instructions alone take 0.98 ns, in registers of 32 bytes as well as of 64. So there is nothing left to gain in AES.
+a machine at about 3.4 GHz, which others used as well. A block of AES takes the compiled path 1.02 ns there; its 14
+instructions alone take 0.98 ns, in registers of 32 bytes as well as of 64. A processor with wider units needs half of
+that with registers of 64 bytes: [cycles for each block, and goals](decisions/0024-avx512.md).
 
 - **Path, m = 2.** 3.1 blocks an object: of its id, of a first try and of 1.1 later ones. The first two take 1.6 ns
   each, a later one 2.6 ns: who walks on is known only when a try is drawn, so rows are gathered, and reports put back
   one by one. All that is 74 % of the call (walks 35 %, first tries 19 %, ids 20 %). The rest is Python and NumPy,
   above all the order of the ids (5 %) and indices of 8 bytes (5 %).
 - **Optimised unary, m = 1,024, keyed.** 2.1 blocks a bit are three quarters of the call: walks 47 %, first tries
-  29 %. AVX-512 could put walkers together in fewer instructions: a third set of instructions, which is not written.
+  29 %. With AVX-512 the draws take two thirds of the time.
 - **Text ids of Arrow, m = 2.** 1.7 blocks an id instead of one, and they begin anywhere: laying them out takes 20 %
   of the call, encrypting them 8 %. Arrow's comparison, which proves them distinct, is 16 %; one of our own took a
   fifth less, 4 % of the call, and was not worth its lines.

@@ -37,7 +37,7 @@ def test_every_command_has_help() -> None:
 
 def test_version() -> None:
     assert re.fullmatch(
-        r"relaxdp \d\S* \(drawn by (numpy|aesni|vaes|neon)\)\n", RUNNER.invoke(app, ["--version"]).output
+        r"relaxdp \d\S* \(drawn by (numpy|aesni|vaes|avx512|neon)\)\n", RUNNER.invoke(app, ["--version"]).output
     )
 
 

@@ -78,8 +78,8 @@ static struct messages some_messages(uint64_t count, void **taken) {
 
 static void check_case(int best) {
     void *taken[8] = {0};
-    static const uint64_t counts[] = {0, 1, 2, 15, 16, 17, 1023, 1024, 1025, 2500};
-    uint64_t count = below(3) ? counts[below(10)] : below(3000), width = UINT64_C(1) << below(4);
+    static const uint64_t counts[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 1023, 1024, 1025, 2500};
+    uint64_t count = below(3) ? counts[below(13)] : below(3000), width = UINT64_C(1) << below(4);
     uint64_t symbols = below(3) ? 1 : 1 + below(40);
     struct messages messages = some_messages(count, taken);
     uint64_t *index = exactly(&taken[3], 8 * count, 8), *symbol = exactly(&taken[4], 8 * count, 8);
@@ -253,6 +253,7 @@ int main(int count, char **words) {
         puts("kernel-check: this processor has no AES instructions, so there is nothing to check");
         return 0;
     }
+    static const char *const names[] = {"", "aesni", "aesni and vaes", "aesni, vaes and avx512", "neon"};
     for (int i = 0; i < cases; i++) {
         check_case(best);
         check_bytes(best);
@@ -260,6 +261,6 @@ int main(int count, char **words) {
         check_columns();
     }
     printf("kernel-check: %d cases with %s: nothing was read or written that should not be\n", cases,
-           best == VAES ? "aesni and vaes" : best == NEON ? "neon" : "aesni");
+           names[best]);
     return 0;
 }

@@ -1,12 +1,20 @@
 /* The walks of the compiled path with prepared words in the place of a cipher: a row is the number of its object and of
-   the try. So a test meets what no random word does: a rejected value word, a position that equals the threshold. */
-#define TARGET __attribute__((target("avx2")))
-#include <immintrin.h>
+   the try. So a test meets what no random word does: a rejected value word, a position that equals the threshold.
+
+   WORDS: how many the walk takes at a time, 1, 4 or 8. */
+#if WORDS == 8
+#define TARGET __attribute__((target("vaes,avx2,avx512bw,avx512dq,avx512vl,avx512vbmi2,popcnt")))
+#else
+#define TARGET __attribute__((target("vaes,avx2,popcnt")))
+#endif
 
 enum { WIDTH = 32 };
 #include "blocks.h"
-
-enum { GROUP = 16 };
+#if WORDS == 8
+#include "eight.h"
+#else
+#include "four.h"
+#endif
 
 struct key {
     const block *prepared; /* tries of object 0, tries of object 1, ... */
@@ -29,31 +37,21 @@ TARGET static void encrypt_rows(const struct key *key, const block *from, block 
     for (size_t i = 0; i < count; i++) store(to + i, encrypt_one(key, load(from + i)));
 }
 
-TARGET static void encrypt_group(const struct key *key, __m256i x[GROUP / 2]) {
-    for (int i = 0; i < GROUP / 2; i++) {
-        __m128i low = encrypt_one(key, _mm256_castsi256_si128(x[i]));
-        __m128i high = encrypt_one(key, _mm256_extracti128_si256(x[i], 1));
-        x[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
-    }
+TARGET static void encrypt_group(const struct key *key, wide x[REGISTERS]) {
+    block rows[GROUP];
+    memcpy(rows, x, sizeof rows);
+    encrypt_rows(key, rows, rows, GROUP);
+    memcpy(x, rows, sizeof rows);
 }
 
 #include "messages.h"
 #include "walk.h"
-#include "walk_four.h"
-
-static int by_four;
-
-TARGET static int first_try(const struct key *key, struct walk *walk, size_t count, const void *truths, int width) {
-    (void)width; /* all codes are words here */
-    return by_four ? first_try_four(key, walk, count, truths, 8) : first_try_one(key, walk, count, truths, 8);
-}
-
-TARGET static void walk_on(const struct key *key, struct walk *walk) {
-    if (by_four && walk->level.threshold >= SMALLEST_QUICK_BOUND)
-        walk_on_four(key, walk);
-    else
-        walk_on_one(key, walk);
-}
+#if WORDS > 1
+#include "walk_wide.h"
+#else
+#define first_try first_try_one
+#define walk_on walk_on_one
+#endif
 
 static size_t integer_rows(const struct key *key, const struct messages *of, uint64_t first, const uint64_t *index,
                            block *rows, size_t count) {
@@ -64,27 +62,28 @@ static size_t integer_rows(const struct key *key, const struct messages *of, uin
 #include "path.h"
 
 /* Messages of no blocks leave a state of zeros, so the index of an object alone is its row: its number. */
-__attribute__((visibility("default"))) void fed_draw(int four, const block *prepared, uint64_t objects, uint64_t tries,
+__attribute__((visibility("default"))) void fed_draw(const block *prepared, uint64_t objects, uint64_t tries,
                                                      uint64_t threshold, uint64_t values, const uint64_t *numbers,
                                                      uint64_t *target) {
     struct key key = {prepared, objects, tries, {{0, 0}}};
     struct level level = {threshold, values};
     struct messages none = {.count = objects};
     struct codes codes = {target, 8};
-    by_four = four;
     draw((const uint8_t *)&key, &level, &none, numbers, 1, codes);
 }
 
 /* word mod bound, by the ways that are not a division. `digits`: 2 or 3 if no quotient has more, else 0. */
 __attribute__((visibility("default"))) TARGET void fed_remainders(const uint64_t *words, const uint64_t *bounds,
-                                                                  uint64_t *one, uint64_t *four, uint64_t count,
-                                                                  int digits) {
-    for (uint64_t i = 0; i < count; i++) one[i] = remainder_of(words[i], bounds[i]);
-    for (uint64_t i = 0; i + 4 <= count; i += 4) {
-        __m256i word = load_four(words + i), bound = load_four(bounds + i);
-        __m256i rest = digits == 2   ? remainders_of_few(word, bound, 2)
-                       : digits == 3 ? remainders_of_few(word, bound, 3)
-                                     : remainders(word, bound);
-        _mm256_storeu_si256((__m256i *)(four + i), rest);
+                                                                  uint64_t *rests, uint64_t count, int digits) {
+#if WORDS > 1
+    for (uint64_t i = 0; i + LANES <= count; i += LANES) {
+        wide word = load_wide(words + i), bound = load_wide(bounds + i);
+        store_wide(rests + i, digits == 2   ? remainders_of_few(word, bound, 2)
+                              : digits == 3 ? remainders_of_few(word, bound, 3)
+                                            : remainders(word, bound));
     }
+#else
+    (void)digits;
+    for (uint64_t i = 0; i < count; i++) rests[i] = remainder_of(words[i], bounds[i]);
+#endif
 }

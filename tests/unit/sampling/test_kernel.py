@@ -46,7 +46,7 @@ KINDS = ("integers", "unsigned", "small integers", "text", "letters", "bytes", "
 _ON_ARM = platform.machine().lower() in ("arm64", "aarch64")
 
 
-@pytest.fixture(params=["neon"] if _ON_ARM else ["aesni", "vaes"])
+@pytest.fixture(params=["neon"] if _ON_ARM else ["aesni", "vaes", "avx512"])
 def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """Return the compiled path with each set of instructions that this machine has."""
     library = c_library._open_library()
@@ -427,19 +427,19 @@ def test_text_of_numpy(compiled: Kernel, width: int) -> None:
 # What no random word meets, by words that are fed.
 
 
-@pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """Return the walks with prepared words in the place of a cipher."""
+@pytest.fixture(scope="module", params=[1, 4, 8])
+def fed(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> ctypes.CDLL:
+    """Return the walks of 1, 4 or 8 words at a time with prepared words in the place of a cipher."""
     flags = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").exists() else ""
     library = tmp_path_factory.mktemp("fed") / "fed.so"
-    if "avx2" not in flags or not build.build_library(library, sources=[FED]):
+    if "avx2" not in flags or not build.build_library(library, flags=[f"-DWORDS={request.param}"], sources=[FED]):
         missing("a C compiler and AVX2")
+    if request.param == 8 and "avx512_vbmi2" not in flags:
+        pytest.skip("this processor has no AVX-512")
     return ctypes.CDLL(str(library))
 
 
-def fed_reports(
-    fed: ctypes.CDLL, four: bool, prepared: NDArray[np.uint64], level: int, values: int
-) -> NDArray[np.uint64]:
+def fed_reports(fed: ctypes.CDLL, prepared: NDArray[np.uint64], level: int, values: int) -> NDArray[np.uint64]:
     objects, tries, _ = prepared.shape
     room = np.empty(prepared.size + 2, np.uint64)  # blocks are aligned
     aligned = room[room.ctypes.data % 16 // 8 :][: prepared.size]
@@ -447,19 +447,18 @@ def fed_reports(
     numbers, target = np.arange(objects, dtype=np.uint64), np.ones(objects, np.uint64)
     word = ctypes.c_uint64
     fed.fed_draw(
-        int(four), ctypes.c_void_p(aligned.ctypes.data), word(objects), word(tries), word(level), word(values),
+        ctypes.c_void_p(aligned.ctypes.data), word(objects), word(tries), word(level), word(values),
         ctypes.c_void_p(numbers.ctypes.data), ctypes.c_void_p(target.ctypes.data),
     )  # fmt: skip
     return target
 
 
-@pytest.mark.parametrize("four", [False, True])
 @pytest.mark.parametrize("values", [2, 3, 2**63 + 1])
 @pytest.mark.parametrize(
     "level",
     [1, 2**44 - 1, 2**44, 2**61 - 1, 2**61, ONE // 5, 2**62 - 1, 2**62, 2**63, 2**63 + 1, ONE - 1],
 )
-def test_words_that_lie_on_a_boundary(fed: ctypes.CDLL, level: int, values: int, four: bool) -> None:
+def test_words_that_lie_on_a_boundary(fed: ctypes.CDLL, level: int, values: int) -> None:
     """The last word that is accepted, the first that is rejected, the threshold itself, at every place of a group."""
     random = np.random.default_rng(level % 1000)
     limit, tries, objects = ONE - ONE % values, 12, 2100
@@ -471,7 +470,7 @@ def test_words_that_lie_on_a_boundary(fed: ctypes.CDLL, level: int, values: int,
     prepared[:, -1] = 0  # the end of every path
     alone = [find_report(iterate_path_draws(each.tolist(), values), level, truth=1) for each in prepared]
     for first in (0, 1077):
-        made = fed_reports(fed, four, prepared[first:], level, values)
+        made = fed_reports(fed, prepared[first:], level, values)
         assert made.tolist() == alone[first:]
 
 
@@ -493,12 +492,11 @@ def test_remainders_at_their_edges(fed: ctypes.CDLL) -> None:
     )
     for digits in (0, 2, 3):
         large = np.flatnonzero(bounds > (ONE - 1) // 2**digits) if digits else np.arange(len(bounds))
-        word, bound = (each[large[: len(large) // 4 * 4]] for each in (words, bounds))
-        one, four = np.empty_like(word), np.empty_like(word)
-        places: list[Any] = [ctypes.c_void_p(each.ctypes.data) for each in (word, bound, one, four)]
+        word, bound = (each[large[: len(large) // 8 * 8]] for each in (words, bounds))
+        rests = np.empty_like(word)
+        places: list[Any] = [ctypes.c_void_p(each.ctypes.data) for each in (word, bound, rests)]
         fed.fed_remainders(*places, ctypes.c_uint64(len(word)), digits)
-        assert np.array_equal(one, word % bound)
-        assert np.array_equal(four, word % bound)
+        assert np.array_equal(rests, word % bound)
 
 
 # Where it cannot be used.
@@ -522,7 +520,7 @@ def test_without_a_library_numpy_draws(monkeypatch: pytest.MonkeyPatch, tmp_path
     with refused(KernelError, says="is not available on this machine", asked="aesni"):
         get_kernel()
     monkeypatch.setenv(SETTING, "fast")
-    with refused(KernelError, says="off, aesni, vaes or neon"):
+    with refused(KernelError, says="off, aesni, vaes, avx512 or neon"):
         get_kernel()
 
 
@@ -556,5 +554,5 @@ def test_without_a_compiler_nothing_is_built(monkeypatch: pytest.MonkeyPatch, tm
 def test_what_is_called_has_a_version() -> None:
     """A library of other sources must not be loaded: whoever changes kernel.h gives it a new number."""
     header = (Path(c_library.__file__).parent / "kernel.h").read_bytes()
-    assert hashlib.sha256(header).hexdigest()[:16] == "805b1a9a15b0a1d8"
+    assert hashlib.sha256(header).hexdigest()[:16] == "8d75228e862d2015"
     assert f"#define KERNEL_VERSION {c_library._VERSION}".encode() in header

@@ -3,7 +3,7 @@
    There is no AES in portable C here: its tables would be read at places that depend on the key, and the cache shows
    places. Without these instructions the package uses the `cryptography` library instead.
 
-   Included by narrow.h and vaes.c, each of which knows what TARGET is: the instructions that a function may use. */
+   Included by narrow.h and wide.h, each of which knows what TARGET is: the instructions that a function may use. */
 #include "blocks.h"
 
 enum { ROUNDS = 14 };

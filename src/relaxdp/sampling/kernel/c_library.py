@@ -1,6 +1,6 @@
 """Load the compiled path, if it was built and this processor has what it needs; otherwise NumPy draws.
 
-`RELAXDP_KERNEL=off` leaves it alone; `aesni`, `vaes` and `neon` ask for one set of instructions.
+`RELAXDP_KERNEL=off` leaves it alone; `aesni`, `vaes`, `avx512` and `neon` ask for one set of instructions.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _UNSET = "Run: unset {setting}"
 
 SETTING = "RELAXDP_KERNEL"
 LIBRARY = Path(__file__).with_name("relaxdp_kernel.so")  # where build.py puts it
-_VERSION = 8  # KERNEL_VERSION in kernel.h
-_SETS = {"aesni": 1, "vaes": 2, "neon": 3}
+_VERSION = 9  # KERNEL_VERSION in kernel.h
+_SETS = {"aesni": 1, "vaes": 2, "avx512": 3, "neon": 4}
 
 Codes = NDArray[np.unsignedinteger]
 Kinds = Sequence[tuple[int, int, Fraction]]
@@ -308,7 +308,7 @@ def _load_kernel(setting: str) -> Kernel | None:
 
     if setting not in ("", "off", *_SETS):
         raise KernelError(
-            "The environment variable {setting} has an unknown value. Expected off, aesni, vaes or neon.",
+            "The environment variable {setting} has an unknown value. Expected off, aesni, vaes, avx512 or neon.",
             hint=_UNSET,
             setting=SETTING,
         )
@@ -344,4 +344,4 @@ def _open_library() -> ctypes.CDLL | None:
 
 def _get_instruction_sets(library: ctypes.CDLL) -> list[str]:
     """Return the sets of instructions that this processor has, the best one last."""
-    return {0: [], 1: ["aesni"], 2: ["aesni", "vaes"], 3: ["neon"]}[library.relaxdp_best()]
+    return [[], ["aesni"], ["aesni", "vaes"], ["aesni", "vaes", "avx512"], ["neon"]][library.relaxdp_best()]

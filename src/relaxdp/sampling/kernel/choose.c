@@ -31,17 +31,21 @@ static uint64_t saved_registers(void) { /* those that the operating system keeps
     return (uint64_t)high << 32 | low;
 }
 
-/* The best set that this processor has. VAES has all that AESNI has. */
+/* The best set that this processor has, with registers that the operating system keeps: 16 bytes (always), 32 or 64. */
 DOOR int relaxdp_best(void) {
+    enum { KEEPS_32 = 0x06, KEEPS_64 = 0xe6 };
     uint32_t a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_AES) || !(c & bit_POPCNT)) return NONE;
-    int wide_registers = (c & bit_OSXSAVE) && (saved_registers() & 6) == 6;
-    if (!wide_registers || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return AESNI;
-    return (b & bit_AVX2) && (c & bit_VAES) ? VAES : AESNI;
+    uint64_t saved = c & bit_OSXSAVE ? saved_registers() : 0;
+    if ((saved & KEEPS_32) != KEEPS_32 || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return AESNI;
+    if (!(b & bit_AVX2) || !(c & bit_VAES)) return AESNI;
+    const uint32_t needed = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
+    int has_avx512 = (b & needed) == needed && (c & bit_AVX512VBMI2);
+    return has_avx512 && (saved & KEEPS_64) == KEEPS_64 ? AVX512 : VAES;
 }
 
 static const struct instructions *instructions_of(int set) {
-    return set == VAES ? &vaes_instructions : &aesni_instructions;
+    return set == AVX512 ? &avx512_instructions : set == VAES ? &vaes_instructions : &aesni_instructions;
 }
 #endif
 

@@ -1,6 +1,6 @@
 /* How often each code of one byte occurs.
 
-   Included by narrow.h and vaes.c, after each has said how many values it compares one by one (`FEW`). */
+   Included by narrow.h and wide.h, after each has said how many values it compares one by one (`FEW`). */
 
 /* Few values: each is compared with WIDTH codes at a time, and a lane counts up to 255 of them. */
 TARGET static void count_few(const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts) {

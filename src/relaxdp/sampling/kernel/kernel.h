@@ -12,7 +12,7 @@
 #define DOOR __attribute__((visibility("default")))
 
 /* Python asks for this number and leaves a library alone that was built from other sources. */
-#define KERNEL_VERSION 8
+#define KERNEL_VERSION 9
 
 /* One block of AES as two little-endian words: of a message, or (position word, value word) of the stream. */
 typedef struct {
@@ -93,9 +93,9 @@ struct instructions {
     void (*histogram)(const uint8_t *codes, uint64_t count, uint64_t values, uint64_t *counts);
 };
 
-extern const struct instructions aesni_instructions, vaes_instructions, neon_instructions;
+extern const struct instructions aesni_instructions, vaes_instructions, avx512_instructions, neon_instructions;
 
-/* The names by which Python and choose.c know the sets. */
-enum { NONE = 0, AESNI = 1, VAES = 2, NEON = 3 };
+/* The names by which Python and choose.c know the sets. On x86-64 each has all that the one before it has. */
+enum { NONE = 0, AESNI = 1, VAES = 2, AVX512 = 3, NEON = 4 };
 
 #endif

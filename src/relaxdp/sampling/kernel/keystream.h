@@ -1,13 +1,13 @@
 /* AES-256 in counter mode: the bytes of a keystream, as `Keystream` in entropy.py has them.
 
-   Included by narrow.h and vaes.c, after messages.h and after each has said how it encrypts numbers in ascending order
+   Included by narrow.h and wide.h, after messages.h and after each has said how it encrypts numbers in ascending order
    (`encrypt_counters`). */
 
 struct stream {
     struct key key;
     uint64_t high, low; /* the first counter, a number of 16 bytes */
     uint64_t position;  /* of the next byte */
-    _Alignas(32) block made[PIECE + GROUP];
+    _Alignas(64) block made[PIECE + GROUP];
 };
 
 /* A seed is 32 bytes of key and 16 of counter, the highest first. */

@@ -1,6 +1,6 @@
 /* From ids to the chaining state of CMAC: what all blocks of a message but the last one leave behind.
 
-   Included by narrow.h and vaes.c, after GROUP and `encrypt_rows`: that encrypts whole groups, so every array of blocks
+   Included by narrow.h and wide.h, after GROUP and `encrypt_rows`: that encrypts whole groups, so every array of blocks
    has room for one more. */
 
 /* So many objects at a time that all that is known of them stays in the fastest cache. */

@@ -44,6 +44,7 @@ static size_t integer_rows(const struct key *key, const struct messages *of, uin
     return 0;
 }
 
+#define WRITE_BYTES(words, count, values, codes) 0
 #include "path.h"
 #include "tags.h"
 

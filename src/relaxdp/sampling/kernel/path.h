@@ -1,7 +1,7 @@
 /* Reports on the keyed path: the truths in `target` become reports.
 
-   Included by narrow.h and vaes.c, after each has said how it begins walks (`first_try`) and ends them (`walk_on`), and
-   of how many objects it makes the last blocks in a way of its own (`integer_rows`). */
+   Included by narrow.h and wide.h, after each has said how it begins walks (`first_try`) and ends them (`walk_on`), and
+   for how many objects it makes last blocks (`integer_rows`) and codes of one byte (`WRITE_BYTES`) in its own way. */
 
 static inline void set_code(void *codes, int width, size_t i, uint64_t value) {
     switch (width) {
@@ -25,7 +25,7 @@ __attribute__((always_inline)) TARGET static inline void write_reports(const str
     if ((values & mask) == 0)
         for (size_t i = 0; i < count; i++) set_code(target, width, i, walk->report[i] & mask);
     else
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = width == 1 ? WRITE_BYTES(walk->report, count, values, target) : 0; i < count; i++)
             set_code(target, width, i, value_of(walk->report[i], values, walk->reciprocal));
 }
 

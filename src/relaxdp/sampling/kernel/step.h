@@ -1,7 +1,7 @@
 /* One step of Algorithm 1, or a bridge, for codes of one byte: what `_FreshBridgeSampler` of
    bridge.py draws, from the same bytes of the same keystream in the same order.
 
-   Included by narrow.h and vaes.c, after keystream.h and after each has said how it makes bits of bytes (`bits_of`). */
+   Included by narrow.h and wide.h, after keystream.h and after each has said how it makes bits of bytes (`bits_of`). */
 
 /* Bytes of the keystream. So few that the codes of the next ones arrive from memory while these are made. */
 enum { AT_ONCE = 1024 };

@@ -1,7 +1,7 @@
 /* Tags: the CMAC of each message with one last block (index, symbol, try 0). What is kept for good (a coin, a seed) is
    the first word of a tag, and a table's fingerprint is the sum of its rows' tags.
 
-   Included by narrow.h and vaes.c, after messages.h. */
+   Included by narrow.h and wide.h, after messages.h. */
 
 /* `index` and `symbol` are one word for each object, or NULL for zeros. The first words go to `first_words`, and the
    tags are added to the two words of `sums`, unless they are NULL. */

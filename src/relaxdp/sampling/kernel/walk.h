@@ -1,6 +1,6 @@
 /* The walks of objects whose first position is at or above the threshold: try after try, until a position is below it.
 
-   Included by narrow.h and vaes.c, after messages.h. */
+   Included by narrow.h and wide.h, after messages.h. */
 
 struct walk {
     struct level level;
@@ -8,14 +8,14 @@ struct walk {
     uint64_t reciprocal; /* floor((2^64 - 1) / values) */
     size_t walkers;
     /* Of walker i: which row it is, its position so far, and the value word of its last draw. */
-    _Alignas(32) uint16_t who[PIECE + GROUP];
-    _Alignas(32) uint64_t bound[PIECE + GROUP];
-    _Alignas(32) uint64_t value[PIECE + GROUP];
+    _Alignas(64) uint16_t who[PIECE + GROUP];
+    _Alignas(64) uint64_t bound[PIECE + GROUP];
+    _Alignas(64) uint64_t value[PIECE + GROUP];
     /* Of row i: what is encrypted for try 0; and the value word of the last draw so far, or the truth if there is none.
        Both are the report modulo the number of values. */
-    _Alignas(32) block rows[PIECE + GROUP];
-    _Alignas(32) uint64_t report[PIECE + GROUP];
-    _Alignas(32) block room[PIECE + GROUP];
+    _Alignas(64) block rows[PIECE + GROUP];
+    _Alignas(64) uint64_t report[PIECE + GROUP];
+    _Alignas(64) block room[PIECE + GROUP];
 };
 
 /* From this threshold on a quotient of two words, as floating-point numbers have it, is at most one too small. */
