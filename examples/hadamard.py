@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues
-from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.registry import MechanismKind, register_mechanism
 from relaxdp.mechanisms.report_arrays import Codes
 from relaxdp.sampling.keyed_stream import Words

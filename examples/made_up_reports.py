@@ -108,7 +108,7 @@ def main() -> None:
     for name in MECHANISMS:
         for percent in (0, 1, 5, 10):
             true, found = attack(name, percent)
-            plain = share_of(found.shares)
+            plain = share_of(found.uncleaned_shares)
             cleaned = plain if found.cleaned_shares is None else share_of(found.cleaned_shares)
             row = [name, f"{percent} %", f"{100 * true:.1f}", f"{100 * plain:.1f}"]
             row += [
@@ -119,7 +119,7 @@ def main() -> None:
             if percent:
                 _, sly = attack(name, percent, careful=True)
                 assert sly.undetected_influence is not None
-                row += [f"{100 * share_of(sly.shares):.1f}", "yes" if sly.is_alarm else "no"]
+                row += [f"{100 * share_of(sly.uncleaned_shares):.1f}", "yes" if sly.is_alarm else "no"]
                 row.append(f"{100 * true + percent * sly.undetected_influence.individuals:.1f}")
             table.add_row(*row)
     Console().print(table)

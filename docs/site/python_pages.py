@@ -76,7 +76,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.audit.attacks": ("TranscriptDistribution",),
     },
     "Your own mechanism": {
-        "relaxdp.mechanisms.declared": ("DeclaredMechanism",),
+        "relaxdp.mechanisms.declared_values": ("DeclaredMechanism",),
         "relaxdp.mechanisms.numeric": ("RangeMechanism",),
         "relaxdp.mechanisms.base": ("TrueValues", "PermanentWords", "MeanWeights"),
         "relaxdp.theory.randomized_response": ("SupportProbabilities",),

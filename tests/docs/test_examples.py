@@ -57,10 +57,10 @@ def test_made_up_reports() -> None:
     example = runpy.run_path(str(EXAMPLES / "made_up_reports.py"))
     true, found = example["attack"]("categorical", 5)
     assert {each.label for each in found.suspicious_values} == {8, 9}
-    assert abs(found.cleaned_shares.value[8] - true) < 0.01 < found.shares.value[8] - true
+    assert abs(found.cleaned_shares.value[8] - true) < 0.01 < found.uncleaned_shares.value[8] - true
     true, careful = example["attack"]("bits", 5, careful=True)
     assert not careful.is_alarm
-    assert careful.shares.value[8] < true + 0.05 * careful.undetected_influence.individuals + 0.01
+    assert careful.uncleaned_shares.value[8] < true + 0.05 * careful.undetected_influence.individuals + 0.01
 
 
 @pytest.mark.long

@@ -664,14 +664,14 @@ def find_fabrication(
     counted = rx.poisoning.ReportPairs(mechanism.build())
     counted.add(list(reports.values()), epsilons=list(reports))
     found = rx.poisoning.check_pairs(counted, levels=levels)
-    assert found.shares is not None
+    assert found.uncleaned_shares is not None
     return {
         "alarm": found.is_alarm,
         "p_value": found.p_value,
         "p_value_of_all_looks": found.anytime_p_value,
         "values": [[each.label, each.kind] for each in found.suspicious_values],
         "fabricated": [found.fabricator_count.estimate, found.fabricator_count.low, found.fabricator_count.high],
-        "shares": found.shares.value,
+        "shares": found.uncleaned_shares.value,
         "shares_without": None if found.cleaned_shares is None else found.cleaned_shares.value,
         "influence_of_one": None if found.undetected_influence is None else found.undetected_influence.individuals,
     }

@@ -34,7 +34,7 @@ from relaxdp.market.levels import Neighbours, check_delivery, neighbours
 from relaxdp.mechanisms.base import Mechanism, make_path_key_info
 from relaxdp.mechanisms.bridged_columns import draw_bridged_column, draw_keyed_bridged_column
 from relaxdp.mechanisms.categorical import Categorical
-from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.relaxation import Relaxation
 from relaxdp.mechanisms.report_arrays import Codes, make_report_column, read_report_column
 from relaxdp.sampling.keyed_path import replace_symbols_by_reports

@@ -38,10 +38,10 @@ def integrity_of(
     reach = found.undetected_influence
     shares = (
         None
-        if found.shares is None
+        if found.uncleaned_shares is None
         else pooled
         if not found.n_untested_individuals
-        else rows_of(found.shares, options, chosen)
+        else rows_of(found.uncleaned_shares, options, chosen)
     )
     return Integrity(
         tested=found.n_tested_individuals,

@@ -17,7 +17,7 @@ from relaxdp.collector.introduction import completed, introduction_of
 from relaxdp.collector.schema import SURVEYS
 from relaxdp.collector.survey_wire import MOST_CELLS, SurveyDefinition, SurveyRequest
 from relaxdp.ledger.events import add_amounts, parse_amount
-from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.server_errors import CampaignError, CampaignExistsError, CampaignStateError
 from relaxdp.service.wire import WireLevel
 from relaxdp.storage.database import hold_creation

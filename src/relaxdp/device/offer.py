@@ -12,7 +12,7 @@ from unicodedata import is_normalized
 from relaxdp.device.address import CampaignAddress
 from relaxdp.errors import EpsilonError, LevelError, RelaxdpError, add_consequence
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_kind
 from relaxdp.server_errors import OfferError
 from relaxdp.tables.metadata import decode_json_value

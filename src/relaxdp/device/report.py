@@ -11,7 +11,7 @@ from relaxdp.device.state import Record
 from relaxdp.errors import RelaxdpError, UndeclaredValueError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom, convert_words_to_text
-from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.mechanisms.numeric import RangeMechanism
 from relaxdp.sampling.keyed_stream import PathId, get_value_kind

@@ -23,7 +23,7 @@ from relaxdp.estimation.mean import compute_weight_variance
 from relaxdp.estimation.result import About, check_whole_number
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.categorical import Categorical, Unary
-from relaxdp.mechanisms.declared import require_ordered_values
+from relaxdp.mechanisms.declared_values import require_ordered_values
 from relaxdp.mechanisms.local_hash import LocalHash, choose_bucket_count
 from relaxdp.mechanisms.numeric import Numeric, RangeMechanism
 from relaxdp.mechanisms.registry import create_mechanism

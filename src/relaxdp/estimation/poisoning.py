@@ -140,11 +140,11 @@ class PoisoningTest:
     @cached_property
     def fabricator_count(self) -> FabricatorCount:
         """The number of individuals that fabricate reports: exact if each of them repeats its report, else at least."""
-        bounds = (self._fabricator_count_by_symbols, self._fabricator_count_by_values)
+        bounds = (self._fabricator_bound_by_equal_symbols, self._fabricator_count_by_values)
         return max(filter(None, bounds), key=lambda each: each.low)
 
     @cached_property
-    def shares(self) -> Result | None:
+    def uncleaned_shares(self) -> Result | None:
         """The estimate from all tested individuals; None if pairs are not counted for each value."""
         return self._estimate_newer_reports(lambda table: (table.label_counts[0], table.n))
 
@@ -160,7 +160,7 @@ class PoisoningTest:
         repeated, changed = suspicious[REPEATED], suspicious[CHANGED] - suspicious[REPEATED]
         # If many fabricated reports push no suspicious value, leaving out these values is not enough.
         by_values = self._fabricator_count_by_values
-        is_covered = by_values is not None and self._fabricator_count_by_symbols.low <= by_values.high
+        is_covered = by_values is not None and self._fabricator_bound_by_equal_symbols.low <= by_values.high
         if self.mechanism.symbols > 1 or (is_covered and repeated | changed):
             return estimate_without_fabricated(self.newest_tables, repeated, changed) if repeated | changed else None
         # Whether a report stayed does not depend on an honest true value. So those that stayed, or that changed, are
@@ -277,7 +277,7 @@ class PoisoningTest:
         return compute_tail_probability(0.95, 1 + len(KINDS) * len(self.mechanism.labels))
 
     @cached_property
-    def _fabricator_count_by_symbols(self) -> FabricatorCount:
+    def _fabricator_bound_by_equal_symbols(self) -> FabricatorCount:
         """A bound from all equal symbols: too many if reports are repeated, too few if they are changed."""
         too_many = self._excess_of_equal_symbols >= 0 or not self.is_alarm
         symbols = self.mechanism.symbols

@@ -78,7 +78,7 @@ def check_between(error: type[RelaxdpError], name: str, number: Any, low: float,
             "`{name}` must be a number between {low:g} and {high:g}, not {given}.",
             hint="Pass {example}.",
             **{"name": name, "low": low, "high": high, "example": example},
-            given=_describe_number(number),
+            given=_hide_unless_number(number),
         )
 
 
@@ -89,11 +89,11 @@ def check_whole_number(error: type[RelaxdpError], name: str, number: Any, least:
             "`{name}` must be a whole number from {least:,} to {most:,}, not {given}.",
             hint="Pass {example}.",
             **{"name": name, "least": least, "most": most, "example": example},
-            given=_describe_number(number),
+            given=_hide_unless_number(number),
         )
 
 
-def _describe_number(number: Any) -> str:
+def _hide_unless_number(number: Any) -> str:
     """Return a number, or a text instead of one. Of anything else, which may hold data, return the type."""
     return repr(number) if isinstance(number, Real | str) else type(number).__name__
 

@@ -181,7 +181,7 @@ def make_release_event(account: Account, draft: ReleaseCharged, expected_state: 
     return replace(draft, number=account.number + 1, columns=columns)
 
 
-def make_budget_event(account: Account, budget: Decimal, reason: str, time: datetime) -> BudgetRaised:
+def make_budget_raise_event(account: Account, budget: Decimal, reason: str, time: datetime) -> BudgetRaised:
     """Return the event that raises the budget; reject a smaller or equal one."""
     check_reason(reason)
     if budget <= account.budget:

@@ -21,7 +21,7 @@ from relaxdp.market.levels import MOST_LEVELS, level_on
 from relaxdp.market.marks import Marks
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.keyed_reports import ReportPath
 from relaxdp.sampling.keyed_stream import PathId, encode_canonical
 from relaxdp.sampling.keys import Key, add_length_prefix

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import EstimationError, UndeclaredValueError
 from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues
-from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype, make_label_dictionary
 from relaxdp.sampling.arrow_columns import to_arrow
 from relaxdp.theory.epsilon import compute_nonzero_threshold, compute_split_threshold

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import MechanismError, ValuesError
 from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues, check_option
-from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype
 from relaxdp.sampling.keyed_stream import Words
 from relaxdp.sampling.keys import add_length_prefix

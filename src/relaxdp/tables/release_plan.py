@@ -39,7 +39,7 @@ from relaxdp.ledger.account import (
 from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SealedColumn
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.declared import DeclaredMechanism, require_ordered_values
+from relaxdp.mechanisms.declared_values import DeclaredMechanism, require_ordered_values
 from relaxdp.mechanisms.keyed_reports import release_reports
 from relaxdp.mechanisms.numeric import RangeMechanism
 from relaxdp.mechanisms.report_arrays import get_report_arrow_type

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from relaxdp.errors import ColumnError, IdError, ValuesError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.bloom import Bloom
-from relaxdp.mechanisms.declared import describe_column_type
+from relaxdp.mechanisms.declared_values import describe_column_type
 from relaxdp.mechanisms.numeric import RangeMechanism
 from relaxdp.sampling.arrow_columns import decode_dictionary
 from relaxdp.sampling.keyed_stream import is_utf8_encodable

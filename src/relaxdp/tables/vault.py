@@ -13,7 +13,7 @@ from typing import Any
 
 from relaxdp.errors import ArgumentError, add_consequence
 from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
-from relaxdp.ledger.account import check_reason, make_budget_event, make_retirement_event
+from relaxdp.ledger.account import check_reason, make_budget_raise_event, make_retirement_event
 from relaxdp.ledger.events import CopyAdopted, Event, VaultCreated, parse_budget
 from relaxdp.mechanisms.registry import get_mechanism_title
 from relaxdp.tables.data_frames import convert_name_to_text
@@ -258,7 +258,7 @@ class Vault:
             BudgetError: The budget is not larger than before, or there is no reason.
         """
         exact = parse_budget(budget)
-        self._append_event(lambda account: make_budget_event(account, exact, reason, datetime.now(UTC)))
+        self._append_event(lambda account: make_budget_raise_event(account, exact, reason, datetime.now(UTC)))
 
     @add_consequence("Nothing was retired.")
     def retire(self, name: str, *, reason: str) -> None:

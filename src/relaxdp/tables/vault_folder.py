@@ -346,7 +346,7 @@ class VaultFolder:
                     left.unlink()
 
     def _find_unnamed_snapshots(self, account: Account) -> list[Path]:
-        named = {get_snapshot_path(self.snapshots, digest) for digest in list_snapshot_digests(account)}
+        named = {get_snapshot_path(self.snapshots, digest) for digest in list_needed_snapshot_digests(account)}
         ours = (
             each
             for each in self.snapshots.iterdir()
@@ -356,12 +356,12 @@ class VaultFolder:
 
     def remove_superseded_snapshots(self, old_account: Account, new_account: Account) -> None:
         """Remove the snapshots that the ledger named before and does not name any more."""
-        for digest in set(list_snapshot_digests(old_account)) - set(list_snapshot_digests(new_account)):
+        for digest in set(list_needed_snapshot_digests(old_account)) - set(list_needed_snapshot_digests(new_account)):
             with suppress(OSError):
                 get_snapshot_path(self.snapshots, digest).unlink(missing_ok=True)
 
 
-def list_snapshot_digests(account: Account) -> list[str]:
+def list_needed_snapshot_digests(account: Account) -> list[str]:
     """Return the digests of all snapshots that releases continue from."""
     found: list[str] = []
     for release in account.releases.values():
@@ -504,7 +504,7 @@ def _copy_vault_files(vault: VaultFolder, folder: Path, *, with_key: bool) -> No
         # A release that ends meanwhile replaces snapshots: then ledger and snapshots are copied again.
         (folder / LEDGER).unlink(missing_ok=True)
         account = vault.ledger.copy_to(folder / LEDGER)
-        digests = list_snapshot_digests(account)
+        digests = list_needed_snapshot_digests(account)
         missing = [digest for digest in digests if not _copy_snapshot(vault.snapshots, folder / SNAPSHOTS, digest)]
         if not missing:
             break

@@ -36,7 +36,7 @@ from relaxdp.errors import (
     LedgerBusyError,
     LedgerError,
 )
-from relaxdp.ledger.account import Account, make_budget_event, make_release_event
+from relaxdp.ledger.account import Account, make_budget_raise_event, make_release_event
 from relaxdp.ledger.events import CopyAdopted, Event
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.sqlite_store import SqliteStore
@@ -59,7 +59,7 @@ def ledger(place: LedgerPlace) -> Ledger:
     made.create(created())
     made.append_event(charge)
     made.append_event(lambda account: charge(account, levels={"diagnosis": 1}))
-    made.append_event(lambda account: make_budget_event(account, Decimal(3), "board", TIME))
+    made.append_event(lambda account: make_budget_raise_event(account, Decimal(3), "board", TIME))
     return made
 
 
@@ -172,7 +172,7 @@ def test_a_ledger_that_was_cut_is_noticed_by_who_has_seen_the_end(place: LedgerP
         with pytest.raises(LedgerError, match="went back to an earlier state"):
             look(ledger)
     other = open_ledger(place)
-    other.append_event(lambda account: make_budget_event(account, Decimal(4), "another history", TIME))
+    other.append_event(lambda account: make_budget_raise_event(account, Decimal(4), "another history", TIME))
     for look in (Ledger.read_account, lambda each: each.append_event(charge)):
         with pytest.raises(LedgerError, match="another history"):
             look(ledger)

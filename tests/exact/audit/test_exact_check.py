@@ -15,7 +15,7 @@ from relaxdp.errors import MechanismError
 from relaxdp.mechanisms.base import MeanWeights, PermanentWords, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical, Unary
-from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.mechanisms.numeric import Numeric
 from relaxdp.mechanisms.report_arrays import Codes

@@ -23,7 +23,7 @@ from relaxdp.tables.release_plan import StagedRelease
 from relaxdp.tables.release_result import Release
 from relaxdp.tables.snapshot import get_snapshot_path
 from relaxdp.tables.snapshot_comparison import ColumnSnapshotWriter
-from relaxdp.tables.vault_folder import VaultFolder, list_snapshot_digests
+from relaxdp.tables.vault_folder import VaultFolder, list_needed_snapshot_digests
 
 FORK = multiprocessing.get_context("fork")
 PATIENCE = 60  # seconds, for events that occur at once
@@ -69,7 +69,7 @@ def swap_without_compare(account: Any, draft: Any, expected: Any, charge: Any = 
 
 
 def sweep_by_old_account(folder: Any, account: Any) -> None:
-    named = {get_snapshot_path(folder.snapshots, digest) for digest in list_snapshot_digests(account)}
+    named = {get_snapshot_path(folder.snapshots, digest) for digest in list_needed_snapshot_digests(account)}
     for left in set(folder.snapshots.iterdir()) - named:
         left.unlink()
 

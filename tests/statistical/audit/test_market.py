@@ -26,7 +26,7 @@ from relaxdp.audit.case_sources import (
 )
 from relaxdp.audit.transcript_sources import TranscriptSource
 from relaxdp.mechanisms.categorical import Categorical, Unary
-from relaxdp.mechanisms.declared import DeclaredMechanism
+from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.local_hash import LocalHash
 from relaxdp.theory.epsilon import ONE
 

@@ -110,8 +110,8 @@ def check_power(runs: int, seed: int) -> None:
     for _ in range(runs):
         checked, share = one_look(rng, 100_000, 1_000)
         found += [(each.label, each.kind) for each in checked.suspicious_values] == [(3, "repeated")]
-        assert checked.shares is not None
-        plain.append(checked.shares.value[3] - share)
+        assert checked.uncleaned_shares is not None
+        plain.append(checked.uncleaned_shares.value[3] - share)
         assert checked.cleaned_shares is not None
         corrected.append(checked.cleaned_shares.value[3] - share)
         low, high = checked.fabricator_count.low, checked.fabricator_count.high
@@ -180,9 +180,11 @@ def test_who_blurs_a_lie_honestly_passes_and_gains_no_more_than_the_bound(made_u
     assert not checked.is_alarm
     assert checked.p_value > 1e-4
     assert checked.undetected_influence is not None
-    assert checked.shares is not None
-    gain = checked.shares.value[3] - share
-    assert gain <= checked.undetected_influence.individuals * liars / objects + 4 * checked.shares.std_error[3]
+    assert checked.uncleaned_shares is not None
+    gain = checked.uncleaned_shares.value[3] - share
+    assert (
+        gain <= checked.undetected_influence.individuals * liars / objects + 4 * checked.uncleaned_shares.std_error[3]
+    )
     if made_up == "report":  # the bound is what somebody without the value reaches
         assert gain >= 0.8 * checked.undetected_influence.individuals * liars / objects
 
@@ -217,8 +219,8 @@ def test_bits_and_hashes(mechanism: Any) -> None:
     assert (checked.suspicious_values[0].label, checked.suspicious_values[0].kind) == (3, "repeated")
     assert checked.fabricator_count.low <= fakes <= checked.fabricator_count.high
     share = np.mean(truths[fakes:] == 3)
-    assert checked.shares is not None
+    assert checked.uncleaned_shares is not None
     assert checked.cleaned_shares is not None
     error = abs(checked.cleaned_shares.value[3] - share)
     assert error < 4 * checked.cleaned_shares.std_error[3]
-    assert error < abs(checked.shares.value[3] - share) / 2
+    assert error < abs(checked.uncleaned_shares.value[3] - share) / 2

@@ -35,8 +35,8 @@ def test_pairs_may_be_added_in_any_way() -> None:
     assert columns.n == 200  # each object once, by its newest report
     found = rx.poisoning.check_pairs(columns, n=250, levels=EPSILONS)
     assert (found.n_tested_individuals, found.n_untested_individuals) == (200, 50)
-    assert found.shares is not None
-    assert np.array_equal(found.shares.value, answers.estimate(reports[2], epsilon="2").value)
+    assert found.uncleaned_shares is not None
+    assert np.array_equal(found.uncleaned_shares.value, answers.estimate(reports[2], epsilon="2").value)
     assert not found.is_alarm
     assert found.cleaned_shares is None
     assert "50 of 250 here" in repr(found)
@@ -62,7 +62,7 @@ def test_nothing_is_said_without_pairs() -> None:
         1.0,
         1.0,
     )
-    assert found.shares is None
+    assert found.uncleaned_shares is None
     assert found.cleaned_shares is None
     assert found.undetected_influence is None
     assert found.fabricator_count.estimate == 0
@@ -86,9 +86,9 @@ def test_the_mean_without_what_was_made_up(mechanism: Any, wanted: int) -> None:
     assert found.undetected_influence is not None
     assert found.undetected_influence.values == "the mean"
     assert isinstance(found.cleaned_shares, CleanedEstimate)
-    assert found.shares is not None
+    assert found.uncleaned_shares is not None
     honest = float(np.mean(truths[fakes:]))
-    plain, corrected = (abs(float(each.value) - honest) for each in (found.shares, found.cleaned_shares))
+    plain, corrected = (abs(float(each.value) - honest) for each in (found.uncleaned_shares, found.cleaned_shares))
     assert corrected < plain / 2
     low, high = found.cleaned_shares.interval(0.9999)
     assert low <= honest <= high
@@ -99,7 +99,7 @@ def test_values_that_are_too_many_are_tested_together() -> None:
     reports = np.arange(3_000)
     found = rx.poisoning.check_reports(answers, reports, reports, older_epsilon="0.5", newer_epsilon="2")
     assert found.is_alarm
-    assert (found.suspicious_values, found.shares, found.cleaned_shares) == ([], None, None)
+    assert (found.suspicious_values, found.uncleaned_shares, found.cleaned_shares) == ([], None, None)
     assert found.fabricator_count.estimate == pytest.approx(3_000)
 
 
@@ -125,8 +125,10 @@ def test_who_repeats_no_wanted_value_is_left_out_as_well() -> None:
     assert found.fabricator_count.low <= fakes <= found.fabricator_count.high
     assert found.cleaned_shares is not None
     honest = np.mean(truths[fakes:] < 20)
-    assert found.shares is not None
-    plain, corrected = (abs(float(each.value[:20].sum()) - honest) for each in (found.shares, found.cleaned_shares))
+    assert found.uncleaned_shares is not None
+    plain, corrected = (
+        abs(float(each.value[:20].sum()) - honest) for each in (found.uncleaned_shares, found.cleaned_shares)
+    )
     assert corrected < plain / 2
 
 

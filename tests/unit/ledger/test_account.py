@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.contract.ledger.ledger_places import KEY, TIME, VAULT, charge, created, request_of
 
 from relaxdp.errors import BudgetError, RelaxdpError
-from relaxdp.ledger.account import Account, make_budget_event, make_release_event, make_retirement_event
+from relaxdp.ledger.account import Account, make_budget_raise_event, make_release_event, make_retirement_event
 from relaxdp.ledger.events import BudgetRaised, CopyAdopted, Event, ReleaseRetired, add_amounts, parse_budget
 from relaxdp.ledger.ledger import Ledger
 from relaxdp.ledger.sqlite_store import SqliteStore
@@ -140,7 +140,7 @@ def test_random_events_add_up_equally_in_memory_and_from_disk(
 
         def make(now: Account, kind: str = kind, what: Any = what, levels: Any = levels) -> Event:
             if kind == "raise":
-                return make_budget_event(now, what, "x", TIME)
+                return make_budget_raise_event(now, what, "x", TIME)
             if kind == "retire":
                 return make_retirement_event(now, what, "x", TIME)
             return make_release_event(now, *request_of(now, what, levels=levels))

@@ -18,7 +18,13 @@ from relaxdp.errors import (
     ReleaseChangedError,
     UnknownReleaseError,
 )
-from relaxdp.ledger.account import Account, check_reason, make_budget_event, make_release_event, make_retirement_event
+from relaxdp.ledger.account import (
+    Account,
+    check_reason,
+    make_budget_raise_event,
+    make_release_event,
+    make_retirement_event,
+)
 
 EMPTY = Account.from_first_event(created())
 ONCE = EMPTY.apply_event(charge(EMPTY, levels={"diagnosis": "0.5", "age": "0.25"}))
@@ -131,18 +137,18 @@ def test_a_retired_name_is_never_used_again() -> None:
 
 
 def test_budgets_only_grow() -> None:
-    raised = make_budget_event(ONCE, Decimal("2.5"), "board", TIME)
+    raised = make_budget_raise_event(ONCE, Decimal("2.5"), "board", TIME)
     assert ONCE.apply_event(raised).remaining == Decimal("1.75")
     for budget in ("2", "1"):
         with pytest.raises(BudgetError, match="A budget can never be lowered"):
-            make_budget_event(ONCE, Decimal(budget), "board", TIME)
+            make_budget_raise_event(ONCE, Decimal(budget), "board", TIME)
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "a\nb", "x" * 501, None, 7, "\ud800"])
 def test_reasons(reason: Any) -> None:
     check_reason("x" * 500)
     with pytest.raises(BudgetError, match="one line of 1 to 500"):
-        make_budget_event(ONCE, Decimal(3), reason, TIME)
+        make_budget_raise_event(ONCE, Decimal(3), reason, TIME)
     with pytest.raises(BudgetError, match="one line of 1 to 500"):
         make_retirement_event(ONCE, "patients", reason, TIME)
 
