@@ -185,7 +185,7 @@ class Chained(Categorical):
         (Shrinking(LETTERS), "larger threshold"),
         (Secretive(0, 8), "depend on more than the first and last"),
         (SecretiveHash(LETTERS, buckets=3), "depend on more than the first and last"),
-        (Chained(LETTERS), "depends on other random words"),
+        (Chained(LETTERS), "first random numbers decide which others"),
         (Categorical(range(100)), "The exact check covers at most"),
     ],
     ids=lambda each: type(each).__name__ if not isinstance(each, str) else "",

@@ -313,6 +313,7 @@ def test_truths_never_leave(market: FakeMarket, tmp_path: Path) -> None:
     assert market.requests == []
 
 
+@pytest.mark.filterwarnings("ignore::relaxdp.errors.DeterminedColumnWarning")  # the ward is the diagnosis
 def test_only_what_is_sold_leaves(market: FakeMarket, tmp_path: Path) -> None:
     """A kept column is the truth itself; it stays, and so does any other column of the file."""
     file = release(tmp_path / "a.parquet", "1", "--passthrough", "ward")
