@@ -87,13 +87,14 @@ prepare(folder, heavy=())
 source = path.read_text()
 trials = Trials("theory/randomized_response.py", source, [str(path), str(folder / "test_it.py")], folder / "log")
 wrong = [
-    ("lower > upper", "lower < upper"),
-    ("a blur goes down", "no"),
-    ("lower / upper", "lower * upper"),
-    ("if lower > upper:", "while lower: lower += 1\\n    if lower > upper:"),
+    ("lower_retention > upper_retention", "lower_retention < upper_retention"),
+    ("A blur only lowers", "no"),
+    ("lower_retention / upper_retention", "lower_retention * upper_retention"),
+    ("if lower_retention >", "while lower_retention: lower_retention += 1\\n    if lower_retention >"),
     ("Fraction(1) if", "Fraction(2) if"),
     ("import Fraction", "import Fractions"),
 ]
+assert all(old in source for old, _ in wrong)
 codes = [compile(source.replace(*each), "x", "exec", dont_inherit=True) for each in wrong]
 print(*trials.run(codes), sep=", ")
 """
