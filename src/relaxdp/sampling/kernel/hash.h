@@ -38,10 +38,12 @@ static inline struct start load_start(const struct column *column, struct cell c
     return (struct start){word[0], word[1]};
 }
 
-/* `secret` is random words: without them, equal hashes cannot be chosen. */
+/* `secret` is random words: without them, equal hashes cannot be chosen. The length is spread over a word, so that a cell
+   and a longer one, which ends in zeros, do not cancel it. */
 static inline uint64_t hash_cell(const struct column *column, struct cell cell, struct start start,
                                  const uint64_t *secret) {
-    unsigned __int128 product = (unsigned __int128)(cell.length ^ secret[0] ^ start.low) * (secret[1] ^ start.high);
+    uint64_t first = (secret[0] + cell.length * UINT64_C(0x9e3779b97f4a7c15)) ^ start.low;
+    unsigned __int128 product = (unsigned __int128)first * (secret[1] ^ start.high);
     while (cell.length > 16) {
         cell = (struct cell){cell.first + 16, cell.length - 16};
         start = load_start(column, cell);
