@@ -177,7 +177,9 @@ def _estimate_group(
 def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[float]:
     """Return the quantiles that were asked for; by default the quartiles of a distribution."""
     if isinstance(result, Distribution):
-        return settings.quantiles or (options.QUARTILES if settings.weights is None else ())
+        return settings.quantiles or (options.QUARTILES if result.has_quantiles else ())
+    if settings.quantiles is not None and settings.totals:
+        raise EstimationError("--quantiles and --totals cannot be combined.", hint="Leave one of them out.")
     if settings.quantiles is not None:
         raise EstimationError(
             "--quantiles needs numbers that were released with the square wave. This column has another mechanism.",

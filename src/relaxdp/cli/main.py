@@ -368,7 +368,9 @@ app.callback()(_show_root_help)
 def _print_warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
     """Print a warning of ours as one sentence, without a line of code."""
     is_ours = issubclass(category, UnicodeWarning | StateFolderWarning | DeterminedColumnWarning)
-    sys.stderr.write(f"{message}\n" if is_ours else warnings.formatwarning(message, category, filename, lineno))
+    sys.stderr.write(
+        f"Warning: {message}\n" if is_ours else warnings.formatwarning(message, category, filename, lineno)
+    )
 
 
 def main() -> None:

@@ -205,12 +205,13 @@ def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settin
         plot_heat_map(whole, figure.subplots(), simultaneous=settings.simultaneous, **intervals)
         save_figure(figure, path)
         return
-    heights = [2.8 if isinstance(group.result, Distribution) else 0.8 + 0.32 * len(group.rows) for group in groups]
+    is_density = isinstance(whole, Distribution) and whole.has_quantiles
+    heights = [2.8 if is_density else 0.8 + 0.32 * len(group.rows) for group in groups]
     figure = create_figure(7, 0.4 + sum(heights))
     axes = figure.subplots(len(groups), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": heights})[:, 0]
     hollow = False
     for group, each in zip(groups, axes, strict=True):
-        if isinstance(group.result, Distribution):
+        if is_density:
             group.result.plot(each, **intervals)
             each.set_xlabel("")
         else:
@@ -223,7 +224,7 @@ def plot_estimate(path: Path, groups: Sequence[GroupEstimate], name: str, settin
     together = any(group.is_simultaneous for group in groups)
     is_truncated = any(len(group.rows) < len(group.result.labels) for group in groups)
     which = f"the largest of {len(whole.labels):,}, " if is_truncated else ""
-    if isinstance(whole, Distribution):
+    if is_density:
         name, which = "density, smoothed", f"line: {name}, "
     axes[-1].set_xlabel(
         escape_formulas(f"{name}\n{which}with {describe_intervals(simultaneous=together, hollow=hollow, **intervals)}")

@@ -14,6 +14,7 @@ from relaxdp.estimation.display import draw_change_interval, format_html
 from relaxdp.estimation.distribution import AT_LEAST, Distribution, Quantiles
 from relaxdp.estimation.frequency import LinearCombination
 from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, Floats, Result, format_label
+from relaxdp.estimation.totals import Totals
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,8 +52,10 @@ class Change(LinearCombination):
 
     @property
     def quartiles(self) -> Change | None:
-        """How the quartiles changed, or None where the reports do not tell them."""
-        return self.quantile(self.old.quartiles.probabilities) if isinstance(self.old, Distribution) else None
+        """How the quartiles changed, or None if the reports do not contain them, or have weights."""
+        if not all(isinstance(each, Distribution) and each.has_quantiles for each in (self.old, self.new)):
+            return None
+        return self.quantile((0.25, 0.5, 0.75))
 
     def share(self, low: float, high: float) -> Change:
         """Return how the share of the numbers from `low` to `high` changed."""
@@ -104,7 +107,7 @@ class Change(LinearCombination):
     def _describe_notes(self, shown: Result) -> list[str]:
         levels = f"{self.old.describe_n_and_epsilon()} -> {self.new.describe_n_and_epsilon()}"
         notes = [f"95 % confidence intervals about these individuals{TOGETHER if shown.is_chosen else ''}; {levels}."]
-        if isinstance(self.old, Distribution | Quantiles):
+        if self.quartiles is not None or isinstance(self.old, Quantiles):
             notes.append(AT_LEAST.format(95))
         return [*notes, IMPLAUSIBLE] if self.has_impossible_estimates() else notes
 
@@ -154,7 +157,7 @@ def compare(old: Result, new: Result) -> Change:
                 hint="Estimate each side first: rx.compare(rx.estimate(old), rx.estimate(new)).",
                 type=type(each).__name__,
             )
-    if list(old.labels) != list(new.labels) or (old.minimum, old.maximum) != (new.minimum, new.maximum):
+    if _get_scale(old) != _get_scale(new):
         raise EstimationError(
             "The two results have different values or ranges: {old} and {new}. Only the same values can be compared.",
             hint="Compare results of one column whose values were declared in the same order.",
@@ -162,6 +165,12 @@ def compare(old: Result, new: Result) -> Change:
             new=_describe_labels(new),
         )
     return Change(old, new)
+
+
+def _get_scale(result: Result) -> tuple[Any, ...]:
+    """Return what two results must share. Totals of different numbers of individuals can be compared."""
+    source = result.source if isinstance(result, Totals) else result
+    return isinstance(result, Totals), list(result.labels), source.minimum, source.maximum
 
 
 def _describe_labels(result: Result) -> str:

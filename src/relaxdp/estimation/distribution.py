@@ -176,6 +176,11 @@ class Distribution(BoundedMean):
         return Quantiles(self, tuple(asked.astype(np.float64).tolist()))
 
     @property
+    def has_quantiles(self) -> bool:
+        """Whether quantiles can be estimated: not with weights, which apply to the mean."""
+        return not self.parts[0].is_weighted
+
+    @property
     def quartiles(self) -> Quantiles:
         """The numbers below which a quarter, half and three quarters of all numbers lie."""
         return self.quantile((0.25, 0.5, 0.75))
@@ -213,13 +218,15 @@ class Distribution(BoundedMean):
         """Draw the smooth distribution, the mean and its interval; returns matplotlib's axes."""
         from relaxdp.estimation.plot import plot_distribution  # noqa: PLC0415
 
+        if not self.has_quantiles:
+            return super().plot(axes, confidence_level=confidence_level, about=about)
         low, high = self.interval(confidence_level, about=about)
         ends = (float(low), float(high))
         return plot_distribution(axes, self.points, self.histogram(), float(self.value), ends, confidence_level)
 
     @cached_property
     def wave_counts(self) -> SquareWaveCounts:
-        if self.parts[0].is_weighted:
+        if not self.has_quantiles:
             raise EstimationError(
                 "Weights apply to the mean of the square wave, not to quantiles and shares of a range.",
                 hint="Estimate them without weights, or release groups of numbers with rx.Categorical.",

@@ -77,3 +77,10 @@ def test_what_has_no_total_is_rejected() -> None:
         with refused(EstimationError, says="have totals"):
             result.totals()
     assert float(gaps.missing.totals()) == pytest.approx(300 * float(gaps.missing))
+
+
+def test_totals_of_different_numbers_of_individuals_are_compared() -> None:
+    old, new = (ANSWERS.estimate(["no"] * n + ["yes"] * 300, epsilon=2) for n in (700, 800))
+    assert rx.compare(old.totals(), new.totals()).value == pytest.approx(new.totals().value - old.totals().value)
+    with refused(EstimationError, says="different values or ranges"):
+        rx.compare(old, new.totals())

@@ -107,4 +107,6 @@ def test_the_command_prints_a_line(tmp_path: Path, capsys: Any, monkeypatch: Any
     monkeypatch.setattr("sys.argv", [*words.split(), "--column", "diagnosis=flu,covid,none", "--passthrough", "code"])
     with suppress(SystemExit):
         main()
-    assert "The pass-through column 'code' determines the protected column 'diagnosis'" in capsys.readouterr().err
+    assert (
+        "Warning: The pass-through column 'code' determines the protected column 'diagnosis'" in capsys.readouterr().err
+    )

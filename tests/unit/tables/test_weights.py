@@ -201,3 +201,11 @@ def test_what_cannot_be_weighted_is_rejected(folder: Path) -> None:
         one.covariance()
     assert one.consistent().sum() == pytest.approx(1)
     assert rx.compare(one, one).value == pytest.approx(0)
+
+
+def test_a_weighted_mean_of_places_is_printed_drawn_and_compared(folder: Path) -> None:
+    places, plain = (rx.estimate(folder / "out.parquet", "place_report", weights=each) for each in ("w", None))
+    for change in (rx.compare(places, places), rx.compare(plain, places), rx.compare(places, plain)):
+        assert "quantile" not in repr(change)
+    assert "quantile" in repr(rx.compare(plain, plain))
+    assert len(places.plot().containers) <= 1
