@@ -125,12 +125,14 @@ class DeclaredMechanism(Mechanism):
             if not pa.types.is_dictionary(column.type):
                 return self._find_array_indices(column)
             places, codes = self._find_array_indices(column.dictionary), column.indices
-            if len(codes) and not places.null_count and not codes.null_count and to_numpy(codes).min() >= 0:
-                # Arrow takes twice as long, because it gives its memory back to the system each time.
-                return _make_index_array(to_numpy(places).astype(np.uint64, copy=False).take(to_numpy(codes)))
+            numbers = None if places.null_count or codes.null_count or not len(codes) else to_numpy(codes)
+            # Arrow takes twice as long, because it gives its memory back to the system each time. NumPy does not reject
+            # an index of 2^64 - 1: it takes the last entry.
+            if numbers is not None and numbers.min() >= 0 and numbers.max() < len(places):
+                return _make_index_array(to_numpy(places).astype(np.uint64, copy=False).take(numbers))
             found = pc.take(places, codes)
             return found if self.missing is None else pc.if_else(pc.is_valid(column.indices), found, self.missing)
-        except (pa.ArrowException, IndexError, UnicodeError, TypeError):
+        except (pa.ArrowException, UnicodeError, TypeError):
             return None
 
     def _find_array_indices(self, array: pa.Array) -> pa.Array:

@@ -55,9 +55,10 @@ class PassthroughCheck:
                     protected = _join_cells([batch.cells[place] for batch in self._batches])
                     if does_determine(_join_cells([batch.passthrough[other] for batch in self._batches]), protected):
                         warnings.warn(
-                            f"The pass-through column {name!r} determines the protected column {planned.column!r}: "
-                            "each of its values occurs with one true value. It leaves unprotected, so it may show the "
-                            "true values. Leave it out of the pass-through columns, or release it with protection.",
+                            f"The pass-through column {name!r} determines the protected column {planned.column!r} of "
+                            f"{planned.path.release!r}: each of its values occurs with one true value. It leaves "
+                            "unprotected, so it may show the true values. Leave it out of the pass-through columns, or "
+                            "release it with protection.",
                             DeterminedColumnWarning,
                             stacklevel=2,
                         )

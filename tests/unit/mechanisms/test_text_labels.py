@@ -78,8 +78,8 @@ def test_dictionaries() -> None:
         column = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), unused.dictionary)
         with refused(UndeclaredValueError, row=row):
             mechanism.find_value_indices(column)
-    for outside in (-1, 2, 3):  # Arrow does not check the indices of a file
-        codes = pa.array([0, outside], pa.int8())
+    for outside in (-1, 2, 3, 2**64 - 1):  # Arrow does not check the indices of a file
+        codes = pa.array([0, outside], pa.int8() if outside < 4 else pa.uint64())
         damaged = pa.DictionaryArray.from_arrays(codes, pa.array(["no", "yes"]), safe=False)
         with refused(UndeclaredValueError):
             mechanism.find_value_indices(damaged)
