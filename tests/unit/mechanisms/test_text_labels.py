@@ -31,7 +31,9 @@ def setting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Find labels with the compiled path, or without it."""
     if request.param == "off":
         monkeypatch.setenv(SETTING, "off")
-    elif get_kernel() is None:
+        return
+    monkeypatch.delenv(SETTING, raising=False)  # also where everything else is drawn by NumPy
+    if get_kernel() is None:
         missing("the compiled path is not built")
 
 
