@@ -165,7 +165,9 @@ class Lineage:
             self.names[job.name].retired = True
         else:
             charges = {each.column: each for each in event.columns}
-            costs = [charges[each].cost for each in job.columns or tuple(self.names[job.name].columns)]
+            columns = job.columns or tuple(self.names[job.name].columns)
+            assert set(charges) == set(columns), "other columns were charged"
+            costs = [charges[each].cost for each in columns]
             assert costs == self.compute_costs(job), "it was charged with another cost"
             if job.kind == "release":
                 self._apply_release(job, charges)
