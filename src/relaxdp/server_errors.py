@@ -173,80 +173,40 @@ class DeviceWithdrawnError(ServiceError):
 
 
 class MarketError(ServiceError, ValueError):
-    """Something that a seller, a buyer or the operator asked of the market makes no sense."""
-
-
-class MarketClosedError(ServiceError):
-    """The service was started without a key for the market."""
-
-
-class MarketKeyError(ServiceError):
-    """The market of this database was opened with another key."""
+    """A request to the market makes no sense: an amount, falling prices, too many levels, a member's name."""
 
 
 class WrongRoleError(ServiceError):
-    """A token is known, but its account has another role than what was asked for needs."""
-
-
-class UnknownAccountError(ServiceError):
-    """There is no account with this name."""
-
-
-class AccountExistsError(ServiceError):
-    """There is another account with this name."""
+    """A token is known, but the request needs the token of another role."""
 
 
 class UnknownListingError(ServiceError):
-    """There is no listing with this id."""
+    """There is no listing with this name, or it belongs to someone else."""
 
 
 class ListingExistsError(ServiceError):
-    """There is another listing with this id, or of this very release: one path is sold in one place."""
+    """The path is listed already, or the name of the listing is taken."""
 
 
-class ListingStateError(ServiceError):
-    """The request is not possible in the current state of the listing."""
+class LevelFileError(MarketError):
+    """A file is not that of one level of a listing: it is damaged, or has other columns, ids or reports."""
 
 
-class ForgottenSalesError(ServiceError):
-    """The market's database was restored from an older copy, and does not know what was sold since."""
-
-
-class UnknownPurchaseError(ServiceError):
-    """There is no purchase with this number, or it belongs to someone else."""
-
-
-class DeliveryError(MarketError):
-    """A delivery does not fit what was delivered before: other ids, other values, another key, a smaller level."""
-
-
-class PriceError(MarketError):
-    """Prices fall, cannot be read, do not reach the level on sale, or change what is on sale already."""
-
-
-class NotAuthorisedError(ServiceError):
-    """An epsilon is above the largest one that the seller has delivered."""
+class LevelDiffersError(ServiceError):
+    """A published level is sent again with other ids or reports. It is never replaced."""
 
 
 class UnknownLevelError(ServiceError, ValueError):
     """The listing does not sell a level with this epsilon."""
 
 
-class NotOwnedError(ServiceError):
-    """An upgrade of what the buyer does not own."""
+class UnknownOrderError(ServiceError):
+    """There is no order with this name, or it belongs to someone else."""
 
 
-class OwnedAlreadyError(ServiceError):
-    """The buyer owns a level of this listing already, which decides what can be bought."""
+class OrderStateError(ServiceError):
+    """The request is not possible in the current state of the order, or with what the buyer has already."""
 
 
-class CreditsError(ServiceError):
-    """An account has fewer credits than what is due."""
-
-
-class PriceChangedError(ServiceError):
-    """The price is higher than the maximum that the buyer accepts."""
-
-
-class ReceiptForgedError(MarketError):
-    """A receipt was not signed by this market, or was changed after it was signed."""
+class ReceiptError(MarketError):
+    """A receipt was not signed by this market, was changed, or belongs to another file."""

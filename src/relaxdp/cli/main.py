@@ -242,8 +242,8 @@ COMMANDS = {
     "survey": (
         _SERVER, "survey:app", "Ask many devices several questions: create and steer surveys of a collector.",
     ),
-    "market": (_SERVER, "market:app", "Sell and buy released data, level by level, on a market."),
-    "admin": (_SERVER, "admin:app", "Back up, restore, recover, and renew the token of a service."),
+    "market": (_SERVER, "market:app", "Sell a release at several levels, and order levels of others."),
+    "admin": (_SERVER, "admin:app", "Back up, restore, and renew the token of a service."),
     "tour": (
         _SERVER, "tour:tour",
         "Start a service with an empty database, let simulated people answer and trade, and show where to look.",

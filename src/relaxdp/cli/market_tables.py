@@ -1,219 +1,136 @@
-"""A market's answers as tables. They come from elsewhere: what is in them is shown, never obeyed or trusted."""
+"""A market's answers as tables and sentences. They come from a server: their text is shown, never trusted."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
 
 from relaxdp.cli.campaign_tables import make_table, text
-from relaxdp.market.receipts import Receipt
+from relaxdp.market.publish import Published
+from relaxdp.theory.epsilon import format_epsilon
 
 Row = dict[str, Any]
-_FEW = 12
-_DETAILS = ("description", "source", "collected", "method", "licence")
-_NOTHING_KNOWN = 0.5  # the half-width of all shares from 0 to 1
 
 
-def credits_text(amount: Any) -> str:
-    """Return an amount of credits.
-
-    >>> credits_text(1), credits_text(12000)
-    ('1 credit', '12,000 credits')
-    """
-    return f"{int(amount):,} credit{'' if int(amount) == 1 else 's'}"
+def format_money(amount: Any, listing: Row) -> str:
+    """Return an amount with the currency of a listing or an order."""
+    return f"{text(amount)} {text(listing['currency'])}"
 
 
-def width(number: Any) -> str:
-    """Return a half-width; a dash where nothing is known."""
-    return "-" if number is None else f"± {float(number):.3g}"
+def format_margin(margin: Any) -> str:
+    """Return a margin of error; a dash where it is unknown."""
+    return "-" if margin is None else f"±{float(margin):.2g}"
 
 
-def _or_dash(content: Any) -> str:
-    return "-" if content is None else text(content)
-
-
-def listings_table(listings: Sequence[Row]) -> Table:
+def make_listings_table(listings: Sequence[Row]) -> Table | str:
     """Return what is for sale."""
-    right = ("objects", "up to", "price", "half-width")
-    return make_table(("listing", "kind", "title"), right, [_overview(each) for each in listings])
+    if not listings:
+        return "Nothing is for sale."
+    rows = []
+    for each in listings:
+        last = each["levels"][-1] if each["levels"] else None
+        best = ["-", "-", "-"]
+        if last is not None:
+            best = [text(last["epsilon"]), format_money(last["price"], each), format_margin(last["margin"])]
+        rows.append([text(each["id"]), text(each["title"]), f"{len(each['levels'])}", *best])
+    return make_table(("listing", "title"), ("levels", "largest epsilon", "price", "margin of error"), rows)
 
 
-def _overview(listing: Row) -> list[str]:
-    last = next((each for each in reversed(listing["levels"]) if each["available"]), None)
-    state = "" if listing["state"] == "open" else f" ({text(listing['state'])})"
-    words = [text(listing["id"]), text(listing["kind"]) + state, text(listing["title"])]
-    numbers = [f"{int(listing['objects']):,}", _or_dash(listing["authorised"])]
-    if last is None:
-        return [*words, *numbers, "-", "-"]
-    return [*words, *numbers, f"{int(last['price']):,}", width(last["half_width"])]
-
-
-def heading(listing: Row) -> str:
-    """Return what a listing is, in three lines, and what it says of itself."""
-    seller = "many single sellers" if listing["seller"] is None else text(listing["seller"])
-    upto = "nothing yet" if listing["authorised"] is None else f"up to epsilon {text(listing['authorised'])}"
-    each = " for each object" if listing["kind"] == "pool" else ""
-    return (
-        f"{text(listing['id'])}: {text(listing['title'])}\n{text(listing['state'])}, {upto}, "
-        f"{int(listing['objects']):,} objects of {seller}; {_described(listing['encoding'])}\n"
-        f"price{each}: {prices_text(listing['prices'])}{_said(listing)}"
-    )
-
-
-def _said(listing: Row) -> str:
-    """Return what a listing says of itself, a line for each."""
-    asked = {"asks": listing["question"], "suggests the limit": listing["suggested"]}
-    said = {**asked, **listing["details"]}
-    return "".join(f"\n{name}: {text(said[name])}" for name in (*asked, *_DETAILS) if said.get(name) is not None)
-
-
-def _described(encoding: Row | None) -> str:
-    if encoding is None:
-        return "what it holds is known from the first delivery on"
-    if encoding.get("range") is not None:
-        low, high = encoding["range"]
-        return f"numbers from {float(low):g} to {float(high):g}"
-    values = encoding["values"]
-    shown = ", ".join(text(value) for value in values[:10])
-    return f"one of {len(values):,} values: {shown}{', ...' if len(values) > 10 else ''}"
-
-
-def prices_text(prices: Row) -> str:
-    """Return prices as they are written on the command line."""
-    if "formula" in prices:
-        return text(prices["formula"])
-    return ", ".join(f"{text(epsilon)}:{int(price)}" for epsilon, price in prices["points"])
-
-
-def levels_text(listing: Row) -> str:
-    """Return the levels in one line: few by their names, many by their number."""
-    levels = [text(level["epsilon"]) for level in listing["levels"]]
-    if len(levels) > _FEW:
-        return f"levels: {len(levels)} from {levels[0]} to {levels[-1]}; relaxdp market show {text(listing['id'])}"
-    return f"levels: {', '.join(levels) or 'from the first delivery on'}"
-
-
-def levels_table(listing: Row) -> Table:
-    """Return the price and the precision of all levels, and which of them are not on sale or cost nothing more.
-
-    From a pool, a higher level is had of fewer people; the price is that of all of them together.
-    """
-    pool = listing["kind"] == "pool"
-    rows, below = [], None
-    for level in listing["levels"]:
-        each = int(level["each"] if pool else level["price"])
-        counted = [f"{each:,}", f"{int(level['objects']):,}"] if pool else []
-        note = "" if level["available"] else "nobody sells it now" if pool else "not on sale yet"
-        if level["available"] and below is not None and each == below[1]:
-            note = f"costs no more than {below[0]}"
-        if level["better"] is not None:
-            note = f"{text(level['better'])} costs no more and tells no less"
-        price = "-" if pool and not level["available"] else f"{int(level['price']):,}"
-        rows.append([text(level["epsilon"]), *counted, price, width(level["half_width"]), note])
-        below = text(level["epsilon"]), each
-    table = make_table((), ("epsilon", *(["each", "objects"] if pool else []), "price", "half-width"), [])
-    if any(row[-1] for row in rows):
-        table.add_column("", overflow="fold")
+def describe_listing(listing: Row) -> list[Any]:
+    """Return a listing and the table of its levels."""
+    seller = f"sold by {text(listing['seller'])}" if listing["seller"] else "a pool of individuals"
+    approval = "approved at once" if listing["approval"] == "automatic" else "approved by the seller"
+    parts = [f"{text(listing['title'])} ({text(listing['id'])}), {seller}. Orders are {approval}."]
+    if listing["about"]:
+        parts.append(text(listing["about"], 2000))
+    if not listing["levels"]:
+        return [*parts, "No level is published yet."]
+    has_due = listing["owned"] is not None
+    rows = [
+        [
+            text(each["epsilon"]), format_money(each["price"], listing),
+            *([format_money(each["due"], listing)] if has_due else []), f"{int(each['rows']):,}",
+            format_margin(each["margin"]), _describe_offer(listing, each),
+        ]
+        for each in listing["levels"]
+    ]  # fmt: skip
+    headings = ("epsilon", "price", *(["you pay"] if has_due else []), "rows", "margin of error")
+    table = make_table((), headings, [])
+    table.add_column("", overflow="fold")
     for row in rows:
-        table.add_row(*row[: len(table.columns)])
-    return table
-
-
-def is_enough(found: Row) -> bool:
-    """Tell whether a level tells anything at all, whatever the shares are."""
-    return found["half_width"] is None or float(found["half_width"]) != _NOTHING_KNOWN
-
-
-def tells(found: Row) -> str:
-    """Return what can be known from a level: of how many objects, and how precisely."""
-    objects = "it tells of 1 object" if int(found["objects"]) == 1 else f"it tells of {int(found['objects']):,} objects"
-    half_width = found["half_width"]
-    if half_width is None:
-        return objects
-    if not is_enough(found):
-        return f"{objects}, which is too little for an estimate"
-    return f"{objects}; estimates are right to within {width(half_width)} (95 %, at worst)"
-
-
-def quote_text(quote: Row) -> str:
-    """Return what a level costs, and whom."""
-    due = ""
-    if quote["owned"] is not None:
-        due = f"; you own epsilon {text(quote['owned'])}, so {credits_text(quote['due'])} would be due"
-    return f"epsilon {text(quote['epsilon'])} costs {credits_text(quote['price'])}{due}\n{tells(quote)}"
-
-
-def purchases_table(found: Row) -> Table:
-    """Return a buyer's purchases."""
-    rows = [
-        [f"{int(each['number'])}", text(each["listing"]), text(each["state"]), text(each["epsilon"]),
-         f"{int(each['paid']):,}", width(each["half_width"]), _or_dash(each["authorised"])]
-        for each in found["purchases"]
-    ]  # fmt: skip
-    right = ("epsilon", "paid", "half-width", "up to")
-    title = f"balance: {credits_text(found['balance'])}"
-    return make_table(("number", "listing", "state"), right, rows, title=title, title_justify="left")
-
-
-def sales_tables(found: Row) -> list[Table | str]:
-    """Return what a seller sold, and what it cost in privacy: against buyers, and against the platform."""
-    tables = [make_table(("listing", text(each["listing"]["id"])), (), _sale(each)) for each in found["listings"]]
-    return [*tables, f"balance: {credits_text(found['balance'])}"]
-
-
-def _sale(each: Row) -> list[list[str]]:
-    sold = [f"{text(level['epsilon'])} to {_people(level['buyers'])}" for level in each["sold"]]
-    rows = [
-        ["title", text(each["listing"]["title"])],
-        ["state", text(each["listing"]["state"])],
-        ["delivered", ", ".join(text(level["epsilon"]) for level in each["delivered"]) or "nothing yet"],
-        ["sold", ", ".join(sold) or "nothing yet"],
-        ["income", credits_text(each["income"])],
-        ["loss against buyers", text(each["loss_buyers"])],
-        ["loss against the platform", text(each["loss_platform"])],
-    ]
-    if each["budget"] is not None:
-        rows.append(["left of the budget", f"{text(each['left'])} of {text(each['budget'])}"])
-    if each["minimum"] is not None:
-        rows.append(["your least price", credits_text(each["minimum"])])
-    return rows
-
-
-def _people(buyers: Any) -> str:
-    return "1 buyer" if int(buyers) == 1 else f"{int(buyers):,} buyers"
-
-
-def seller_text(each: Row) -> str:
-    """Return where a listing stands for its seller, in three lines."""
-    listing = each["listing"]
-    budget = "without a budget" if each["budget"] is None else f"{text(each['left'])} left of {text(each['budget'])}"
-    return (
-        f"{text(listing['id'])} ({text(listing['state'])}): {_or_dash(listing['authorised'])} is the largest epsilon "
-        f"on sale, {int(listing['objects']):,} objects\nprivacy loss: {text(each['loss_buyers'])} against buyers, "
-        f"{text(each['loss_platform'])} against the platform; {budget}\n"
-        f"{levels_text(listing)}"
+        table.add_row(*row)
+    parts.append(
+        "The margin of error (95 %) is that of a share or mean at worst. It follows from rows and levels alone."
     )
+    if listing["recommended"] is None:
+        parts.append("No level is accurate enough to recommend: margins are more than a tenth of what could be known.")
+    return [parts[0], *parts[1:-1], table, parts[-1]]
 
 
-def statement_table(entries: Sequence[Row]) -> Table:
-    """Return the entries of an account."""
+def _describe_offer(listing: Row, offer: Row) -> str:
+    if offer["epsilon"] == listing["owned"]:
+        return "yours"
+    if offer["epsilon"] == listing["recommended"]:
+        return "recommended"
+    if offer["is_dominated"]:
+        return "another level costs no more and is more accurate"
+    return "" if offer["is_useful"] else "not accurate enough for most uses"
+
+
+def describe_order(order: Row) -> str:
+    """Return the state of an order, and what comes next."""
+    number, what = text(order["id"]), f"{text(order['listing'])} at epsilon {text(order['epsilon'])}"
+    money = format_money(order["due"], order)
+    if order["state"] == "approved":
+        file = shlex.quote(f"{text(order['listing'])}-{text(order['epsilon'])}.parquet")
+        return f"Order {number} is approved: {what} for {money}.\nnext: relaxdp market download {number} {file}"
+    if order["state"] == "withdrawn":
+        return f"Order {number} is withdrawn: {what}. Nothing was delivered."
+    paid = f"the difference, {money}" if order["previous"] else money
+    return f"Order {number} is requested: {what} for {paid}. The seller has to approve it."
+
+
+def make_orders_table(orders: Sequence[Row]) -> Table | str:
+    """Return orders, the newest first."""
+    if not orders:
+        return "There are no orders."
     rows = [
-        [f"{int(each['transaction'])}", text(each["issued"]), text(each["reason"]), _or_dash(each["purchase"]),
-         f"{int(each['amount']):+,}"]
-        for each in entries
+        [
+            text(each["id"]), text(each["listing"]), text(each["buyer"]), text(each["state"]),
+            text(each["requested"])[:16], text(each["epsilon"]), format_money(each["due"], each),
+        ]
+        for each in orders
     ]  # fmt: skip
-    return make_table(("transaction", "time", "reason", "purchase"), ("amount",), rows)
+    return make_table(("order", "listing", "buyer", "state", "requested (UTC)"), ("epsilon", "due"), rows)
 
 
-def accounts_table(accounts: Sequence[Row]) -> Table:
-    """Return all accounts."""
-    rows = [[text(each["name"]), text(each["role"]), f"{int(each['balance']):,}"] for each in accounts]
-    return make_table(("account", "role"), ("balance",), rows)
+def describe_published(found: Published, vault: str) -> list[Any]:
+    """Return which levels are new, and what they cost."""
+    new = f"Published epsilon {', '.join(map(text, found.new))}." if found.new else "All levels were published before."
+    cost = format_epsilon(found.cost) if found.cost else "0"
+    left = format_epsilon(found.remaining) if found.remaining else "0"
+    return [f"{new} Cost in {text(vault)}: {cost}, {left} remaining.", *describe_listing(found.listing)]
 
 
-def receipt_table(receipt: Receipt) -> Table:
-    """Return the fields of a receipt."""
-    rows = [[name, _or_dash(content)] for name, content in receipt.to_json().items()]
-    return make_table(("field", "content"), (), rows)
+def describe_sales(sales: Row) -> list[Any]:
+    """Return what was sold at most of each column, and the sums for each key."""
+    rows = [
+        [
+            text(each["listing"]), text(each["release"]), text(each["column"]),
+            ", ".join(f"{text(level['epsilon'])} to {int(level['buyers']):,}" for level in each["sold"]) or "-",
+            f"{int(each['open_requests']):,}", text(each["largest_sold"]), text(each["held"]),
+        ]
+        for each in sales["columns"]
+    ]  # fmt: skip
+    if not rows:
+        return ["You have no listings."]
+    headings = ("open requests", "largest sold", "held by the market")
+    table = make_table(("listing", "release", "column", "sold to buyers"), headings, rows)
+    return [table, *(
+        f"Key {text(each['key_fingerprint'])}: privacy loss towards all buyers together {text(each['largest_sold'])}, "
+        f"towards the market {text(each['held'])}."
+        for each in sales["vaults"]
+    )]  # fmt: skip

@@ -40,19 +40,9 @@ def serve(
     rate: Annotated[float, typer.Option(help="Requests a second of one client; 0 for no limit.", min=0)] = 100.0,
     burst: Annotated[float, typer.Option(help="Requests of one client at once.", min=1)] = 1000.0,
     body_limit: Annotated[int, typer.Option(help="Largest body of a request, in bytes.", min=1000)] = 1 << 20,
-    upload_limit: Annotated[int, typer.Option(help="Largest file of a delivery, in bytes.", min=1000)] = 256 << 20,
-    market_key: Annotated[
-        Path | None,
-        typer.Option(help="Key file of the market; made if missing.", show_default="beside a SQLite database"),
-    ] = None,
-    market_journal: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Folder in which the market writes down what it sold.",
-            show_default="next to its key",
-        ),
-    ] = None,
+    upload_limit: Annotated[
+        int, typer.Option(help="Largest file of a level that is published on the market, in bytes.", min=1000)
+    ] = 256 << 20,
     embed: Annotated[
         list[str] | None,
         typer.Option(help="Site that may show the survey in a frame, like https://example.org; may be repeated."),
@@ -72,9 +62,7 @@ def serve(
         # Both parts declare their tables when they are imported, and the database is prepared with all of them.
         import relaxdp.collector.component  # noqa: PLC0415
         import relaxdp.market.component  # noqa: F401, PLC0415
-        from relaxdp.market import keys, recovery  # noqa: PLC0415
         from relaxdp.service import maintenance, observe, pages, run  # noqa: PLC0415
-        from relaxdp.storage.database import Database  # noqa: PLC0415
     except ImportError:
         raise MissingDependencyError("the service needs more packages: pip install 'relaxdp[server]'.") from None
     if (certificate is None) != (certificate_key is None):
@@ -83,7 +71,6 @@ def serve(
         database=db, host=host, port=port, rate=rate, burst=burst, body_limit=body_limit,
         trusted_proxies=tuple(trusted_proxy or ()), request_log=request_log, certificate=certificate,
         certificate_key=certificate_key, embed=tuple(pages.sites_of(embed or ())), upload_limit=upload_limit,
-        market_key=market_key, market_journal=market_journal,
     )  # fmt: skip
     with ExitStack() as stack:
         listening, address = run.listen(settings)
@@ -91,25 +78,11 @@ def serve(
         metrics_server = None if metrics_port is None else observe.MetricsServer(metrics_port)
         if metrics_server is not None:
             stack.callback(metrics_server.server_close)
-        database = Database(settings.database)
-        market_file = keys.key_file(settings, database)
-        database.close()
-        is_new = market_file is not None and not market_file.exists()
-        token = maintenance.prepare(settings, token_file, opened=keys.open_market)
-        forgotten = len(recovery.forgotten_sales(settings))
+        token = maintenance.prepare(settings, token_file)
         stack.pop_all()  # everything is in order: they stay open
-    if is_new:
-        typer.echo(f"market key made: {market_file} (copy it to a safe place, apart from the database)")
-    if forgotten:
-        typer.echo(
-            f"the database was restored from an older copy and has forgotten sales of the market ({forgotten:,}): "
-            "nothing else is sold of their releases until `relaxdp admin recover` has made them again "
-            "(docs/market.md)",
-            err=True,
-        )
     if token is not None:
         say_token(token, token_file)
-    typer.echo(f"dashboard {address}/" + (f"   market {address}/market" if market_file is not None else ""))
+    typer.echo(f"dashboard {address}/   market {address}/market")
     if metrics_server is not None:
         typer.echo(f"metrics {metrics_server.address}")
     listening.listen(run.BACKLOG)  # from here on clients wait for us, and are not refused
@@ -120,7 +93,7 @@ def serve(
 
 
 def build(settings: Settings, metrics_server: MetricsServer | None = None) -> ASGIApp:
-    """Return the application; its database is prepared and its market opened already."""
+    """Return the application; its database is prepared already."""
     from relaxdp.collector.component import CollectorComponent  # noqa: PLC0415
     from relaxdp.market.component import MarketComponent  # noqa: PLC0415
     from relaxdp.service.application import build_application  # noqa: PLC0415

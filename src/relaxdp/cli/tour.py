@@ -16,7 +16,7 @@ from relaxdp.cli.terminal import get_stderr_console
 from relaxdp.device.operator import Operator
 from relaxdp.device.server import own_server
 from relaxdp.device.tour import OWN, SEVERAL, campaigns, run, several_questions
-from relaxdp.market.tour import POOL, furnish
+from relaxdp.market.tour import furnish_market
 
 
 def tour(
@@ -40,13 +40,12 @@ def tour(
             typer.echo(
                 f"three questions {running.server}/surveys/{SEVERAL}   (one limit for all; two are counted together)"
             )
-            traders = furnish(running.server, running.token, Path(folder), seed=seed)
+            traders = furnish_market(running.server, running.token, Path(folder), seed=seed)
             typer.echo(
                 f"the market      {running.server}/market   (sign in with one of these tokens, or the operator's)"
             )
             for role, (name, token) in [("seller", traders.seller), *(("buyer", each) for each in traders.buyers)]:
                 typer.echo(f"{f'{role} {name}':<20}  {token}")
-            typer.echo(f"{f'member {traders.member[0]}':<20}  {traders.member[1]}   (join the pool “{POOL}” with it)")
             typer.echo("")
             sys.stdout.flush()
             _watch(operator, devices=devices, seed=seed, pace=pace)

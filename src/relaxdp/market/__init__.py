@@ -1,1 +1,1 @@
-"""One release, many buyers: levels are sold and resold from what was delivered, within one budget."""
+"""The market: sellers publish one file for each level, buyers order, and receipts prove what was delivered."""

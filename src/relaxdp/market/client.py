@@ -1,9 +1,11 @@
-"""What sellers, buyers and the operator ask of a market, over HTTP. Nothing here knows a truth or a key."""
+"""The market over HTTP, as a seller, a buyer or the operator sees it. It needs nothing beyond the library."""
 
 from __future__ import annotations
 
+import http.client
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,214 +13,142 @@ from urllib.parse import urlencode
 
 from relaxdp.device.address import Server
 from relaxdp.device.client import Answer, Client, FileBody, refusal
-from relaxdp.errors import RelaxdpError, add_consequence
-from relaxdp.market.client_files import save
-from relaxdp.market.receipts import VerifiableReceipt, signed_of, verify
-from relaxdp.server_errors import (
-    AddressError,
-    ReceiptForgedError,
-    RefusedByServerError,
-    ServerAnswerError,
-    UnreachableError,
-)
+from relaxdp.errors import RelaxdpError, TableFileError, add_consequence
+from relaxdp.market.receipts import SignedReceipt, read_receipt, verify_file, verify_receipt
+from relaxdp.server_errors import AddressError, ReceiptError, RefusedByServerError, ServerAnswerError, UnreachableError
+from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 
 Content = dict[str, Any]
-Moved = Callable[[int], None] | None
-
+Progress = Callable[[int], None] | None
 PARQUET = "application/vnd.apache.parquet"
 _MARKET = "/v1/market"
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_SENTENCE = 600
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,63}")
 _LONGEST = 3600.0
 _PATIENCE = 600.0
-"""A level of many objects that nobody has bought before is drawn while the buyer waits."""
+"""A level of many rows is checked for minutes before the market answers."""
+_SENTENCE = 2000
+_PART = 1 << 20
 
 
 class MarketClient:
-    """A market, as somebody with a token (or without one) sees it. The `repr` does not show the token."""
+    """The market of a server. Its `repr` does not show the token."""
 
     def __init__(self, server: Server, token: str | None = None, client: Client | None = None) -> None:
         self.server, self._client = server, client or Client(attempts=3)
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
-    # For everybody.
-
-    def about(self) -> Content:
-        """Return the market's public key, its fingerprint, and how many listings there are."""
-        return self._ask("GET")
-
     def public_key(self) -> bytes:
-        """Return the key that this market's receipts are checked with."""
+        """Return the public key of the market's receipts."""
         with understood():
-            return bytes.fromhex(self.about()["public_key"])
+            return bytes.fromhex(self._ask("GET")["public_key"])
+
+    def member(self) -> Content:
+        """Return name and role of whose token this is."""
+        return self._ask("GET", "me")
+
+    def create_token(self, name: str, role: str, *, renew: bool = False) -> str:
+        """Make the token of a seller or a buyer (operator)."""
+        with understood():
+            return str(self._ask("POST", "tokens", body={"name": name, "role": role, "renew": renew})["token"])
+
+    # Listings.
 
     def listings(self) -> list[Content]:
         """Return what is for sale."""
         return self._list("listings", self._ask("GET", "listings"))
 
-    def listing(self, name: str) -> Content:
-        """Return one listing, with its prices."""
-        return self._ask("GET", *_listing(name))
+    def listing(self, listing: str) -> Content:
+        """Return a listing with its levels; with a buyer's token also what is due."""
+        return self._ask("GET", "listings", _check_name(listing))
 
-    def quote(self, name: str, epsilon: str) -> Content:
-        """Return what a level costs; with a buyer's token, what is still due."""
-        return self._ask("GET", *_listing(name), f"quote?{urlencode({'epsilon': epsilon})}")
+    def create_listing(self, listing: str, **terms: Any) -> Content:
+        """Create or confirm a listing (seller)."""
+        return self._ask("POST", "listings", body={"id": _check_name(listing), **terms}, again=True)
 
-    def verify(self, signed: VerifiableReceipt) -> Content:
-        """Let the market check a receipt, which also tells the state of its purchase."""
-        body = {"receipt": signed.receipt.to_json(), "signature": signed.signature}
-        return self._ask("POST", "receipts", "verify", body=body, again=True)
-
-    # For whoever has a token.
-
-    def me(self) -> Content:
-        """Return whose token this is."""
-        return self._ask("GET", "me")
-
-    def statement(self) -> list[Content]:
-        """Return the entries of the account, newest first."""
-        return self._list("entries", self._ask("GET", "statement"))
-
-    # For sellers.
-
-    def create_listing(
-        self,
-        title: str,
-        prices: Content,
-        *,
-        levels: list[str] | None = None,
-        name: str | None = None,
-        budget: str | None = None,
-        details: Content | None = None,
-    ) -> Content:
-        """Make a listing, which is a draft until the first delivery; where no levels are stated, that brings them."""
-        body = {"id": name, "title": title, "prices": prices, "levels": levels, "budget": budget}
-        return self._ask("POST", "listings", body={**body, "details": details})
-
-    def deliver(self, name: str, file: Path, *, column: str | None = None, moved: Moved = None) -> Content:
-        """Deliver a released Parquet file. What else it holds is sent too, so look at it before."""
-        query = "" if column is None else f"?{urlencode({'column': column})}"
-        return self._ask("POST", *_listing(name), f"deliveries{query}", body=FileBody(file, PARQUET, moved))
-
-    def extend_prices(self, name: str, prices: Content, levels: list[str] | None = None) -> Content:
-        """Extend prices to levels that are not on sale yet, and state which those are."""
-        return self._ask("POST", *_listing(name), "prices", body={"prices": prices, "levels": levels})
-
-    def raise_budget(self, name: str, budget: str) -> Content:
-        """Raise the budget of a listing."""
-        return self._ask("POST", *_listing(name), "budget", body={"budget": budget})
-
-    def close(self, name: str) -> Content:
-        """Sell no more of one's own listing."""
-        return self._ask("POST", *_listing(name), "close")
-
-    def close_any(self, name: str) -> Content:
-        """Sell no more from a pool, or of a seller's release (operator)."""
-        return self._ask("POST", "pools", _listing(name)[-1], "close")
-
-    def report(self, pool: str, body: Content) -> Content:
-        """Join a pool with one report, or deliver a higher level to it. The same report again changes nothing."""
-        return self._ask("POST", *_listing(pool), "reports", body=body, again=True)
+    def add_level(self, listing: str, file: Path, price: str, *, progress: Progress = None) -> Content:
+        """Publish the file of a level (seller). The same file again changes nothing."""
+        last = f"levels?{urlencode({'price': price})}"
+        return self._ask(
+            "POST", "listings", _check_name(listing), last, body=FileBody(file, PARQUET, progress), again=True
+        )
 
     def sales(self) -> Content:
-        """Return what a seller sells, and the balance."""
-        found = self._ask("GET", "sales")
-        self._list("listings", found)
-        return found
+        """Return the largest levels that were sold, and their sum (seller)."""
+        return self._ask("GET", "sales")
 
-    # For buyers.
+    def create_pool(self, pool: str, **terms: Any) -> Content:
+        """Create a pool (operator)."""
+        return self._ask("POST", "pools", body={"id": _check_name(pool), **terms})
 
-    def buy(self, name: str, epsilon: str, most: int | None = None) -> Content:
-        """Buy a level. Whoever has it already gets the same purchase and pays nothing, so this may be asked again."""
-        return self._ask("POST", *_listing(name), "buy", body={"epsilon": epsilon, "most": most}, again=True)
+    def join_pool(self, pool: str, reports: Mapping[str, Any]) -> Content:
+        """Send reports of one individual to a pool. The same reports again change nothing."""
+        return self._ask("POST", "pools", _check_name(pool), "reports", body={"reports": dict(reports)}, again=True)
 
-    def upgrade(self, name: str, epsilon: str, most: int | None = None) -> Content:
-        """Buy a higher level for the difference, which may be asked again, too."""
-        return self._ask("POST", *_listing(name), "upgrade", body={"epsilon": epsilon, "most": most}, again=True)
+    # Orders.
 
-    def purchases(self) -> Content:
-        """Return what a buyer has, and the balance."""
-        found = self._ask("GET", "purchases")
-        self._list("purchases", found)
-        return found
+    def order(self, listing: str, epsilon: str, *, upgrade: bool = False) -> Content:
+        """Order a level (buyer). The same request again returns the same order."""
+        body = {"epsilon": epsilon, "upgrade": upgrade}
+        return self._ask("POST", "listings", _check_name(listing), "orders", body=body, again=True)
 
-    def receipt(self, number: int) -> VerifiableReceipt:
-        """Return the receipt of a purchase, after its signature was checked with the market's public key."""
-        signed = signed_of(self._ask("GET", "purchases", str(number), "receipt"))
-        if verify(signed, self.public_key()).number != number:
-            raise ReceiptForgedError("the market sent the receipt of another purchase.", number=number)
+    def orders(self) -> list[Content]:
+        """Return the orders of a buyer, or of a seller's listings."""
+        return self._list("orders", self._ask("GET", "orders"))
+
+    def approve(self, order: str) -> Content:
+        """Approve an order (seller)."""
+        return self._ask("POST", "orders", _check_name(order), "approve", again=True)
+
+    def withdraw(self, order: str) -> Content:
+        """Withdraw a request that is not approved."""
+        return self._ask("POST", "orders", _check_name(order), "withdraw", again=True)
+
+    def restore(self, signed: SignedReceipt) -> Content:
+        """Restore an order that the market lost with its database (buyer)."""
+        return self._ask("POST", "receipts", body=signed.to_json(), again=True)
+
+    def receipt(self, order: str) -> SignedReceipt:
+        """Return the receipt of an order, checked with the market's public key (buyer)."""
+        signed = read_receipt(self._ask("GET", "orders", _check_name(order), "receipt"))
+        if verify_receipt(signed, self.public_key()).order != order:
+            raise ReceiptError("The market sent the receipt of another order.")
         return signed
 
-    def download(self, number: int, target: Path, *, moved: Moved = None) -> VerifiableReceipt:
-        """Write what was bought to a Parquet file, and return the receipt that it was checked against.
+    def download(self, order: str, output: Path, *, progress: Progress = None) -> SignedReceipt:
+        """Write the file of an order, and return its receipt (buyer).
 
-        The file appears when it is whole, and only if it is the one that the receipt names.
+        The file appears when it is complete, and only if its rows are those that the receipt names.
         """
-        signed = self.receipt(number)
-        path = "/".join((_MARKET, "purchases", str(number), "data"))
-
-        def ask(receive: Callable[[Any], None]) -> None:
-            with self._sentences(again=True):
-                answer = self._client.ask(
-                    self.server, "GET", path, headers=self._headers, receive=receive, longest=_LONGEST,
-                    patience=_PATIENCE,
-                )  # fmt: skip
-                if answer.status != 200:
-                    self._refuse(answer)
-
-        save(ask, target, signed.receipt.digest, moved)
+        signed = self.receipt(order)
+        with make_unfinished_file(output) as place:
+            self._receive(f"{_MARKET}/orders/{order}/file", place, output, progress)
+            with add_consequence("Nothing was written."):
+                verify_file(signed.receipt, place)
+                move_to_target(place, output)
         return signed
 
-    def told(self, number: int) -> Content:
-        """Return what a purchase tells: shares or a mean with intervals, from the reports that were bought."""
-        return self._ask("GET", "purchases", str(number), "told")
+    def _receive(self, path: str, place: Path, output: Path, progress: Progress) -> None:
+        def write(response: http.client.HTTPResponse) -> None:
+            with _replace_disk_errors(output), place.open("wb") as file:
+                while part := response.read(_PART):
+                    file.write(part)
+                    if progress is not None:
+                        progress(len(part))
+                file.flush()
+                os.fsync(file.fileno())
+            if response.length:  # an answer that is shorter than announced is asked for again
+                raise http.client.IncompleteRead(b"", response.length)
 
-    def refund(self, number: int, reason: str) -> Content:
-        """Give a buyer's credits back. What was learned stays learned: the level still counts as sold."""
-        return self._ask("POST", "purchases", str(number), "refund", body={"reason": reason})
-
-    # For the operator.
-
-    def create_account(self, name: str, role: str) -> Content:
-        """Make an account; its token is in this answer and nowhere else."""
-        return self._ask("POST", "accounts", body={"name": name, "role": role})
-
-    def renew_token(self, name: str) -> Content:
-        """Return a new token for an account; the old one ends."""
-        return self._ask("POST", "accounts", _account(name), "token")
-
-    def accounts(self) -> list[Content]:
-        """Return all accounts."""
-        return self._list("accounts", self._ask("GET", "accounts"))
-
-    def credit(self, account: str, amount: int, reason: str) -> Content:
-        """Give an account new credits."""
-        return self._ask("POST", "credits", body={"account": account, "amount": amount, "reason": reason})
-
-    def create_pool(
-        self,
-        title: str,
-        encoding: Content,
-        prices: Content,
-        *,
-        levels: list[str] | None = None,
-        name: str | None = None,
-        **said: Any,
-    ) -> Content:
-        """Make a pool, which single sellers may join; where no levels are stated, they go up to the last price.
-
-        `said` may be its `details`, its `question` where the title does not ask it, and the limit that is `suggested`.
-        """
-        body = {"id": name, "title": title, "encoding": encoding, "prices": prices, "levels": levels, **said}
-        return self._ask("POST", "pools", body=body)
-
-    def books(self) -> Content:
-        """Return whether the books balance."""
-        return self._ask("GET", "books")
+        with self._show_sentences(again=True):
+            answer = self._client.ask(
+                self.server, "GET", path, headers=self._headers, receive=write, longest=_LONGEST, patience=_PATIENCE
+            )
+            if answer.status != 200:
+                self._refuse(answer)
 
     def _ask(self, method: str, *words: str, body: Any = None, again: bool = False) -> Content:
         again = again or method == "GET"
-        with self._sentences(again=again):
+        with self._show_sentences(again=again):
             answer = self._client.ask(
                 self.server, method, "/".join((_MARKET, *words)), body, headers=self._headers, again=again,
                 longest=_LONGEST, patience=_PATIENCE,
@@ -227,21 +157,17 @@ class MarketClient:
                 self._refuse(answer)
             found = self._client.checked(answer, self.server)
         if not isinstance(found, dict):
-            _unexpected()
+            _raise_unexpected()
         return found
 
     @contextmanager
-    def _sentences(self, *, again: bool) -> Iterator[None]:
-        """Pass the market's sentences on as they are, and say where it is not known what the market did."""
+    def _show_sentences(self, *, again: bool) -> Iterator[None]:
+        """Show the market's own sentences, and say where it is unknown what the market did."""
         try:
             yield
-        except RefusedByServerError as problem:
-            if problem.fields.get("said") is None:
-                raise
-            raise RefusedByServerError("{said}", **problem.fields) from None
         except UnreachableError as problem:
             if problem.fields.get("asked") and not again:
-                problem.consequence = "Whether it was done is not known: look before you ask again."
+                problem.consequence = "It is unknown whether the market did it. Look before you ask again."
             raise
 
     def _refuse(self, answer: Answer) -> None:
@@ -253,7 +179,7 @@ class MarketClient:
     def _list(self, name: str, found: Content) -> list[Content]:
         content = found.get(name)
         if not isinstance(content, list) or not all(isinstance(each, dict) for each in content):
-            _unexpected()
+            _raise_unexpected()
         return content
 
     def __repr__(self) -> str:
@@ -261,30 +187,40 @@ class MarketClient:
 
 
 @contextmanager
+def _replace_disk_errors(output: Path) -> Iterator[None]:
+    try:
+        yield
+    except http.client.HTTPException:
+        raise
+    except OSError as problem:
+        if isinstance(problem, ConnectionError | TimeoutError):
+            raise
+        raise TableFileError(
+            "{path!r} cannot be written: {why}.", hint="Choose another place.", path=str(output), why=problem.strerror
+        ) from None
+
+
+@contextmanager
 def understood() -> Iterator[None]:
-    """Read a market's answer; one that is something else is a sentence, not a traceback."""
+    """Read a market's answer; an answer of another form is a sentence, not a traceback."""
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
         if isinstance(problem, RelaxdpError):  # many of ours are values that are wrong, too
             raise
-        _unexpected()
+        _raise_unexpected()
 
 
-@add_consequence("Nothing was asked.")
-def _listing(name: str) -> tuple[str, str]:
-    """Return the words of a listing's address, or refuse a name that would not fit into one."""
+@add_consequence("Nothing was sent.")
+def _check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise AddressError("the name of a listing has 1 to 64 letters, digits and hyphens.")
-    return "listings", name
-
-
-@add_consequence("Nothing was asked.")
-def _account(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise AddressError("the name of an account has 1 to 64 letters, digits and hyphens.")
+        raise AddressError(
+            "{name!r} is not the name of a listing or an order: 1 to 64 letters, digits and hyphens.",
+            hint="List them: relaxdp market list, relaxdp market orders.",
+            name=name,
+        )
     return name
 
 
-def _unexpected() -> NoReturn:
-    raise ServerAnswerError("the server's answer is not what a market answers. Is the address right?")
+def _raise_unexpected() -> NoReturn:
+    raise ServerAnswerError("The server's answer is not that of a market.", hint="Check the address (--server).")

@@ -1,77 +1,108 @@
-"""The market as a component of the application, open or closed."""
+"""The market as a component of the service: its state, and who asks."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
+from sqlalchemy import Connection, insert, select
 from starlette.requests import Request
-from starlette.responses import Response
 
-from relaxdp.errors import add_consequence
-from relaxdp.market.accounts import NAME_PATTERN
-from relaxdp.market.buyer_routes import BuyerRoutes
-from relaxdp.market.context import Access, Room
-from relaxdp.market.journal import Journal
-from relaxdp.market.keys import journal_folder, key_file
-from relaxdp.market.listings import ID_PATTERN
-from relaxdp.market.market import Market
-from relaxdp.market.operator_routes import MarketOperatorRoutes
-from relaxdp.market.public_routes import MarketPublicRoutes
-from relaxdp.market.seller_routes import SellerRoutes
-from relaxdp.sampling.keys import Key
-from relaxdp.server_errors import MarketClosedError
-from relaxdp.service.operations import Handler, Operation
+from relaxdp.market.members import OPERATOR, Member, Role, find_bearer
+from relaxdp.market.receipts import Signer, create_signing_key
+from relaxdp.market.routes import make_operations
+from relaxdp.market.schema import SETUP
+from relaxdp.server_errors import WrongTokenError
+from relaxdp.service.operations import Operation
 from relaxdp.service.resources import Resources
+from relaxdp.service.wire import ID_PATTERN
+
+Result = TypeVar("Result")
+_LOCK = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'relaxmkt')})"
 
 
 class MarketComponent:
-    """The market was opened before the service started; without a key it stays closed."""
+    """The market of a service. Its signing key is in the database, and is made at the first start."""
 
     def __init__(self, resources: Resources) -> None:
-        file = key_file(resources.settings, resources.database)
-        self._is_open = file is not None
-        key = Key.generate() if file is None else Key.load(file)  # a closed market never uses its key
-        journal = None if file is None else Journal(journal_folder(resources.settings, file))
-        self._room = Room(
-            resources, Market(resources.database, key, journal=journal, clock=resources.clock), Access(resources)
-        )
+        self.resources = resources
+        self._signer: Signer | None = None
+
+    @property
+    def signer(self) -> Signer:
+        """The signing key of the receipts."""
+        assert self._signer is not None  # noqa: S101 (`start` reads it)
+        return self._signer
 
     def operations(self) -> list[Operation]:
-        """Return what the routes are."""
-        found = [
-            *MarketPublicRoutes(self._room).operations(),
-            *BuyerRoutes(self._room).operations(),
-            *SellerRoutes(self._room).operations(),
-            *MarketOperatorRoutes(self._room).operations(),
-        ]
-        problems = [replace(each, problems=(*each.problems, MarketClosedError)) for each in found]
-        return problems if self._is_open else [replace(each, handler=_closed(each.handler)) for each in problems]
+        """Return the routes."""
+        return make_operations(self)
 
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """Return what ids, names and numbers look like."""
+        """Return the schemas of names in paths."""
         return {
             "id": {"type": "string", "pattern": ID_PATTERN},
-            "name": {"type": "string", "pattern": NAME_PATTERN},
-            "number": {"type": "string", "pattern": "^[0-9]{1,9}$"},
+            "epsilon": {"type": "string", "maxLength": 80},
         }
 
     async def start(self) -> None:
-        """Check the key once more: its file may have been exchanged while the service ran."""
-        if self._is_open:
-            with add_consequence("Nothing was started."):
-                await self._room.resources.compute(self._room.market.check_key)
+        """Read the signing key, or make it."""
+        self._signer = await self.resources.perform(self._read_signer)
 
     async def stop(self) -> None:
-        """End: sales that were begun are finished by the service's threads."""
+        """Do nothing: what was begun is finished by the threads of the service."""
 
     async def check(self) -> None:
         """Raise nothing: the market needs what the service needs."""
 
+    def _read_signer(self) -> Signer:
+        with self.writing() as connection:
+            key = connection.execute(select(SETUP.c.signing_key)).scalar()
+            if key is None:
+                key = create_signing_key()
+                connection.execute(insert(SETUP).values(signing_key=key))
+            return Signer(bytes(key))
 
-def _closed(handler: Handler) -> Handler:
-    async def refuse(request: Request) -> Response:
-        raise MarketClosedError("the market is closed: the service was started without a key for it.")
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Change the market alone, until the transaction ends. Orders are rare, so there is one lock."""
+        with self.resources.database.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(_LOCK)
+            yield connection
 
-    refuse.__name__ = getattr(handler, "__name__", "refuse")
-    return refuse
+    async def write(self, work: Callable[[Connection], Result]) -> Result:
+        """Do something in one transaction, in a thread."""
+
+        def run() -> Result:
+            with self.writing() as connection:
+                return work(connection)
+
+        return await self.resources.perform(run)
+
+    async def find_member(self, request: Request) -> Member | None:
+        """Return whose token the request has, None without a token. An unknown token is rejected."""
+        header = request.headers.get("authorization")
+        if header is None:
+            return None
+        if await self.resources.is_operator(request):
+            return OPERATOR
+        scheme, _, token = header.partition(" ")
+        found = None
+        if scheme.lower() == "bearer":
+            found = await self.resources.read(lambda connection: find_bearer(connection, token.strip()))
+        if found is None:
+            raise WrongTokenError("The token is unknown.", hint="Ask the operator of the market for a token.")
+        return found
+
+    async def require_member(self, request: Request, *roles: Role) -> Member:
+        """Return whose token the request has, or reject another role."""
+        found = await self.find_member(request)
+        if found is None:
+            raise WrongTokenError(
+                "This request needs a token (Authorization: Bearer ...).", hint="Name the token: --token-file FILE."
+            )
+        if roles:
+            found.require(*roles)
+        return found

@@ -1,320 +1,405 @@
-"""Listings in the database: what is for sale, at which levels, and what it is drawn from."""
+"""Listings and their levels: who sells what, at which prices, and how accurate each level is."""
 
 from __future__ import annotations
 
 import json
 import re
-import secrets
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from hashlib import sha256
-from typing import Any, Literal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select, update
 
-from relaxdp.market.accounts import NAME_PATTERN, OPERATOR, MarketAccount, next_number
-from relaxdp.market.details import NOTHING_SAID, Details, details_text, read_details
-from relaxdp.market.levels import Grid, Neighbours
-from relaxdp.market.prices import PriceCurve, prices_from_json
-from relaxdp.market.schema import LEVELS, LISTINGS, PURCHASES
+from relaxdp.market.level_file import (
+    LevelReports,
+    compute_level_digest,
+    compute_path_digest,
+    describe_path,
+    require_tradable_mechanism,
+    write_level_file,
+)
+from relaxdp.market.schema import FILES, LEVELS, LISTINGS, MAX_LEVELS, POOL_REPORTS
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.server_errors import ListingExistsError, MarketError, UnknownListingError
+from relaxdp.server_errors import (
+    LevelDiffersError,
+    LevelFileError,
+    ListingExistsError,
+    MarketError,
+    UnknownLevelError,
+    UnknownListingError,
+)
 from relaxdp.service.precision import DEFAULT, Precision
 from relaxdp.tables.metadata import ColumnDescription
-from relaxdp.theory.epsilon import format_epsilon
+from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.randomized_response import Level
 
-Kind = Literal["release", "pool"]
-ID_PATTERN = NAME_PATTERN
-_ID = re.compile(ID_PATTERN)
-MOST_TITLE = 200
+PART_BYTES = 256 << 10  # so much of a file is in memory for each buyer who downloads it
+_PRICE = re.compile(r"[0-9]{1,12}([.][0-9]{1,4})?")
+
+
+def parse_price(text: str) -> Decimal:
+    """Return an amount of money that is written with at most four decimals.
+
+    >>> parse_price("9.50"), parse_price("60")
+    (Decimal('9.50'), Decimal('60'))
+    """
+    try:
+        if _PRICE.fullmatch(text):
+            return Decimal(text)
+    except InvalidOperation:
+        pass
+    raise MarketError("The price {text!r} is not an amount such as 60 or 9.50.", text=text)
 
 
 @dataclass(frozen=True)
-class StoredListing:
-    """One listing. What it holds is known from the first delivery on; of a pool, from the beginning."""
+class Listing:
+    """A column of a release that is for sale, or a pool whose members sell one report each."""
 
-    number: int
     id: str
-    kind: Kind
-    seller: int | None
+    kind: str
+    seller: str
+    """The member who sells it; empty for a pool, which the operator runs."""
+    described: str
+    column: str
+    """The column of reports in the files of its levels."""
+    id_column: str
     title: str
-    state: str
-    budget: Decimal | None
-    path: str | None
-    """The name under which what it holds is sold here and nowhere else; see `claim_path`."""
-    id_column: str | None
-    objects: int
-    terms: tuple[str, str, str | None]
-    """Prices, levels and description as they are kept: read when they are needed."""
-    said: str = "{}"
-    question: str | None = None
-    """What a pool asks, where its title does not say it: read by whoever joins, after the limit."""
-    suggested: Decimal | None = None
-    """The limit that a pool suggests to whoever joins."""
+    about: str
+    currency: str
+    approval: str
 
     @cached_property
-    def details(self) -> Details:
-        """What it says of itself."""
-        return read_details(self.said)
+    def description(self) -> ColumnDescription:
+        """The path: release, attribute, mechanism and key fingerprint, without a level."""
+        return ColumnDescription.from_dict(json.loads(self.described))
 
     @cached_property
-    def prices(self) -> PriceCurve:
-        """What its levels cost."""
-        return prices_from_json(json.loads(self.terms[0]))
+    def mechanism(self) -> Mechanism:
+        """The mechanism of all its levels."""
+        return require_tradable_mechanism(self.description)
 
-    @cached_property
-    def grid(self) -> Grid:
-        """The levels that it sells, or will sell; of a draft, those that were stated."""
-        return tuple(Decimal(level) for level in json.loads(self.terms[1]))
-
-    @cached_property
-    def described(self) -> ColumnDescription | None:
-        """What it holds."""
-        text = self.terms[2]
-        return None if text is None else ColumnDescription.from_dict(json.loads(text))
-
-    @cached_property
-    def encoding(self) -> Mechanism:
-        """The encoding of what is sold."""
-        assert self.described is not None  # noqa: S101 (nobody asks before the first delivery)
-        return self.described.mechanism()
-
-    @cached_property
-    def _known(self) -> dict[tuple[str, str], Level]:
-        return {}
-
-    def level(self, row: Row[Any]) -> Level:
-        """Return the level that a row keeps as two texts: here they are read back, and nowhere else."""
-        texts = row.epsilon, row.threshold
-        if texts not in self._known:  # a pool has many rows at a few levels
-            self._known[texts] = self.encoding.level(row.epsilon, int(row.threshold))
-        return self._known[texts]
-
-    def price(self, level: Level) -> int:
-        """Return what a level costs: of a pool, for each object."""
-        return self.prices.price(level.epsilon, level.retention)
-
-    def half_width(self, level: Level, objects: int) -> float | None:
-        """Return how precise shares (or a mean) from so many objects will be, at worst; 95 % intervals."""
-        if not objects:
-            return None
-        return Precision(self.encoding, [str(level)], DEFAULT).half_width([objects])
+    def parse_level(self, epsilon: Epsilon) -> Level:
+        """Return the level at an epsilon."""
+        return self.mechanism.level(epsilon)
 
 
-def level_text(level: Level) -> str:
-    """Return the threshold of a level as it is kept.
+@dataclass(frozen=True, slots=True)
+class ListedLevel:
+    """A level that is for sale."""
+
+    level: Level
+    price: Decimal
+    rows: Mapping[str, int]
+    """The number of rows at each level: rows with a lower limit are at that."""
+    digest: str | None
+    """None for a level of a pool, whose file is made for each order."""
+
+    @property
+    def key(self) -> str:
+        """The level as tables store it."""
+        return format_threshold(self.level)
+
+
+def format_threshold(level: Level) -> str:
+    """Return the threshold in 20 digits.
 
     >>> from relaxdp.mechanisms.categorical import Categorical
-    >>> level_text(Categorical(["no", "yes"]).level("1e-18"))
+    >>> format_threshold(Categorical(["no", "yes"]).level("1e-18"))
     '00000000000000000009'
     """
     return f"{level.threshold:020d}"
 
 
-def level_columns(level: Level) -> dict[str, str]:
-    """Return a level as it is kept: two texts, which `Listing.level` reads back."""
-    return {**level.to_dict(), "threshold": level_text(level)}
+# Listings.
 
 
-@dataclass(frozen=True, slots=True)
-class KeptLevel:
-    """A level that is out: delivered, or drawn between two others."""
+def create_listing(
+    connection: Connection, *, listing_id: str, kind: str, seller: str, description: ColumnDescription, column: str,
+    id_column: str, title: str, about: str, currency: str, approval: str,
+) -> Listing:  # fmt: skip
+    """Create a listing, or confirm the one that exists. Title, text and approval may change; nothing else does."""
+    path = compute_path_digest(description)
+    fixed = {
+        "kind": kind, "seller": seller, "path": path, "column": column, "id_column": id_column, "currency": currency,
+        "description": json.dumps(describe_path(description).to_dict(), sort_keys=True),
+    }  # fmt: skip
+    free = {"title": title, "about": about, "approval": approval}
+    known = connection.execute(
+        select(LISTINGS).where(
+            (LISTINGS.c.id == listing_id) | ((LISTINGS.c.path == path) & (LISTINGS.c.seller == seller))
+        )
+    ).all()
+    if not known:
+        connection.execute(insert(LISTINGS).values(id=listing_id, **fixed, **free))
+    for row in known:
+        if row.id != listing_id and row.seller == seller:
+            raise ListingExistsError(
+                "This column is listed already, as {listing!r}. A path has one listing.",
+                hint="Publish its levels there: --listing {listing}.",
+                listing=row.id,
+            )
+        if any(getattr(row, name) != value for name, value in fixed.items()):
+            raise ListingExistsError(
+                "The listing {listing!r} exists, and belongs to another seller or has another path, currency or name "
+                "of a column.",
+                hint="Choose another name with --listing NAME. A correction of released data is a new release name.",
+                listing=listing_id,
+            )
+        connection.execute(update(LISTINGS).where(LISTINGS.c.id == listing_id).values(**free))
+    return find_listing(connection, listing_id)
 
-    level: Level
-    between: Neighbours | None
-    """What it was drawn from; None where it was delivered."""
 
-    @property
-    def delivered(self) -> bool:
-        """Whether it came from a seller."""
-        return self.between is None
-
-    def columns(self) -> dict[str, Any]:
-        """Return it as it is kept."""
-        lower, upper = (None, None) if self.between is None else (self.between.lower, self.between.upper)
-        return {
-            **level_columns(self.level),
-            "delivered": self.delivered,
-            "lower": None if lower is None else level_text(lower),
-            "upper": None if upper is None else level_text(upper),
-        }
+def find_listing(connection: Connection, listing_id: str) -> Listing:
+    """Return a listing."""
+    row = connection.execute(select(LISTINGS).where(LISTINGS.c.id == listing_id)).first()
+    if row is None:
+        raise UnknownListingError(
+            "There is no listing {listing!r}.", hint="List what is for sale: relaxdp market list.", listing=listing_id
+        )
+    return _read_listing(row)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFile(KeptLevel):
-    """A level of a release that is out: all of its reports in one file."""
+def list_listings(connection: Connection, seller: str | None = None) -> list[Listing]:
+    """Return all listings, or those of a seller, by name."""
+    query = select(LISTINGS).order_by(LISTINGS.c.id)
+    rows = connection.execute(query if seller is None else query.where(LISTINGS.c.seller == seller))
+    return [_read_listing(row) for row in rows]
 
-    digest: str
+
+def _read_listing(row: Row[Any]) -> Listing:
+    return Listing(
+        row.id, row.kind, row.seller, row.description, row.column, row.id_column, row.title, row.about, row.currency,
+        row.approval,
+    )  # fmt: skip
 
 
-def origins(listing: StoredListing, rows: Sequence[Row[Any]]) -> list[tuple[Level, Neighbours | None]]:
-    """Return the levels that rows keep, and what each was drawn from: other levels of the same listing."""
-    named = {row.threshold: listing.level(row) for row in rows}
+# Levels.
+
+
+def list_levels(connection: Connection, listing: Listing) -> list[ListedLevel]:
+    """Return the levels of a listing, ascending."""
+    query = select(LEVELS).where(LEVELS.c.listing == listing.id).order_by(LEVELS.c.threshold)
+    rows = connection.execute(query).all()
+    counts = {row.threshold: json.loads(row.rows) for row in rows}
+    if listing.kind == "pool":
+        limits, epsilons = _count_limits(connection, listing), {row.threshold: row.epsilon for row in rows}
+        counts = {row.threshold: count_pool_rows(limits, epsilons, row.threshold) for row in rows}
     return [
-        (
-            listing.level(row),
-            None if row.delivered else Neighbours(None if row.lower is None else named[row.lower], named[row.upper]),
+        ListedLevel(
+            listing.mechanism.level(row.epsilon, int(row.threshold)), Decimal(row.price), counts[row.threshold],
+            row.digest,
         )
         for row in rows
+    ]  # fmt: skip
+
+
+def _count_limits(connection: Connection, listing: Listing) -> dict[str, int]:
+    """Return how many members have each limit, by the text that tables have of a level."""
+    columns = POOL_REPORTS.c
+    tops = (
+        select(func.max(columns.threshold).label("top"))
+        .where(columns.listing == listing.id)
+        .group_by(columns.member)
+        .subquery()
+    )
+    return {
+        row.top: row.n for row in connection.execute(select(tops.c.top, func.count().label("n")).group_by(tops.c.top))
+    }
+
+
+def count_pool_rows(limits: Mapping[str, int], epsilons: Mapping[str, str], threshold: str) -> dict[str, int]:
+    """Return the number of rows at each epsilon of a level's file: those of members at min(level, own limit).
+
+    >>> count_pool_rows({"01": 3, "05": 2, "09": 1}, {"01": "0.1", "05": "0.5", "09": "1"}, "05")
+    {'0.1': 3, '0.5': 3}
+    """
+    rows: Counter[str] = Counter()
+    for limit, n in sorted(limits.items()):
+        rows[epsilons[min(limit, threshold)]] += n
+    return dict(rows)
+
+
+def find_level(connection: Connection, listing: Listing, epsilon: Epsilon) -> ListedLevel:
+    """Return a level that is for sale."""
+    level, known = listing.parse_level(epsilon), list_levels(connection, listing)
+    for each in known:
+        if each.level == level:
+            return each
+    raise UnknownLevelError(
+        "The listing {listing!r} does not sell epsilon {epsilon}. Its levels are {levels}.",
+        hint="Choose one of its levels: relaxdp market list {listing}.",
+        listing=listing.id,
+        epsilon=level,
+        levels=", ".join(str(each.level) for each in known) or "not published yet",
+    )
+
+
+def check_prices(levels: Sequence[tuple[Level, Decimal]]) -> None:
+    """Reject prices that fall as epsilon grows: an upgrade costs the difference."""
+    ordered = sorted(levels, key=lambda each: each[0])
+    for (low, cheap), (high, dear) in pairwise(ordered):
+        if cheap > dear:
+            raise MarketError(
+                "Epsilon {high} costs {dear}, which is less than the price of epsilon {low}, {cheap}.",
+                hint="Let prices grow with epsilon, or stay the same.",
+                low=low,
+                cheap=cheap,
+                high=high,
+                dear=dear,
+            )
+
+
+def plan_levels(
+    connection: Connection, listing: Listing, prices: Mapping[str, str]
+) -> list[tuple[Level, Decimal, ListedLevel | None]]:
+    """Return levels with their prices and what is published at them, or reject them before anything is drawn."""
+    known = list_levels(connection, listing)
+    asked = [(listing.parse_level(epsilon), parse_price(price)) for epsilon, price in prices.items()]
+    found = {each.level: each for each in known}
+    for level, price in asked:
+        if level in found and found[level].price != price:
+            raise MarketError(
+                "Epsilon {epsilon} of {listing!r} costs {price}. The price of a published level does not change.",
+                hint="State the published price for this level, or leave the level out.",
+                epsilon=level,
+                listing=listing.id,
+                price=found[level].price,
+            )
+    merged = {**{each.level: each.price for each in known}, **dict(asked)}
+    if len(merged) > MAX_LEVELS:
+        raise MarketError(
+            "The listing would have {levels} levels. The maximum is {maximum}.",
+            hint="Choose fewer levels.",
+            levels=len(merged),
+            maximum=MAX_LEVELS,
+        )
+    check_prices(list(merged.items()))
+    return [(level, price, found.get(level)) for level, price in sorted(asked)]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLevel:
+    """A level as it is stored: its digest, the rows at each level, and the bytes of its file."""
+
+    reports: LevelReports
+    digest: str
+    content: bytes
+
+    @classmethod
+    def create(cls, reports: LevelReports, folder: Path) -> PreparedLevel:
+        """Compute the digest, and write the file into a private folder."""
+        place = folder / "level.parquet"
+        write_level_file(reports, place)
+        return cls(reports, compute_level_digest(reports), place.read_bytes())
+
+
+def add_level(connection: Connection, listing: Listing, prepared: PreparedLevel, price: str) -> bool:
+    """Publish a level, and return whether it is new. A published level is accepted again only if it is the same."""
+    reports = prepared.reports
+    is_path = compute_path_digest(reports.description) == compute_path_digest(listing.description)
+    if not is_path or (reports.column, reports.id_column) != (listing.column, listing.id_column):
+        raise LevelFileError(
+            "The file is not a level of the listing {listing!r}: its release, column, mechanism or key differs.",
+            hint="Publish it as a listing of its own.",
+            listing=listing.id,
+        )
+    ((level, amount, known),) = plan_levels(connection, listing, {str(reports.level): price})
+    if known is not None:
+        if known.digest != prepared.digest:
+            raise LevelDiffersError(
+                "Epsilon {epsilon} of {listing!r} is published with other ids or reports, and is never replaced.",
+                hint="Release the corrected table under a new name, and publish that: its cost adds up.",
+                epsilon=level,
+                listing=listing.id,
+            )
+        return False
+    keep_file(connection, prepared.digest, prepared.content)
+    insert_level(connection, listing, level, amount, reports.count_rows(), prepared.digest)
+    return True
+
+
+def insert_level(
+    connection: Connection, listing: Listing, level: Level, price: Decimal, rows: Mapping[str, int], digest: str | None
+) -> None:
+    """Store a level; the database allows each only once, and at most 100 of them."""
+    place = connection.execute(select(func.count()).where(LEVELS.c.listing == listing.id)).scalar_one() + 1
+    connection.execute(
+        insert(LEVELS).values(
+            listing=listing.id, threshold=format_threshold(level), epsilon=str(level), price=str(price), place=place,
+            rows=json.dumps(rows), digest=digest,
+        )
+    )  # fmt: skip
+
+
+def keep_file(connection: Connection, digest: str, content: bytes) -> None:
+    """Store a file, unless it is stored already."""
+    if connection.execute(select(FILES.c.part).where(FILES.c.digest == digest).limit(1)).first() is None:
+        for place, start in enumerate(range(0, len(content), PART_BYTES)):
+            part = content[start : start + PART_BYTES]
+            connection.execute(insert(FILES).values(digest=digest, part=place, content=part))
+
+
+def read_file_part(connection: Connection, digest: str, place: int) -> bytes | None:
+    """Return one part of a file; None after the last."""
+    query = select(FILES.c.content).where(FILES.c.digest == digest, FILES.c.part == place)
+    found = connection.execute(query).scalar()
+    return None if found is None else bytes(found)
+
+
+def count_file_bytes(connection: Connection, digest: str) -> int:
+    """Return how many bytes a file has."""
+    query = select(func.coalesce(func.sum(func.length(FILES.c.content)), 0)).where(FILES.c.digest == digest)
+    return int(connection.execute(query).scalar_one())
+
+
+# What buyers see before they order.
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A level with its expected margin of error, which depends on its rows and levels, never on a report."""
+
+    level: Level
+    price: Decimal
+    rows: Mapping[str, int]
+    margin: float | None
+    is_useful: bool
+    """Whether the margin is at most a tenth of what could be known either way."""
+    is_dominated: bool
+    """Whether another level costs no more and is more accurate."""
+
+
+def make_offers(listing: Listing, levels: Iterable[ListedLevel]) -> list[Offer]:
+    """Return the levels with their margins of error."""
+    found = list(_compute_margins(listing, levels))
+
+    def is_dominated(price: Decimal, margin: float | None) -> bool:
+        return any(
+            other.price <= price and other_margin is not None and (margin is None or other_margin < margin)
+            for other, other_margin, _ in found
+        )
+
+    return [
+        Offer(each.level, each.price, each.rows, margin, is_useful, is_dominated(each.price, margin))
+        for each, margin, is_useful in found
     ]
 
 
-def create(
-    connection: Connection,
-    listing_id: str | None,
-    *,
-    kind: Kind,
-    title: str,
-    prices: PriceCurve,
-    grid: Grid = (),
-    details: Details = NOTHING_SAID,
-    question: str | None = None,
-    suggested: Decimal | None = None,
-    seller: int | None = None,
-    budget: Decimal | None = None,
-    described: ColumnDescription | None = None,
-) -> str:
-    """Make a listing and return its id. A release is a draft until its first delivery."""
-    chosen = secrets.token_hex(8) if listing_id is None else listing_id
-    if _ID.fullmatch(chosen) is None:
-        raise MarketError("the id of a listing has 1 to 64 small letters, digits and hyphens.")
-    if not title.strip() or len(title) > MOST_TITLE:
-        raise MarketError("a listing needs a title, of at most {most} letters.", most=MOST_TITLE)
-    if question is not None and (not question.strip() or len(question) > MOST_TITLE):
-        raise MarketError("the question of a pool has 1 to {most} letters.", most=MOST_TITLE)
-    if connection.execute(select(LISTINGS.c.number).where(LISTINGS.c.id == chosen)).first() is not None:
-        raise ListingExistsError("there is a listing {listing!r} already.", listing=chosen)
-    row = {
-        "id": chosen,
-        "kind": kind,
-        "seller": seller,
-        "title": title.strip(),
-        "state": "draft" if described is None else "open",
-        "prices": json.dumps(prices.to_json()),
-        "grid": grid_text(grid),
-        "details": details_text(details),
-        "question": None if question is None else question.strip(),
-        "suggested": None if suggested is None else format_epsilon(suggested),
-        "budget": None if budget is None else format_epsilon(budget),
-        "described": None if described is None else json.dumps(described.to_dict()),
-        "objects": 0,
-    }
-    connection.execute(insert(LISTINGS).values(number=next_number(connection, LISTINGS), **row))
-    return chosen
+def _compute_margins(
+    listing: Listing, levels: Iterable[ListedLevel]
+) -> Iterator[tuple[ListedLevel, float | None, bool]]:
+    for each in levels:
+        precision = Precision(listing.mechanism, list(each.rows), DEFAULT)
+        margin = precision.half_width(list(each.rows.values()))
+        yield each, margin, margin is not None and margin <= precision.readable
 
 
-def grid_text(grid: Grid) -> str:
-    """Return levels as they are kept."""
-    return json.dumps([format_epsilon(level) for level in grid])
-
-
-def find(connection: Connection, listing_id: str) -> StoredListing:
-    """Return a listing by its id."""
-    row = None
-    if _ID.fullmatch(listing_id):
-        row = connection.execute(select(LISTINGS).where(LISTINGS.c.id == listing_id)).first()
-    if row is None:
-        raise UnknownListingError("there is no listing with this id.")
-    return _listing(row)
-
-
-def numbered(connection: Connection, number: int) -> StoredListing:
-    """Return a listing by its number."""
-    return _listing(connection.execute(select(LISTINGS).where(LISTINGS.c.number == number)).one())
-
-
-def of_path(connection: Connection, path: str) -> StoredListing | None:
-    """Return the listing that sells a path; None where none does."""
-    row = connection.execute(select(LISTINGS).where(LISTINGS.c.path == path)).first()
-    return None if row is None else _listing(row)
-
-
-def everything(connection: Connection, who: MarketAccount | None) -> list[StoredListing]:
-    """Return all listings that somebody may see, in the order in which they were made: of drafts, one's own."""
-    own = None if who is None else who.number
-    seen = (LISTINGS.c.state != "draft") | (LISTINGS.c.seller == own) | (own == OPERATOR.number)
-    return [_listing(row) for row in connection.execute(select(LISTINGS).where(seen).order_by(LISTINGS.c.number))]
-
-
-def of_seller(connection: Connection, seller: int) -> list[StoredListing]:
-    """Return the listings of a seller."""
-    query = select(LISTINGS).where(LISTINGS.c.seller == seller).order_by(LISTINGS.c.number)
-    return [_listing(row) for row in connection.execute(query)]
-
-
-def change(connection: Connection, listing: StoredListing, **columns: Any) -> StoredListing:
-    """Change columns of a listing, and return it as it is now."""
-    connection.execute(update(LISTINGS).where(LISTINGS.c.number == listing.number).values(**columns))
-    return numbered(connection, listing.number)
-
-
-def describe(connection: Connection, listing: StoredListing, described: ColumnDescription) -> StoredListing:
-    """Say what a listing holds."""
-    return change(connection, listing, described=json.dumps(described.to_dict()))
-
-
-def claim_path(connection: Connection, listing: StoredListing, described: ColumnDescription) -> str:
-    """Return the name under which a path is sold, or refuse one that is sold elsewhere.
-
-    Two listings of one path would draw their levels independently of each other, and together they would tell more
-    than the larger one.
-    """
-    named = json.dumps([described.key_fingerprint, described.path.release, described.path.attribute])
-    path = sha256(named.encode()).hexdigest()  # names may be longer than what an index takes
-    known = select(LISTINGS.c.id).where(LISTINGS.c.path == path, LISTINGS.c.number != listing.number)
-    holder = connection.execute(known).scalar()
-    if holder is not None:
-        raise ListingExistsError(
-            "this release is listed already, as {listing!r}, and one path is sold in one place only.",
-            listing=holder,
-        )
-    return path
-
-
-def anything_sold(connection: Connection, listing: StoredListing) -> bool:
-    """Tell whether anything of a release was ever sold, refunded or not: a purchase, or a level drawn for one."""
-    bought = select(PURCHASES.c.number).where(PURCHASES.c.listing == listing.number)
-    drawn = select(LEVELS.c.threshold).where(LEVELS.c.listing == listing.number, ~LEVELS.c.delivered)
-    return any(connection.execute(query.limit(1)).first() is not None for query in (bought, drawn))
-
-
-def levels_of(connection: Connection, listing: StoredListing) -> dict[Level, KeptFile]:
-    """Return all levels of a release that are out, ascending."""
-    query = select(LEVELS).where(LEVELS.c.listing == listing.number).order_by(LEVELS.c.threshold)
-    rows = connection.execute(query).all()
-    found = zip(origins(listing, rows), rows, strict=True)
-    return {level: KeptFile(level, between, row.digest) for (level, between), row in found}
-
-
-def authorised(connection: Connection, listing: StoredListing) -> Level | None:
-    """Return the largest level of a release that was delivered; None before the first delivery."""
-    query = select(LEVELS).where(LEVELS.c.listing == listing.number, LEVELS.c.delivered)
-    row = connection.execute(query.order_by(LEVELS.c.threshold.desc()).limit(1)).first()
-    return None if row is None else listing.level(row)
-
-
-def keep_level(connection: Connection, listing: StoredListing, kept: KeptFile) -> None:
-    """Keep a level, once and for good."""
-    connection.execute(insert(LEVELS).values(listing=listing.number, **kept.columns(), digest=kept.digest))
-
-
-def _listing(row: Row[Any]) -> StoredListing:
-    return StoredListing(
-        number=row.number,
-        id=row.id,
-        kind=row.kind,
-        seller=row.seller,
-        title=row.title,
-        question=row.question,
-        suggested=None if row.suggested is None else Decimal(row.suggested),
-        state=row.state,
-        budget=None if row.budget is None else Decimal(row.budget),
-        path=row.path,
-        id_column=row.id_column,
-        objects=int(row.objects),
-        terms=(row.prices, row.grid, row.described),
-        said=row.details,
-    )
+def recommend_level(offers: Sequence[Offer]) -> Level | None:
+    """Return the cheapest useful level that no other dominates; None where no level is useful."""
+    useful = [each for each in offers if each.is_useful and not each.is_dominated]
+    return min(useful, key=lambda each: (each.price, each.level)).level if useful else None

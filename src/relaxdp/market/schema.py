@@ -1,144 +1,170 @@
-"""The tables of the market. A level is kept as its threshold, in 20 digits, so that text sorts as numbers do."""
+"""The tables of the market and its rules: what was delivered is never changed, whatever the code does.
+
+A level is stored as its threshold, in 20 digits, so that text sorts as numbers do.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, Table, Text, UniqueConstraint
+from typing import Any
+
+from sqlalchemy import (
+    DDL,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+    event,
+)
 
 from relaxdp.service.schema import METADATA
 
-
-def _number(name: str = "number") -> Column[int]:
-    return Column(name, Integer, primary_key=True, autoincrement=False)
+MAX_LEVELS = 100
 
 
-def _level() -> Column[str]:
-    return Column("threshold", Text, primary_key=True)
+def _text(name: str, **options: Any) -> Column[str]:
+    return Column(name, Text, nullable=False, **options)
 
 
-# One row: which key this market was opened with, and the key that its receipts are checked with.
-SETUP = Table(
-    "market_setup",
+# One row: the key that signs receipts. A copy of the database has it too, so a restored market signs as before.
+SETUP = Table("market_setup", METADATA, Column("signing_key", LargeBinary, nullable=False))
+
+MEMBERS = Table(
+    "market_member",
     METADATA,
-    Column("key_fingerprint", Text, primary_key=True),
-    Column("public_key", LargeBinary, nullable=False),
+    _text("name", primary_key=True),
+    _text("role"),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    CheckConstraint("role IN ('seller', 'buyer')"),
 )
 
-# The row of the account that credits come from has no token. A balance is the sum of its entries.
-ACCOUNTS = Table(
-    "market_account",
-    METADATA,
-    _number(),
-    Column("name", Text, nullable=False, unique=True),
-    Column("role", Text, nullable=False),
-    Column("digest", LargeBinary, unique=True),
-    Column("balance", BigInteger, nullable=False),
-)
-
-# `path` names what is sold, so that one path is not sold in two places, where each would draw for itself. A draft has
-# none yet, and a release that ended before anything was sold has none any more.
+# `path` is the digest of the key fingerprint, the release, the attribute and the mechanism. A seller lists it once.
 LISTINGS = Table(
     "market_listing",
     METADATA,
-    _number(),
-    Column("id", Text, nullable=False, unique=True),
-    Column("kind", Text, nullable=False),
-    Column("seller", Integer),
-    Column("title", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("prices", Text, nullable=False),
-    Column("grid", Text, nullable=False),
-    Column("details", Text, nullable=False),
-    Column("question", Text),
-    Column("suggested", Text),
-    Column("budget", Text),
-    Column("path", Text, unique=True),
-    Column("described", Text),
-    Column("id_column", Text),
-    Column("objects", BigInteger, nullable=False),
+    _text("id", primary_key=True),
+    _text("kind"),
+    _text("seller"),
+    _text("path"),
+    _text("description"),
+    _text("column"),
+    _text("id_column"),
+    _text("title"),
+    _text("about"),
+    _text("currency"),
+    _text("approval"),
+    UniqueConstraint("seller", "path"),
+    CheckConstraint("kind IN ('release', 'pool')"),
+    CheckConstraint("approval IN ('seller', 'automatic')"),
 )
 
-# A level of a release: delivered by its seller, or drawn from the two others that are named here, and kept.
+# A level of a release has the digest of its file. The files of a pool are made for each order.
 LEVELS = Table(
     "market_level",
     METADATA,
-    _number("listing"),
-    _level(),
-    Column("epsilon", Text, nullable=False),
-    Column("delivered", Boolean, nullable=False),
-    Column("lower", Text),
-    Column("upper", Text),
-    Column("digest", Text, nullable=False),
+    _text("listing", primary_key=True),
+    _text("threshold", primary_key=True),
+    _text("epsilon"),
+    _text("price"),
+    Column("place", Integer, nullable=False),
+    _text("rows"),
+    Column("digest", Text),
+    UniqueConstraint("listing", "place"),
+    ForeignKeyConstraint(["listing"], ["market_listing.id"]),
+    CheckConstraint(f"place BETWEEN 1 AND {MAX_LEVELS}"),
 )
 
 FILES = Table(
     "market_file",
     METADATA,
-    Column("digest", Text, primary_key=True),
+    _text("digest", primary_key=True),
     Column("part", Integer, primary_key=True, autoincrement=False),
     Column("content", LargeBinary, nullable=False),
 )
 
-MEMBERS = Table(
-    "market_member",
+ORDERS = Table(
+    "market_order",
     METADATA,
-    _number("listing"),
-    _number("account"),
-    Column("pseudonym", Text, nullable=False, unique=True),
-    Column("minimum", BigInteger, nullable=False),
+    _text("id", primary_key=True),
+    _text("listing"),
+    _text("threshold"),
+    _text("buyer"),
+    _text("state"),
+    _text("price"),
+    _text("due"),
+    Column("previous", Text),
+    _text("requested"),
+    Column("digest", Text),
+    Column("receipt", Text),
+    Column("signature", Text),
+    ForeignKeyConstraint(["listing", "threshold"], ["market_level.listing", "market_level.threshold"]),
+    CheckConstraint("state IN ('requested', 'approved', 'withdrawn')"),
+    CheckConstraint("(state = 'approved') = (signature IS NOT NULL)"),
+    CheckConstraint("(signature IS NULL) = (receipt IS NULL) AND (signature IS NULL) = (digest IS NULL)"),
+)
+# A buyer has one open request for a listing, and one approved order for a level.
+_IS_REQUESTED, _IS_APPROVED = ORDERS.c.state == "requested", ORDERS.c.state == "approved"
+Index(
+    "market_order_requested",
+    ORDERS.c.listing,
+    ORDERS.c.buyer,
+    unique=True,
+    sqlite_where=_IS_REQUESTED,
+    postgresql_where=_IS_REQUESTED,
+)
+Index(
+    "market_order_approved",
+    ORDERS.c.listing,
+    ORDERS.c.buyer,
+    ORDERS.c.threshold,
+    unique=True,
+    sqlite_where=_IS_APPROVED,
+    postgresql_where=_IS_APPROVED,
 )
 
-MEMBER_LEVELS = Table(
-    "market_member_level",
+# The reports of the members of pools: one for each member and level. `row` is the id that buyers see.
+POOL_REPORTS = Table(
+    "market_pool_report",
     METADATA,
-    _number("listing"),
-    _number("account"),
-    _level(),
-    Column("epsilon", Text, nullable=False),
-    Column("delivered", Boolean, nullable=False),
-    Column("lower", Text),
-    Column("upper", Text),
+    _text("listing", primary_key=True),
+    _text("member", primary_key=True),
+    _text("threshold", primary_key=True),
+    _text("row"),
     Column("report", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["listing", "threshold"], ["market_level.listing", "market_level.threshold"]),
 )
 
-# The `place` of a purchase is among those of its listing, and its `history` a digest of all of them up to this one.
-PURCHASES = Table(
-    "market_purchase",
-    METADATA,
-    _number(),
-    Column("listing", Integer, nullable=False),
-    Column("buyer", Integer, nullable=False, index=True),
-    Column("epsilon", Text, nullable=False),
-    Column("threshold", Text, nullable=False),
-    Column("price", BigInteger, nullable=False),
-    Column("paid", BigInteger, nullable=False),
-    Column("objects", BigInteger, nullable=False),
-    Column("digest", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("previous", Integer),
-    Column("issued", Text, nullable=False),
-    Column("signature", Text, nullable=False),
-    Column("place", Integer, nullable=False),
-    Column("history", Text, nullable=False),
-    UniqueConstraint("listing", "place"),
-)
+_KEPT = {
+    "market_level": ("UPDATE", ""),
+    "market_file": ("UPDATE", ""),
+    "market_pool_report": ("UPDATE", ""),
+    "market_listing": ('UPDATE OF id, kind, seller, path, description, "column", id_column, currency', ""),
+    "market_order": ("UPDATE", "WHEN (OLD.state <> 'requested')"),
+}
+"""Rows that are never changed, in whole or in these columns, or from a state on. None of them is ever deleted."""
 
-# Whose report is in a purchase from a pool, and what it cost.
-PURCHASE_MEMBERS = Table(
-    "market_purchase_member",
-    METADATA,
-    _number("purchase"),
-    _number("account"),
-    Column("price", BigInteger, nullable=False),
-)
 
-# The lines of a transaction add up to nothing.
-ENTRIES = Table(
-    "market_entry",
-    METADATA,
-    _number("transaction"),
-    _number("account"),
-    Column("amount", BigInteger, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("purchase", Integer, index=True),
-    Column("issued", Text, nullable=False),
-)
+def _declare_trigger(dialect: str, statement: str) -> None:
+    make_ddl: Any = DDL  # which has no types
+    event.listen(METADATA, "after_create", make_ddl(statement).execute_if(dialect=dialect))
+
+
+def _declare_triggers() -> None:
+    function = (
+        "CREATE FUNCTION market_keep() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'what the market delivered is not changed'; END $$"
+    )
+    _declare_trigger("postgresql", function)
+    for table, (update, condition) in _KEPT.items():
+        for number, (what, when) in enumerate([(update, condition), ("DELETE", "")]):
+            head = f"CREATE TRIGGER {table}_kept_{number} BEFORE {what} ON {table} FOR EACH ROW {when}"
+            failure = "SELECT RAISE(ABORT, 'what the market delivered is not changed')"
+            _declare_trigger("sqlite", f"{head} BEGIN {failure}; END")
+            _declare_trigger("postgresql", f"{head} EXECUTE FUNCTION market_keep()")
+
+
+_declare_triggers()

@@ -1,345 +1,212 @@
-"""What travels over HTTP, as strict types: nothing is coerced and no unknown field is taken."""
+"""The requests and answers of the market over HTTP, as strict types: unknown fields are rejected."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
-from relaxdp.market.accounts import NAME_PATTERN
-from relaxdp.market.details import Details
-from relaxdp.market.levels import MOST_LEVELS
-from relaxdp.market.listings import ID_PATTERN, MOST_TITLE
-from relaxdp.mechanisms.square_wave import Goal
-from relaxdp.service.wire import EpsilonText, Label, WireLevel
+from relaxdp.market.schema import MAX_LEVELS
+from relaxdp.service.wire import ID_PATTERN, WHOLE_TEXT, EncodingRequest, EpsilonText
 
-Credits = Annotated[int, Meta(ge=0, le=10**15)]
 Id = Annotated[str, Meta(pattern=ID_PATTERN)]
-Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
+Currency = Annotated[str, Meta(pattern=f"^[A-Z]{{3}}{WHOLE_TEXT}", description="Such as EUR.")]
+Amount = Annotated[str, Meta(max_length=20, description="Such as 60 or 9.50.")]
 # PostgreSQL keeps no null character in a text.
-TEXT_PATTERN = "^[^\\u0000]*$"
-Title = Annotated[str, Meta(min_length=1, max_length=MOST_TITLE, pattern=TEXT_PATTERN)]
-Reason = Annotated[str, Meta(min_length=1, max_length=200, pattern=TEXT_PATTERN)]
-Point = tuple[EpsilonText, Credits]
-Levels = Annotated[list[EpsilonText], Meta(min_length=1, max_length=MOST_LEVELS)]
-Kind = Literal["release", "pool"]
+_PLAIN = "^[^\\u0000]*$"
+Title = Annotated[str, Meta(min_length=1, max_length=200, pattern=_PLAIN)]
+About = Annotated[str, Meta(max_length=2000, pattern=_PLAIN)]
+Prices = Annotated[dict[EpsilonText, Amount], Meta(min_length=1, max_length=MAX_LEVELS)]
+Approval = Literal["seller", "automatic"]
 Role = Literal["seller", "buyer"]
-AnyRole = Literal["seller", "buyer", "operator", "issue"]
-State = Literal["draft", "open", "closed"]
-PurchaseState = Literal["owned", "upgraded", "refunded"]
+OrderState = Literal["requested", "approved", "withdrawn"]
 
 
-class Prices(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A curve that does not fall: points, or a formula."""
+class TokenRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A token for a new member; with `renew`, a new one for a member who exists."""
 
-    points: Annotated[list[Point], Meta(min_length=1, max_length=1000)] | None = None
-    formula: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
-
-
-class Encoding(Struct, frozen=True, omit_defaults=True):
-    """How answers are encoded: its name, and values or a range."""
-
-    name: str
-    options: dict[str, Any]
-    values: list[Any] | UnsetType = UNSET
-    range: tuple[float, float] | UnsetType = UNSET
-
-
-class PoolEncoding(Struct, frozen=True, forbid_unknown_fields=True):
-    """The encoding of a pool to be made."""
-
-    name: Annotated[str, Meta(max_length=64)]
-    values: Annotated[list[Label], Meta(max_length=10_000)] | None = None
-    range: tuple[float, float] | None = None
-    options: dict[str, int | Goal] = {}
-
-
-class AccountRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """An account to be made."""
-
-    name: Name
+    name: Id
     role: Role
+    renew: bool = False
 
 
-class Account(Struct, frozen=True):
-    """Somebody who trades, and their credits."""
+class NewToken(Struct, frozen=True):
+    """A token, which is shown once."""
 
     name: str
-    role: AnyRole
-    balance: int
-
-
-class NewAccount(Account, frozen=True):
-    """An account with its token, shown this once."""
-
+    role: Role
     token: str
 
 
-class Accounts(Struct, frozen=True):
-    """All accounts; that from which credits come owes what is in circulation."""
+class MemberView(Struct, frozen=True):
+    """Whose token a request has."""
 
-    accounts: list[Account]
-
-
-class CreditRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Credits for an account."""
-
-    account: Name
-    amount: Annotated[int, Meta(ge=1, le=10**15)]
-    reason: Reason
+    name: str
+    role: Literal["seller", "buyer", "operator"]
 
 
 class ListingRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A release to be listed; its first delivery follows."""
+    """A column of a release that is to be sold, with the prices of levels that are about to be published."""
 
+    id: Id
     title: Title
+    currency: Currency
     prices: Prices
-    levels: Levels | None = None
-    id: Id | None = None
-    budget: EpsilonText | None = None
-    details: Details | None = None
+    column: Annotated[str, Meta(min_length=1, max_length=1000)]
+    id_column: Annotated[str, Meta(min_length=1, max_length=1000)]
+    description: dict[str, Any]
+    """The column as a released file describes it."""
+    about: About = ""
+    approval: Approval = "seller"
 
 
 class PoolRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A pool to be made; its prices are for each object."""
+    """A pool, whose members sell one report each."""
 
+    id: Id
     title: Title
-    encoding: PoolEncoding
+    currency: Currency
     prices: Prices
-    levels: Levels | None = None
-    id: Id | None = None
-    details: Details | None = None
-    question: Title | None = None
-    suggested: EpsilonText | None = None
+    encoding: EncodingRequest
+    about: About = ""
+    approval: Approval = "seller"
 
 
-class PricesRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Prices that reach further up, and levels that lie there."""
+class PoolReports(Struct, frozen=True, forbid_unknown_fields=True):
+    """The reports of one member, by epsilon: labels or numbers, or packed bytes in base 64."""
 
-    prices: Prices
-    levels: Levels | None = None
-
-
-class BudgetRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A larger budget."""
-
-    budget: EpsilonText
-
-
-class MemberReport(Struct, frozen=True, forbid_unknown_fields=True):
-    """The report of a single seller, and the least that must be paid for it."""
-
-    level: WireLevel
-    report: Annotated[
-        str | int | float, Meta(description="A label, a number, or packed bytes in base 64: as the encoding says.")
-    ]
-    minimum: Credits = 0
+    reports: Annotated[dict[EpsilonText, str | int | float], Meta(min_length=1, max_length=MAX_LEVELS)]
 
 
 class OrderRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A level to be bought, and the most that may be due for it."""
+    """A level to be ordered. An upgrade is asked for as such."""
 
     epsilon: EpsilonText
-    most: Credits | None = None
+    upgrade: bool = False
 
 
-class RefundRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Why credits are given back."""
-
-    reason: Reason
-
-
-class OfferedLevel(Struct, frozen=True):
-    """A level of a listing: what it costs (in a pool, also for each object), what it tells, whether it is on sale.
-
-    `better` is another level on sale that costs no more and tells no less.
-    """
-
-    epsilon: str
-    price: int
-    each: int | None
-    objects: int
-    half_width: float | None
-    available: bool
-    better: str | None
-
-
-class Listing(Struct, frozen=True):
-    """What everybody may know of a listing."""
-
-    id: str
-    kind: Kind
-    title: str
-    details: Details
-    question: str | None
-    suggested: str | None
-    seller: str | None
-    state: State
-    encoding: Encoding | None
-    objects: int
-    authorised: str | None
-    prices: Prices
-    levels: list[OfferedLevel]
-
-
-class Listings(Struct, frozen=True):
-    """All listings."""
-
-    listings: list[Listing]
-
-
-class Quote(Struct, frozen=True):
-    """What a level costs; `due` is what is left to pay for whoever asks."""
-
-    listing: str
-    epsilon: str
-    threshold: str
-    price: int
-    due: int
-    owned: str | None
-    objects: int
-    half_width: float | None
-
-
-class QuoteOptions(Struct, frozen=True):
-    """Which level is asked for."""
-
-    epsilon: EpsilonText
-
-
-class DeliveryOptions(Struct, frozen=True):
-    """Which of several released columns is for sale."""
-
-    column: Annotated[str, Meta(max_length=1000)] | None = None
-
-
-class Purchase(Struct, frozen=True):
-    """What a buyer got."""
-
-    number: int
-    listing: str
-    title: str
-    epsilon: str
-    threshold: str
-    retention: str
-    price: int
-    paid: int
-    objects: int
-    half_width: float | None
-    digest: str
-    state: PurchaseState
-    previous: int | None
-    issued: str
-    authorised: str | None
-    new: bool = False
-
-
-class ToldRow(Struct, frozen=True):
-    """A share (or the mean) that a purchase tells, with its interval."""
-
-    value: Any
-    estimate: float
-    low: float
-    high: float
-
-
-class Told(Struct, frozen=True):
-    """What a purchase tells about its own objects, with 95 % intervals: all of its values, or the largest of many."""
-
-    objects: int
-    values: int
-    range: tuple[float, float] | None
-    """Between which numbers a mean lies; None where the answers are shares."""
-    rows: list[ToldRow]
-
-
-class Purchases(Struct, frozen=True):
-    """Everything that a buyer bought, the newest first."""
-
-    purchases: list[Purchase]
-    balance: int
-
-
-class SignedReceipt(Struct, frozen=True, forbid_unknown_fields=True):
-    """A receipt and its signature; what proves something is the signature under the market's own key."""
+class ReceiptContent(Struct, frozen=True, forbid_unknown_fields=True):
+    """A signed receipt, as it travels."""
 
     receipt: dict[str, Any]
     signature: Annotated[str, Meta(max_length=200)]
-    public_key: Annotated[str, Meta(max_length=200)] | UnsetType = UNSET
 
 
-class Verified(Struct, frozen=True):
-    """A receipt is this market's; what became of the purchase."""
+class LevelOptions(Struct, frozen=True):
+    """The price of a level that is published."""
 
-    valid: bool
-    state: PurchaseState
+    price: Amount
 
 
-class DeliveredLevel(Struct, frozen=True):
-    """A level that the seller delivered."""
+class OfferView(Struct, frozen=True):
+    """A level for sale. `margin` is the largest expected margin of error (95 %) of a share or of the mean."""
 
     epsilon: str
     threshold: str
+    price: str
+    due: str
+    """What the buyer who asks would pay: an upgrade costs the difference."""
+    rows: int
+    rows_by_level: dict[str, int]
+    margin: float | None
+    is_useful: bool
+    is_dominated: bool
+    """Whether another level costs no more and is more accurate."""
+    digest: str | None
 
 
-class SoldLevel(Struct, frozen=True, rename={"drawn_from": "from"}):
-    """A level that was sold: to how many, for what, and between which levels it was drawn, unless it was delivered."""
+class ListingView(Struct, frozen=True):
+    """A listing, as everyone sees it."""
+
+    id: str
+    kind: Literal["release", "pool"]
+    title: str
+    about: str
+    seller: str
+    release: str
+    column: str
+    currency: str
+    approval: Approval
+    mechanism: dict[str, Any]
+    """The mechanism as a released file describes it: name, values or range, options."""
+    levels: list[OfferView]
+    recommended: str | None
+    """The cheapest level that is useful; None where none is."""
+    owned: str | None
+    """The level that the buyer who asks has."""
+
+
+class ListingViews(Struct, frozen=True):
+    """All listings."""
+
+    listings: list[ListingView]
+
+
+class MarketView(Struct, frozen=True):
+    """The market: its receipts are checked with the public key."""
+
+    public_key: str
+    fingerprint: str
+    listings: int
+
+
+class OrderView(Struct, frozen=True):
+    """An order, as its buyer and its seller see it."""
+
+    id: str
+    listing: str
+    title: str
+    seller: str
+    buyer: str
+    epsilon: str
+    price: str
+    due: str
+    currency: str
+    state: OrderState
+    previous: str | None
+    requested: str
+    digest: str | None
+    is_new: bool = False
+
+
+class OrderViews(Struct, frozen=True):
+    """The orders of a buyer, or of a seller's listings, the newest first."""
+
+    orders: list[OrderView]
+
+
+class SoldLevel(Struct, frozen=True):
+    """A level of a listing and its buyers."""
 
     epsilon: str
     buyers: int
-    income: int
-    drawn_from: tuple[str | None, str] | None
 
 
-class SellerListing(Struct, frozen=True):
-    """A listing as its seller sees it: income against privacy loss."""
+class ColumnSales(Struct, frozen=True):
+    """A listing, as its seller sees it."""
 
-    listing: Listing
-    budget: str | None
-    delivered: list[DeliveredLevel]
+    listing: str
+    release: str
+    column: str
+    key_fingerprint: str
     sold: list[SoldLevel]
-    buyers: int
-    income: int
-    loss_buyers: str
-    loss_platform: str
-    left: str | None
-    minimum: int | None
+    largest_sold: str
+    """The privacy loss towards all buyers together, whatever they share; 0 where nothing is sold."""
+    held: str
+    """The largest level that the market holds."""
+    open_requests: int
+
+
+class VaultSales(Struct, frozen=True):
+    """The sums over the columns that were released with one key: their costs add up."""
+
+    key_fingerprint: str
+    largest_sold: str
+    held: str
 
 
 class Sales(Struct, frozen=True):
     """All listings of a seller."""
 
-    listings: list[SellerListing]
-    balance: int
-
-
-class Entry(Struct, frozen=True):
-    """One line of an account."""
-
-    transaction: int
-    amount: int
-    reason: str
-    purchase: int | None
-    issued: str
-
-
-class Statement(Struct, frozen=True):
-    """The last lines of an account, the newest first."""
-
-    entries: list[Entry]
-
-
-class Books(Struct, frozen=True):
-    """Whether all lines add up to nothing, and the credits in circulation."""
-
-    balanced: bool
-    transactions: int
-    credits: int
-
-
-class About(Struct, frozen=True):
-    """The market: what its receipts are checked with, and how much there is."""
-
-    public_key: str
-    fingerprint: str
-    listings: int
+    columns: list[ColumnSales]
+    vaults: list[VaultSales]

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,13 +22,8 @@ from relaxdp.storage.database import Database, address_of, check_file
 
 
 @add_consequence("Nothing was started.")
-def prepare(
-    settings: Settings, token_file: Path | None = None, *, opened: Callable[[Settings], object] | None = None
-) -> str | None:
-    """Return the operator's token where it is new; it is in `token_file` already, where one was named.
-
-    `opened` runs first, so that no token is made for a service that cannot start.
-    """
+def prepare(settings: Settings, token_file: Path | None = None) -> str | None:
+    """Return the operator's token where it is new; it is in `token_file` already, where one was named."""
     networks_of(settings.trusted_proxies)
     for path in (settings.certificate, settings.certificate_key):
         if path is not None and not path.is_file():
@@ -36,8 +31,6 @@ def prepare(
     database = Database(settings.database)
     try:
         database.prepare(SCHEMA)
-        if opened is not None:
-            opened(settings)
         return make_operator_token(database, token_file, replace=False)
     finally:
         database.close()

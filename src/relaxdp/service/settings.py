@@ -18,11 +18,7 @@ class Settings:
     burst: float = 1000.0
     body_limit: int = 1 << 20
     upload_limit: int = 256 << 20
-    """How large a file may be that a seller delivers."""
-    market_key: Path | None = None
-    """The file of the market's key; None for the one beside a SQLite database."""
-    market_journal: Path | None = None
-    """The folder in which sales are written down once more; None for the one beside the key."""
+    """How large the file of a level may be that a seller publishes."""
     trusted_proxies: tuple[str, ...] = ()
     request_log: bool = True
     certificate: Path | None = None

@@ -34,6 +34,7 @@ from relaxdp.mechanisms.report_arrays import (
 from relaxdp.sampling.keyed_stream import Words, get_value_kind
 from relaxdp.tables.duckdb_queries import make_relation_sql, open_database, replace_duckdb_errors
 from relaxdp.tables.files import BATCH_ROWS, TableFile, TableFormat
+from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.tables.released_files import (
     CountedColumn,
     ReleasedFile,
@@ -41,6 +42,7 @@ from relaxdp.tables.released_files import (
     require_crosstab_columns,
     require_unchanged_rows,
 )
+from relaxdp.theory.epsilon import format_epsilon
 
 MEMORY_LIMIT = "1GB"
 MAX_GROUPS = 1_000
@@ -367,6 +369,8 @@ def _make_rows_sql(
     names = {place: str(column.names[number]) for place, column in enumerate(columns) if column.names[number]}
     selected = {f"report{place}": name for place, name in names.items()}
     selected |= {} if is_alone else {"id": file.description.id_column}
+    described = {place: file.description.columns[name] for place, name in names.items()}
+    selected |= {f"stated{place}": each.level_column for place, each in described.items() if each.level_column}
     view, n, sums = f"file{number}", "1", _WEIGHT_SUMS if "weight" in read else ()
     is_counted = is_alone and not any(map(is_packed, columns))  # equal reports, before they are compared with values
     if is_counted and not sums:
@@ -387,14 +391,26 @@ def _make_rows_sql(
     for place, column in enumerate(columns):
         level, report, report_type = "NULL", "NULL", "BLOB" if is_packed(column) else "BIGINT"
         if place in names:
-            threshold = file.description.columns[names[place]].threshold
-            level = str([each.threshold for each in column.levels].index(threshold))
+            level, is_stated = _make_level_sql(column, described[place], f"source.stated{place}")
             report = _make_report_sql(column, file, names[place], f"source.report{place}")
             if not is_packed(column):
                 joins.append(_make_declared_join_sql(column, file, place, report))
                 report = f"declared{place}.code"
+            if described[place].level_column is not None:  # another level is counted as a report that is not possible
+                report = f"CASE WHEN {is_stated} THEN {report} END"
         fields.append(f"{level}::INTEGER AS level{place}, {report}::{report_type} AS report{place}")
     return f"SELECT {', '.join(fields)} FROM {source} AS source {' '.join(joins)}"  # noqa: S608
+
+
+def _make_level_sql(column: CountedColumn, description: ColumnDescription, stated: str) -> tuple[str, str]:
+    """Return SQL for the position of a row's level, and for whether the row states a level of its file."""
+    levels = [(each, column.levels.index(column.mechanism.level(each))) for each in description.epsilons]
+    if description.level_column is None:
+        return str(levels[0][1]), "TRUE"
+    cases = (f"WHEN '{format_epsilon(epsilon)}' THEN {place}" for epsilon, place in levels)
+    names = ", ".join(f"'{format_epsilon(epsilon)}'" for epsilon, _ in levels)
+    text = f"CAST({stated} AS VARCHAR)"
+    return f"CASE {text} {' '.join(cases)} ELSE 0 END", f"{text} IN ({names})"
 
 
 def _make_equal_rows_sql(connection: Any, view: str, table: TableFile, columns: Mapping[str, str]) -> str:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
-from fractions import Fraction
 from typing import IO, Any
 
 import pyarrow as pa
@@ -25,7 +24,7 @@ from relaxdp.errors import MechanismError, MetadataError
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
 from relaxdp.sampling.keyed_stream import PathId, get_value_kind
-from relaxdp.theory.epsilon import ONE, as_epsilon, format_epsilon
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 from relaxdp.theory.randomized_response import Level
 
 METADATA_KEY = b"relaxdp"
@@ -51,8 +50,10 @@ class ColumnDescription:
     """Whether numbers were put into the range."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What an encoding needs to know beside the values, such as the number of buckets."""
-    retention: Fraction | None = None
-    """Where a level was sold in a market: the exact retention of a symbol. It is that of the threshold."""
+    level_column: str | None = None
+    """The column that states the epsilon of each row, where rows are at different levels."""
+    row_epsilons: tuple[Decimal, ...] = ()
+    """The levels of the rows then, ascending. `epsilon` is the largest that the release allows."""
 
     @classmethod
     def from_level(
@@ -69,9 +70,10 @@ class ColumnDescription:
             **get_mechanism_arguments(mechanism),
         )
 
-    def with_level(self, level: Level) -> ColumnDescription:
-        """Return the description of the same column at another level."""
-        return replace(self, epsilon=level.epsilon, threshold=level.threshold, retention=level.retention)
+    @property
+    def epsilons(self) -> tuple[Decimal, ...]:
+        """The levels of the rows: all at one, or those that the level column states."""
+        return self.row_epsilons if self.level_column is not None else (self.epsilon,)
 
     def mechanism(self) -> Mechanism:
         """Return the mechanism that counts and estimates this column."""
@@ -112,8 +114,9 @@ class ColumnDescription:
         if self.range is not None:
             content["range"] = list(self.range)
             content["clip"] = self.clip
-        if self.retention is not None:
-            content["retention"] = str(self.retention)
+        if self.level_column is not None:
+            content["level_column"] = self.level_column
+            content["row_epsilons"] = [format_epsilon(each) for each in self.row_epsilons]
         return content
 
     @classmethod
@@ -128,14 +131,12 @@ class ColumnDescription:
                     reads=VERSION,
                 )
             threshold, values, ends = int(content["threshold"]), content.get("values"), content.get("range")
-            clip, retention = content.get("clip", False), None
+            clip, level_column = content.get("clip", False), content.get("level_column")
             if type(clip) is not bool or "function" in content:  # numbers of which a function was taken
                 raise ValueError
-            if content.get("retention") is not None:
-                # It has one spelling: whatever else stands there is not computed with.
-                retention = Fraction(threshold, ONE)
-                if content["retention"] != str(retention):
-                    raise ValueError
+            row_epsilons = tuple(as_epsilon(each) for each in content.get("row_epsilons", ()))
+            if (level_column is None) != (not row_epsilons) or not isinstance(level_column, str | None):
+                raise ValueError
             return cls(
                 path=PathId(content["release"], content["attribute"]),
                 encoding=sys.intern(content["encoding"]),  # which takes nothing but text
@@ -147,7 +148,8 @@ class ColumnDescription:
                 range=None if ends is None else (float(ends[0]), float(ends[1])),
                 clip=clip,
                 options=dict(content.get("options", {})),
-                retention=retention,
+                level_column=level_column,
+                row_epsilons=row_epsilons,
             )
 
 

@@ -246,7 +246,8 @@ def _open_file(path: Path, description_path: Path | None) -> ReleasedFile:
                 path=str(path),
                 description=str(description_path),
             )
-    names = (description.id_column, *description.columns)
+    stated = [each.level_column for each in description.columns.values() if each.level_column is not None]
+    names = (description.id_column, *description.columns, *stated)
     if any(table.schema.names.count(name) != 1 for name in names):
         raise MetadataError(
             "The metadata of {path!r} names columns that the file does not have.",
@@ -286,7 +287,7 @@ def make_counted_column(files: Sequence[ReleasedFile], names: Sequence[str | Non
     """Return the column under these names in the files, or reject files of different releases or columns."""
     found = [(file, file.description.columns[name]) for file, name in zip(files, names, strict=True) if name]
     first_file, first = found[0]
-    levels = set()
+    levels: set[Level] = set()
     for file, description in found:
         for field_name, words in _PATH_FIELDS.items():
             if attrgetter(field_name)(description) != attrgetter(field_name)(first):
@@ -312,7 +313,7 @@ def make_counted_column(files: Sequence[ReleasedFile], names: Sequence[str | Non
                 name=file.label,
                 epsilon=format_epsilon(description.epsilon),
             )
-        levels.add(level)
+        levels.update(map(mechanism.level, description.epsilons))
     if len(levels) > MAX_LEVELS:
         raise MetadataError(
             "The files have {levels} different levels (epsilons). The maximum for one estimate is {maximum}.",
@@ -418,7 +419,8 @@ def _open_frame(
     id_column = description.id_column
     is_given = given is not None and id_column in frame.names
     reads_ids = needs_ids or is_given
-    wanted = {*description.columns, *column_names, *([id_column] if reads_ids else [])}
+    stated = [each.level_column for each in description.columns.values()]
+    wanted = {*description.columns, *column_names, *stated, *([id_column] if reads_ids else [])}
     chosen = [each for each in frame.names if each in wanted]
     frame.read_columns(chosen)
     table = frame.to_arrow(chosen)

@@ -1,0 +1,211 @@
+"""Publish levels from a vault: one file for each level, drawn from the key, whenever and in whatever order.
+
+Reports are a pure function of the key, so nothing has to be remembered between two levels, and a level that is
+published again is the same. A row never carries more than its own limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from relaxdp.errors import ColumnError, EpsilonError, add_consequence
+from relaxdp.market.client import MarketClient, understood
+from relaxdp.market.level_file import LevelReports, compute_level_digest, write_level_file
+from relaxdp.sampling.arrow_columns import decode_dictionary
+from relaxdp.server_errors import LevelDiffersError, MarketError
+from relaxdp.tables.atomic_files import make_temporary_folder
+from relaxdp.tables.metadata import ColumnDescription
+from relaxdp.tables.release_result import Release
+from relaxdp.tables.vault import Vault
+from relaxdp.theory.epsilon import as_epsilon, format_epsilon
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a seller states about a listing."""
+
+    currency: str
+    title: str = ""
+    about: str = ""
+    approval: str = "seller"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A listing with its levels, and what publishing cost in the vault."""
+
+    listing: dict[str, Any]
+    """The listing as the market shows it."""
+    new: tuple[str, ...]
+    """The levels that were not published before."""
+    cost: Decimal
+    remaining: Decimal
+
+
+@add_consequence("Nothing was published.")
+def publish(
+    vault: Vault, name: str, market: MarketClient, prices: Mapping[Any, str], terms: Terms, *,
+    column: str | None = None, limits: str | None = None, listing: str | None = None, progress: Progress | None = None,
+) -> Published:  # fmt: skip
+    """Publish levels of a released column on a market, and charge the vault for the largest of them.
+
+    Args:
+        vault: The vault that released the column.
+        name: The name of the release.
+        market: The market, with a seller's token.
+        prices: The price of each level.
+        terms: Currency, title, text, and who approves orders.
+        column: The column, where the release has several.
+        limits: A pass-through column with the largest epsilon of each individual. A row never carries more.
+        listing: The name of the listing. By default that of the release.
+        progress: Called with each level that is published.
+
+    Returns:
+        The listing, the new levels and the cost.
+
+    Raises:
+        BudgetError: The largest level exceeds the budget. Nothing was published.
+        LevelDiffersError: A level was published with other rows. The levels below it may be published.
+    """
+    levels = sorted({as_epsilon(each): price for each, price in prices.items()}.items())
+    if not levels or len(levels) < len(prices):
+        raise MarketError(
+            "The levels are empty, or two of them are equal.", hint="Pass each level once: --levels 0.1=10,0.5=60."
+        )
+    planned = _choose_column(vault, name, column)
+    chosen, before = planned.columns[0].column, vault.spent
+    vault.relax(name, levels[-1][0], columns=[chosen], dry_run=True)  # the budget rejects it before anything is sent
+    market_listing = _create_listing(market, listing or name, planned, dict(levels), terms)
+    known = {each["epsilon"]: each["digest"] for each in market_listing["levels"]}
+    new = []
+    for reports in draw_levels(vault, name, chosen, [each for each, _ in levels], limits):
+        epsilon = format_epsilon(reports.description.epsilon)
+        digest = compute_level_digest(reports)
+        if known.get(epsilon, digest) != digest:
+            raise LevelDiffersError(
+                "Epsilon {epsilon} is published with other ids or reports, and is never replaced.",
+                hint="Release the corrected table under a new name, and publish that: its cost adds up.",
+                epsilon=epsilon,
+            )
+        if epsilon not in known:
+            with make_temporary_folder() as folder:
+                write_level_file(reports, folder / "level.parquet")
+                price = dict(levels)[reports.description.epsilon]
+                market_listing = market.add_level(market_listing["id"], folder / "level.parquet", price)
+            new.append(epsilon)
+            if progress is not None:
+                progress(epsilon)
+    return Published(market_listing, tuple(new), vault.spent - before, vault.remaining)
+
+
+_FREE = "1e-9"
+"""A level below all others, so that a relaxation to it costs nothing."""
+
+
+def _choose_column(vault: Vault, name: str, column: str | None) -> Release:
+    """Return the plan of a relaxation of one column, which describes it."""
+    columns = [each.column for each in vault.relax(name, _FREE, dry_run=True).columns]
+    if (column is None and len(columns) > 1) or (column is not None and column not in columns):
+        raise ColumnError(
+            "{problem} The released columns are {columns}.",
+            hint="Choose one: --column {first}.",
+            problem="The release has several columns." if column is None else f"The release has no column {column!r}.",
+            columns=", ".join(map(repr, columns)),
+            first=columns[0],
+        )
+    return vault.relax(name, _FREE, columns=[column or columns[0]], dry_run=True)
+
+
+def _create_listing(
+    market: MarketClient, listing: str, planned: Release, prices: Mapping[Decimal, str], terms: Terms
+) -> dict[str, Any]:
+    ((output, description),) = planned.description.columns.items()
+    with understood():
+        return market.create_listing(
+            listing,
+            title=terms.title or f"{description.path.release}: {description.path.attribute}",
+            about=terms.about,
+            currency=terms.currency,
+            approval=terms.approval,
+            prices={format_epsilon(epsilon): price for epsilon, price in prices.items()},
+            column=output,
+            id_column=planned.id,
+            description=description.to_dict(),
+        )
+
+
+def _draw(vault: Vault, name: str, column: str, epsilon: Decimal) -> LevelReports:
+    """Return all rows of the last release at a level. A larger level than before is charged."""
+    release = vault.relax(name, epsilon, columns=[column])
+    table, ((output, described),) = release.to_frame(), release.description.columns.items()
+    ids, reports = (_combine(table[each]) for each in (release.id, output))
+    return LevelReports(release.id, output, described, ids, reports)
+
+
+def draw_levels(
+    vault: Vault, name: str, column: str, epsilons: Sequence[Decimal], limits: str | None
+) -> Iterator[LevelReports]:
+    """Return each level, ascending. With limits, a row is at the smaller of the level and its own limit."""
+    if limits is None:
+        for epsilon in epsilons:
+            yield _draw(vault, name, column, epsilon)
+        return
+    own, positions = _read_limits(vault, name, column, limits)
+    drawn: dict[Decimal, LevelReports] = {}
+    for epsilon in epsilons:
+        used = [min(epsilon, each) for each in own]
+        for each in sorted({*used, epsilon}):
+            if each not in drawn:
+                drawn[each] = _draw(vault, name, column, each)
+        yield _mix_levels([drawn[each] for each in used], drawn[epsilon], used, positions)
+
+
+def _read_limits(vault: Vault, name: str, column: str, limits: str) -> tuple[list[Decimal], pa.Array]:
+    """Return the different limits, and for each row the position of its limit."""
+    release = vault.relax(name, _FREE, columns=[column])
+    if limits not in release.passthrough:
+        raise ColumnError(
+            "The release has no pass-through column {limits!r}.",
+            hint="Release the limits as a pass-through column (--passthrough {limits}).",
+            limits=limits,
+        )
+    cells = decode_dictionary(_combine(release.to_frame()[limits])).dictionary_encode()
+    if cells.null_count:
+        raise ColumnError("A row has no limit.", hint="Fill in the column of limits before the release.")
+    try:
+        found = [as_epsilon(str(each)) for each in cells.dictionary.to_pylist()]
+    except EpsilonError:
+        raise ColumnError(
+            "A value of the column {limits!r} is not an epsilon.",
+            hint="Write each limit as a number such as 0.5.",
+            limits=limits,
+        ) from None
+    return found, cells.indices.cast(pa.int64())
+
+
+def _mix_levels(
+    by_limit: Sequence[LevelReports], whole: LevelReports, used: Sequence[Decimal], positions: pa.Array
+) -> LevelReports:
+    """Return the level whose rows carry the reports of their own level."""
+    n, together = len(whole.ids), pa.concat_arrays([each.reports for each in by_limit])
+    rows = pc.add(pc.multiply(positions, n), pa.array(range(n), pa.int64()))
+    texts = pa.array([format_epsilon(each) for each in used])
+    level_column = f"{whole.column}_epsilon"
+    described: ColumnDescription = replace(
+        whole.description, level_column=level_column, row_epsilons=tuple(sorted(set(used)))
+    )
+    stated = texts.take(positions).dictionary_encode()
+    return replace(whole, description=described, reports=together.take(rows), row_epsilons=stated)
+
+
+def _combine(column: Any) -> pa.Array:
+    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
