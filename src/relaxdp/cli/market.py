@@ -51,10 +51,13 @@ LevelsOption = Annotated[
     str, typer.Option("--levels", help="Levels and their prices, like 0.1=10,0.5=60,1=160.", show_default=False)
 ]
 CurrencyOption = Annotated[str, typer.Option(help="The currency of the prices, such as EUR.", show_default=False)]
-TitleOption = Annotated[str, typer.Option(help="The title that buyers read  [default: release and column]")]
-AboutOption = Annotated[str, typer.Option(help="Who collected the data, when and how; what buyers may do with it.")]
+TitleOption = Annotated[str | None, typer.Option(help="The title that buyers read  [default: release and column]")]
+AboutOption = Annotated[
+    str | None, typer.Option(help="Who collected the data, when and how; what buyers may do with it.")
+]
 ApprovalOption = Annotated[
-    Literal["seller", "automatic"], typer.Option(help="Whether you approve each order, or orders are approved at once.")
+    Literal["seller", "automatic"] | None,
+    typer.Option(help="Whether you approve each order, or orders are approved at once  [default: seller]"),
 ]
 
 
@@ -99,9 +102,9 @@ def publish(
         str | None, typer.Option(metavar="COLUMN", help="Pass-through column with the largest epsilon of each row.")
     ] = None,
     listing: Annotated[str | None, typer.Option(help="Name of the listing  [default: NAME]")] = None,
-    title: TitleOption = "",
-    about: AboutOption = "",
-    approval: ApprovalOption = "seller",
+    title: TitleOption = None,
+    about: AboutOption = None,
+    approval: ApprovalOption = None,
     vault: VaultOption = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
@@ -360,7 +363,7 @@ def pool(
     values: Annotated[str | None, typer.Option(help="The possible answers, like no,yes.")] = None,
     value_range: Annotated[str | None, typer.Option("--range", help="Or numbers in a range, like 0..120.")] = None,
     mechanism: Annotated[str, typer.Option(help="The mechanism  [default: chosen]")] = "auto",
-    about: AboutOption = "",
+    about: AboutOption = None,
     approval: ApprovalOption = "automatic",
     token_file: TokenFile = None,
     ca_file: CaFile = None,
@@ -377,7 +380,7 @@ def pool(
         encoding["range"] = _parse_range(str(value_range))
     market = open_market(server, token_file, ca_file)
     found = market.create_pool(
-        name, title=title, about=about, currency=currency, prices=parse_levels(levels), approval=approval,
+        name, title=title, about=about or "", currency=currency, prices=parse_levels(levels), approval=approval,
         encoding=encoding,
     )  # fmt: skip
     say(found, as_json, lambda: describe_listing(found), understood)

@@ -38,6 +38,7 @@ from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.randomized_response import Level
 
+MAX_TITLE = 200
 PART_BYTES = 256 << 10  # so much of a file is in memory for each buyer who downloads it
 _PRICE = re.compile(r"[0-9]{1,12}([.][0-9]{1,4})?")
 
@@ -120,15 +121,19 @@ def format_threshold(level: Level) -> str:
 
 def create_listing(
     connection: Connection, *, listing_id: str, kind: str, seller: str, description: ColumnDescription, column: str,
-    id_column: str, title: str, about: str, currency: str, approval: str,
+    id_column: str, currency: str, title: str | None, about: str | None, approval: str | None,
 ) -> Listing:  # fmt: skip
-    """Create a listing, or confirm the one that exists. Title, text and approval may change; nothing else does."""
+    """Create a listing, or confirm the one that exists. Only title, text and approval may change."""
     path = compute_path_digest(description)
     fixed = {
         "kind": kind, "seller": seller, "path": path, "column": column, "id_column": id_column, "currency": currency,
         "description": json.dumps(describe_path(description).to_dict(), sort_keys=True),
     }  # fmt: skip
-    free = {"title": title, "about": about, "approval": approval}
+    given = {
+        name: text for name, text in (("title", title), ("about", about), ("approval", approval)) if text is not None
+    }
+    name = f"{description.path.release}: {description.path.attribute}"
+    free = {"title": name[:MAX_TITLE], "about": "", "approval": "seller"} | given
     known = connection.execute(
         select(LISTINGS).where(
             (LISTINGS.c.id == listing_id) | ((LISTINGS.c.path == path) & (LISTINGS.c.seller == seller))
@@ -150,7 +155,8 @@ def create_listing(
                 hint="Choose another name with --listing NAME. A correction of released data is a new release name.",
                 listing=listing_id,
             )
-        connection.execute(update(LISTINGS).where(LISTINGS.c.id == listing_id).values(**free))
+        if given:
+            connection.execute(update(LISTINGS).where(LISTINGS.c.id == listing_id).values(**given))
     return find_listing(connection, listing_id)
 
 

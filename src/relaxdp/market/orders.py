@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from relaxdp.market import listings, pools
 from relaxdp.market.listings import ListedLevel, Listing
-from relaxdp.market.members import Member
+from relaxdp.market.members import OPERATOR, Member
 from relaxdp.market.receipts import VERSION, Receipt, SignedReceipt, Signer, verify_receipt
 from relaxdp.market.schema import ORDERS
 from relaxdp.server_errors import OrderStateError, ReceiptError, UnknownOrderError
@@ -45,7 +45,7 @@ def find_order(connection: Connection, order_id: str, member: Member) -> Order:
     """Return an order of a buyer, or of a seller's listing; others are as unknown as missing ones."""
     row = connection.execute(select(ORDERS).where(ORDERS.c.id == order_id)).first()
     order = None if row is None else _read_order(connection, row)
-    if order is None or member.name not in (order.buyer, order.listing.seller or member.role):
+    if order is None or member.name not in (order.buyer, order.listing.seller or OPERATOR.name):
         raise UnknownOrderError(
             "You have no order {order!r}.", hint="List your orders: relaxdp market orders.", order=order_id
         )

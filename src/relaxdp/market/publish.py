@@ -30,12 +30,12 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a seller states about a listing."""
+    """What a seller states about a listing. What is None stays as it is, or gets a default."""
 
     currency: str
-    title: str = ""
-    about: str = ""
-    approval: str = "seller"
+    title: str | None = None
+    about: str | None = None
+    approval: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _create_listing(
     with understood():
         return market.create_listing(
             listing,
-            title=terms.title or f"{description.path.release}: {description.path.attribute}",
+            title=terms.title,
             about=terms.about,
             currency=terms.currency,
             approval=terms.approval,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from relaxdp.market.listings import MAX_TITLE
 from relaxdp.market.schema import MAX_LEVELS
 from relaxdp.service.wire import ID_PATTERN, WHOLE_TEXT, EncodingRequest, EpsilonText
 
@@ -14,7 +15,7 @@ Currency = Annotated[str, Meta(pattern=f"^[A-Z]{{3}}{WHOLE_TEXT}", description="
 Amount = Annotated[str, Meta(max_length=20, description="Such as 60 or 9.50.")]
 # PostgreSQL keeps no null character in a text.
 _PLAIN = "^[^\\u0000]*$"
-Title = Annotated[str, Meta(min_length=1, max_length=200, pattern=_PLAIN)]
+Title = Annotated[str, Meta(min_length=1, max_length=MAX_TITLE, pattern=_PLAIN)]
 About = Annotated[str, Meta(max_length=2000, pattern=_PLAIN)]
 Prices = Annotated[dict[EpsilonText, Amount], Meta(min_length=1, max_length=MAX_LEVELS)]
 Approval = Literal["seller", "automatic"]
@@ -46,18 +47,21 @@ class MemberView(Struct, frozen=True):
 
 
 class ListingRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of a release that is to be sold, with the prices of levels that are about to be published."""
+    """A column of a release that is to be sold, with the prices of levels that are about to be published.
+
+    Title, text and approval of a listing that exists stay as they are where the request leaves them out.
+    """
 
     id: Id
-    title: Title
     currency: Currency
     prices: Prices
     column: Annotated[str, Meta(min_length=1, max_length=1000)]
     id_column: Annotated[str, Meta(min_length=1, max_length=1000)]
     description: dict[str, Any]
     """The column as a released file describes it."""
-    about: About = ""
-    approval: Approval = "seller"
+    title: Title | None = None
+    about: About | None = None
+    approval: Approval | None = None
 
 
 class PoolRequest(Struct, frozen=True, forbid_unknown_fields=True):
