@@ -304,7 +304,7 @@ def test_mean(tmp_path: Path) -> None:
         np.testing.assert_allclose(rows(found)["low"], wanted.interval()[0], rtol=1e-12)
         assert "mean of 'age' of release 'survey'; 95 % intervals of the mean, about these individuals." in run(path)
         assert run(path, "--plot", tmp_path / "mean.svg")
-    assert "needs all shares of a column, which sum to 1" in sentence(path, "--consistent")
+    assert "needs the shares of all values, which sum to 1" in sentence(path, "--consistent")
 
 
 def test_what_is_asked_of_the_intervals(tmp_path: Path) -> None:
