@@ -72,7 +72,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
         "Expected a mechanism, got list", "rx.Categorical",
     ),
     "estimate with half a description": (
-        lambda s: rx.estimate(PATIENTS, "diagnosis", mechanism=ANSWERS), "`mechanism`, `epsilon`", "epsilon=1",
+        lambda s: rx.estimate(PATIENTS, "diagnosis", mechanism=ANSWERS), "`mechanism` and `epsilon`", "epsilon=1",
     ),
     "count a data frame": (lambda s: rx.count(s.release.to_frame()), "got DataFrame", "rx.estimate"),
     "a value that was not declared": (lambda s: s.shares["measles"], "no row 'measles'", "result['flu']"),

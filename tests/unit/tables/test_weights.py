@@ -161,7 +161,7 @@ def test_groups_have_their_own_weights(folder: Path) -> None:
         ("missing", "has no pass-through"),
         ("one", "not survey weights"),
         ("id", "not survey weights"),
-        ("text", "weights are numbers"),
+        ("text", "weights must be numbers"),
     ],
 )
 def test_columns_without_true_weights_are_rejected(folder: Path, weights: str, says: str) -> None:
