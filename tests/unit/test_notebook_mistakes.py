@@ -72,7 +72,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
         "Expected a mechanism, got list", "rx.Categorical",
     ),
     "estimate with half a description": (
-        lambda s: rx.estimate(PATIENTS, "diagnosis", mechanism=ANSWERS), "`mechanism`, `epsilon`", "epsilon=1",
+        lambda s: rx.estimate(PATIENTS, "diagnosis", mechanism=ANSWERS), "`mechanism` and `epsilon`", "epsilon=1",
     ),
     "count a data frame": (lambda s: rx.count(s.release.to_frame()), "got DataFrame", "rx.estimate"),
     "a value that was not declared": (lambda s: s.shares["measles"], "no row 'measles'", "result['flu']"),
@@ -104,7 +104,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "counts of other values": (
         lambda s: rx.Counts(ANSWERS).add_counts({"flu": 1, "measles": 2}, epsilon=1), "not declared", "'covid'",
     ),
-    "merge a list": (lambda s: rx.Counts(ANSWERS).merge([1]), "can be merged", "rx.Counts(mechanism)"),  # type: ignore[arg-type]
+    "merge a list": (lambda s: rx.Counts(ANSWERS).merge([1]), "The counts to merge", "rx.Counts(mechanism)"),  # type: ignore[arg-type]
     "nothing counted": (lambda s: rx.Counts(ANSWERS).estimate(), "no reports", "add(reports, epsilon=1)"),
     "a variance of numbers": (lambda s: rx.variance(3, 9), "got int", "rx.Numeric"),  # type: ignore[arg-type]
     "a variance of shares": (lambda s: rx.variance(s.shares, s.mean), "got shares", "rx.Numeric"),

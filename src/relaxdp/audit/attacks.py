@@ -143,7 +143,7 @@ def require_transcripts(transcripts: Transcripts, n_values: int, n_reports: int 
         )
     if n_reports is not None and codes.shape[1] != n_reports:
         raise ArgumentError(
-            "The transcripts have {reports} columns, and there are {levels} epsilons. The numbers must be equal.",
+            "The transcripts have {reports} columns, but {levels} epsilons are given. Each column needs one epsilon.",
             hint="Pass one epsilon per column, such as [0.5, 1] for two columns.",
             reports=codes.shape[1],
             levels=n_reports,
@@ -241,7 +241,7 @@ def _mark_best_values(scores: Floats) -> Candidates:
     largest = scores.max(axis=1, keepdims=True)
     if not np.isfinite(largest).all():
         raise ArgumentError(
-            "No true value leads to one row of the transcripts. For example, reports at the same epsilon never differ.",
-            hint="Pass one epsilon per column of the transcripts, in the order of the columns.",
+            "A row of the transcripts is impossible for any true value, such as two different reports at one epsilon.",
+            hint="Check the reports. Pass one epsilon per column of the transcripts, in the order of the columns.",
         )
     return np.asarray(scores >= largest - _TIE)

@@ -124,8 +124,8 @@ def audit(
     """
     if len(true_values) < 2:
         raise ArgumentError(
-            "`true_values` must have at least two true values to distinguish, not {n}.",
-            hint="Pass two or more, such as ['flu', 'covid'].",
+            "An audit needs at least two `true_values`, which it tries to tell apart by their reports, got {n}.",
+            hint="Pass two or more values, such as true_values=['flu', 'covid'].",
             n=len(true_values),
         )
     if trials < MIN_TRIALS:

@@ -80,8 +80,8 @@ def check_exactly(
     size = mechanism.alphabet ** (mechanism.symbols * len(levels))
     if size > _MAX_TRANSCRIPTS:
         raise MechanismError(
-            "The mechanism {mechanism!r} has {size:,} sequences of reports. The exact check covers at most "
-            "{maximum:,}.",
+            "The mechanism {mechanism!r} has {size:,} possible sequences of reports at these epsilons. The exact check "
+            "covers at most {maximum:,}.",
             hint="Check fewer values or fewer epsilons, such as 3 values at 2 epsilons.",
             size=size,
             maximum=_MAX_TRANSCRIPTS,
@@ -89,8 +89,8 @@ def check_exactly(
         )
     if any(old >= new for old, new in itertools.pairwise(levels)):
         raise MechanismError(
-            "The thresholds of {mechanism!r} do not grow with the epsilons. A larger epsilon needs a larger threshold.",
-            hint="Pass the epsilons in ascending order. If they ascend, correct the mechanism's `threshold` method.",
+            "The epsilons do not ascend, or the method `threshold` of {mechanism!r} does not grow with epsilon.",
+            hint="Pass ascending epsilons, such as epsilons=[0.5, 1]. If they ascend, correct the method `threshold`.",
             mechanism=mechanism.name,
         )
     retentions = [level.retention for level in levels]
@@ -151,8 +151,8 @@ class _FixedPermanentWords:
 
 def _make_dependent_words_error() -> MechanismError:
     return MechanismError(
-        "The exact check does not cover this mechanism: its first random numbers decide which others it asks for.",
-        hint="In `compute_true_symbols`, ask for the same purposes (`draw_words`) for all individuals.",
+        "The exact check does not cover this mechanism: the random numbers it draws decide what it draws next.",
+        hint="In `compute_true_symbols`, call `draw_words` with arguments that do not depend on earlier results of it.",
     )
 
 
@@ -172,15 +172,15 @@ def _compute_noiseless_symbols(mechanism: Mechanism, true_value: Any) -> Distrib
     slots = words.requested
     if (1 << 2 * _CHECKED_BITS) ** len(slots) > _MAX_WORDS:
         raise MechanismError(
-            "An individual has {words} permanent random words, which is too many for the exact check.",
+            "The mechanism draws {words} permanent random numbers per individual. The exact check covers at most 2.",
             hint="Check the mechanism with fewer values, or with fewer symbols in each report.",
             words=len(slots),
         )
     found = [_enumerate_noiseless_symbols(mechanism, true_value, slots, middle_bit) for middle_bit in (0, 1)]
     if found[0] != found[1]:
         raise MechanismError(
-            "The exact check cannot enumerate this mechanism: its reports depend on more than the first and last "
-            "{bits} bits of a random word.",
+            "The exact check does not cover these true values: their reports depend on more than the first and last "
+            "{bits} bits of a random number.",
             hint="Choose true values that are multiples of 1/8 of the range, such as 0, 15 and 120 of 0 to 120.",
             bits=_CHECKED_BITS,
         )

@@ -179,11 +179,11 @@ def _choose_quantiles(result: Result, settings: EstimateSettings) -> Sequence[fl
     if isinstance(result, Distribution):
         return settings.quantiles or (options.QUARTILES if result.has_quantiles else ())
     if settings.quantiles is not None and settings.totals:
-        raise EstimationError("--quantiles and --totals cannot be combined.", hint="Leave one of them out.")
+        raise EstimationError("--quantiles and --totals cannot be combined.", hint="Run the command once with each.")
     if settings.quantiles is not None:
         raise EstimationError(
             "--quantiles needs numbers that were released with the square wave. This column has another mechanism.",
-            hint="Leave --quantiles out. For quantiles make a new release with --mechanism NAME=wave (rx.SquareWave).",
+            hint="Leave --quantiles out. For quantiles, release the column with --mechanism NAME=wave (rx.SquareWave).",
         )
     return ()
 
@@ -319,7 +319,7 @@ def _require_independent_noise(one: ColumnDescription, other: ColumnDescription)
     if (one.path, one.key_fingerprint) == (other.path, other.key_fingerprint):
         raise MetadataError(
             "Both files belong to the release {release!r}. Their reports share noise, so a comparison would be wrong.",
-            hint="Compare releases with different names. Of one release, estimate the file with the higher epsilon.",
+            hint="Compare files of two releases, or run `relaxdp estimate` on the file with the higher epsilon.",
             release=one.path.release,
         )
 

@@ -54,7 +54,7 @@ def locate_vault(folder: str | None) -> Path:
 
     if folder == "":  # as an unset variable of a shell gives it: another vault must not be charged
         raise ArgumentError(
-            "--vault or RELAXDP_VAULT is empty.", hint="Name the folder of the vault, such as --vault study.vault."
+            "--vault or RELAXDP_VAULT is empty.", hint="Write --vault study.vault, or run: unset RELAXDP_VAULT"
         )
     return resolve_vault_path(folder)
 
@@ -66,14 +66,17 @@ def load_key(key_file: str | None, key_command: str | None) -> Key:
     if key_file is not None and key_command is not None:
         is_variable = os.environ.get(KEY_VARIABLE) == key_file
         if is_variable == (os.environ.get(KEY_COMMAND_VARIABLE) == key_command):
-            raise ArgumentError("--key and --key-command cannot be combined.", hint="Leave one of them out.")
+            raise ArgumentError(
+                "Two keys are given, by --key (RELAXDP_KEY) and by --key-command (RELAXDP_KEY_COMMAND).",
+                hint="Leave one of the options out, or unset its environment variable.",
+            )
         key_file, key_command = (None, key_command) if is_variable else (key_file, None)
     if key_command is not None:
         return Key.from_command(key_command)
     if key_file is None:
         raise ArgumentError(
-            "This command needs a key, and none is named.",
-            hint="Add --key study.key, or --key-command with a command that prints the key.",
+            "This command needs a key, but neither --key nor --key-command is given.",
+            hint="Add --key study.key, or a command that prints the key, such as --key-command 'pass show study'.",
         )
     return Key.load(key_file)
 
@@ -96,7 +99,7 @@ def parse_mechanism(text: str) -> tuple[str, dict[str, Any]]:
         if not (number.isdecimal() and number.isascii()):
             raise ArgumentError(
                 "The mechanism {text!r} has a setting that is not a whole number.",
-                hint="Write settings such as olh:buckets=16.",
+                hint="Write whole numbers, such as olh:buckets=16. Only a goal is a word: wave:goal=distribution.",
                 text=text,
             )
         options[option.strip()] = int(number)
@@ -111,7 +114,7 @@ def read_values_file(path: Path) -> list[str]:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         raise ValuesError(
-            "The values file {path!r} cannot be read as text.",
+            "The values file {path!r} is missing, cannot be read, or is not text in UTF-8.",
             hint="Name a UTF-8 text file with one value per line.",
             path=str(path),
         ) from None

@@ -82,7 +82,7 @@ def _parse_planned_answers(
     """Return what is planned: the number of values, a range of numbers, or a mechanism with settings."""
     if (values is None) == (number_range is None):
         raise PlanError(
-            "A plan needs either --values or --range.",
+            "A plan needs exactly one of --values and --range, to know what an answer can be.",
             hint="Pass the number of values, such as --values 5, or a range of numbers, such as --range 0 120.",
         )
     if values is not None and not settings:

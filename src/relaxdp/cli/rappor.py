@@ -214,8 +214,8 @@ def decode(
     output = results.OutputOptions(as_json, as_csv, plot)
     if map_file is not None and candidates is not None:
         raise ArgumentError(
-            "--map and --candidates cannot be combined.",
-            hint="Pass a list of words with --candidates, or a file of `relaxdp rappor map` with --map.",
+            "--map and --candidates cannot be combined: each lists the candidate words.",
+            hint="Pass only --candidates words.txt, or only --map with a file that `relaxdp rappor map` wrote.",
         )
     shape = RapporParameters.read(params).shape
     counts, counted_files = count_report_files(files, shape)
@@ -307,7 +307,7 @@ def _find_next_level(vault: Path, name: str, schedule: Schedule) -> Decimal:
     encodings: list[Any] = [ColumnDescription.from_dict(each.description).mechanism() for each in columns]
     if not all(isinstance(each, Bloom) for each in encodings):
         raise RapporError(
-            "The release {name!r} does not contain RAPPOR reports, and this command relaxes only those.",
+            "The release {name!r} does not contain RAPPOR reports, and `relaxdp rappor relax` relaxes only those.",
             hint="Run `relaxdp relax {name} second.csv --epsilon 2`, with the epsilon that you want.",
             name=name,
         )

@@ -197,7 +197,7 @@ def parse_declared_columns(
             declared[name] = replace(what, clip=name in clip, missing=name in missing)
         elif name in clip:
             raise ArgumentError(
-                "--clip {column} needs a range, and {column!r} has declared values.",
+                "--clip {column} needs a range, but {column!r} is declared with a list of values.",
                 hint="Leave --clip out, or declare a range such as --column {column}=0..120.",
                 column=name,
             )
@@ -230,7 +230,7 @@ def create_named_mechanisms(
             answers: Any = {"range": (what.low, what.high), "clip": what.clip}
             if what.missing and name != "numeric":
                 raise ArgumentError(
-                    "The mechanism {mechanism!r} cannot report a missing number, and --missing names {column!r}.",
+                    "--missing names {column!r}, but the mechanism {mechanism!r} cannot report missing numbers.",
                     hint="Use --mechanism {column}=numeric, or leave --missing {column} out.",
                     mechanism=name,
                     column=column,
@@ -243,9 +243,9 @@ def create_named_mechanisms(
         best = ",".join(f"{setting}={number}" for setting, number in options.items())
         if planned_epsilon is None and not set(options) <= {*settings, "bins"}:
             raise ArgumentError(
-                "The mechanism {mechanism!r} of {column!r} needs a setting, which is the same for all levels.",
-                hint="Add the largest epsilon that you plan, such as --planned-epsilon 2. Or write --mechanism "
-                "{column}={mechanism}:{best}, the best for epsilon {epsilon}.",
+                "The mechanism {mechanism!r} of {column!r} needs a setting, which stays the same when epsilon grows.",
+                hint="Add the largest epsilon that you plan, such as --planned-epsilon 2. If that is {epsilon}, write "
+                "--mechanism {column}={mechanism}:{best}.",
                 mechanism=name,
                 column=column,
                 best=best,
@@ -266,8 +266,8 @@ def _split_assignment(option: str, text: str) -> tuple[str, str]:
     name, _, rest = text.partition("=")
     if not name or not rest:
         raise ArgumentError(
-            "{option} {text!r} is incomplete.",
-            hint="Write a column and what belongs to it, for example: {option} {example}.",
+            "{option} {text!r} is incomplete: expected a column name, an equals sign and what belongs to it.",
+            hint="Write, for example, {option} {example}.",
             option=option,
             text=text,
             example=_EXAMPLES[option],
@@ -295,7 +295,7 @@ def _parse_declared_values(name: str, text: str) -> list[str] | NumberRange:
     values = text.split(",")
     if len(values) == 1:
         raise ValuesError(
-            "--column {column}={text} declares a single value.",
+            "--column {column}={text} declares a single value. A column needs at least two.",
             hint="Separate values by commas (--column {column}=a,b,c), or write a range (--column {column}=0..120).",
             column=name,
             text=text,

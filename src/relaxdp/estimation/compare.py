@@ -72,8 +72,8 @@ class Change(LinearCombination):
 
     def consistent(self) -> Floats:
         raise EstimationError(
-            "`consistent` is for shares. A change may be negative, and consistent shares may not.",
-            hint="Use change.value.",
+            "A change has no `consistent`: that makes shares that are not negative, and a change may be negative.",
+            hint="Use change.value, or change.new.consistent() for the new shares.",
         )
 
     def largest(self, number: int) -> Change:

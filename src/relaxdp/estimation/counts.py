@@ -108,8 +108,8 @@ class Counts:
         """
         if n is None and self._mechanism.joint != "exclusive":
             raise EstimationError(
-                "`n`, the number of individuals, is missing. A report of this mechanism may support several values.",
-                hint="Pass the number of reports, such as n=10_000.",
+                "`n`, the number of individuals, is missing. A report may count for several values, or for none.",
+                hint="Pass the number of individuals who reported, such as n=10_000.",
             )
         checked = _order_counts(counts, self._mechanism.labels)
         total = int(checked.sum())
@@ -121,7 +121,7 @@ class Counts:
             )
         if n is not None and self._mechanism.joint == "exclusive" and total != n:
             raise EstimationError(
-                "The counts sum to {total:,}, but `n` is {n:,}. Each report is one value.",
+                "The counts sum to {total:,}, but `n` is {n:,}. They must be equal, because each report counts once.",
                 hint="Leave out `n`: it is the sum of the counts.",
                 n=n,
                 total=total,
@@ -139,7 +139,7 @@ class Counts:
         """
         if not isinstance(other, Counts) or self._describe_mechanism() != other._describe_mechanism():
             raise EstimationError(
-                "Only counts of the same mechanism and values can be merged.",
+                "The counts to merge are not rx.Counts of the same mechanism and declared values.",
                 hint="Create both with the same mechanism: rx.Counts(mechanism).",
             )
         for level, tally in other._tallies.items():

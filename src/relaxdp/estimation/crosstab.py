@@ -274,7 +274,7 @@ def crosstab(
             )
     if len(row_reports) != len(column_reports):
         raise ColumnError(
-            "The two columns have {row_reports:,} and {column_reports:,} reports. They belong together row by row.",
+            "The two columns have {row_reports:,} and {column_reports:,} reports. Each row must be one individual.",
             hint="Pass two columns of the same individuals, in the same order.",
             row_reports=len(row_reports),
             column_reports=len(column_reports),

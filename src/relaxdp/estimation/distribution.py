@@ -228,8 +228,8 @@ class Distribution(BoundedMean):
     def wave_counts(self) -> SquareWaveCounts:
         if not self.has_quantiles:
             raise EstimationError(
-                "Weights apply to the mean of the square wave, not to quantiles and shares of a range.",
-                hint="Estimate them without weights, or release groups of numbers with rx.Categorical.",
+                "With weights, only the mean of the square wave can be estimated, not quantiles and shares of a range.",
+                hint="Leave out weights= (--weights), or release the numbers as groups with rx.Categorical.",
             )
         counts = np.array([part.counts for part in self.parts], dtype=np.float64)
         return SquareWaveCounts(counts, np.array([float(part.support.gain) for part in self.parts]), self._window_width)

@@ -114,8 +114,8 @@ class Frequency(Result):
         if self.joint == "independent":
             return np.diag(self.compute_std_error()[chosen] ** 2)
         raise EstimationError(
-            "The covariance is unknown for this mechanism: the parts of one report depend on each other.",
-            hint="Use result.std_error, the standard error of each value.",
+            "The covariance is unknown: the mechanism does not state how the parts of one report depend on each other.",
+            hint="Use result.std_error, the standard error of each value, or set `joint` in your own mechanism.",
         )
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:

@@ -309,8 +309,8 @@ def find_epsilon(margin: float, *, n: int, planned_values: PlannedValues, **opti
     low, high = plan.column.epsilon_search_bounds
     if (least_margin := plan.compute_margin(size, Decimal(high))) > margin:
         raise PlanError(
-            "No epsilon gives a margin of error of {margin:g} with {n:,} individuals: even without noise it is "
-            "{least_margin:.3g}.",
+            "No epsilon gives a margin of error of {margin:g} with {n:,} individuals: even without noise, the margin "
+            "is {least_margin:.3g}.",
             hint="Plan for more individuals, or for a margin above {least_margin:.3g}.",
             margin=margin,
             n=n,
@@ -408,7 +408,7 @@ class PlannedMechanism:
         check_whole_number(PlanError, "values", self.n_values, 2, MAX_VALUES, "the number of answers, such as values=3")
         if isinstance(values, Mechanism) and name not in (None, "auto"):
             raise PlanError(
-                "`values` is a mechanism and `mechanism` names another one, {name!r}.",
+                "`values` is a mechanism already, but `mechanism` names one too: {name!r}.",
                 hint="Leave out `mechanism`, or pass the number of values, such as values=3.",
                 name=name,
             )
@@ -464,12 +464,12 @@ class _IntervalPlan:
         mean_weights = weights[0]
         if crosstab is not None and any(weights):
             raise PlanError(
-                "A crosstab needs two columns with declared values, and at least one of these is a range of numbers.",
+                "A crosstab needs two columns with declared values, but a range of numbers is given for one of them.",
                 hint="Pass how many values each column has: values=4, crosstab=3 (--values 4 --crosstab 3).",
             )
         has_share = mean_weights is None or mean_weights.absent is not None  # the share of missing numbers
         if share is not None and not has_share:
-            raise PlanError("`share` cannot be combined with a mean of numbers.", hint="Leave out share= (--share).")
+            raise PlanError("`share` is for values, not for a mean of numbers.", hint="Leave out share= (--share).")
         if share is not None and share not in (0, 1):
             check_between(PlanError, "share", share, 0, 1, "share=0.2, or leave it out to plan for the worst case")
         check_about(about)

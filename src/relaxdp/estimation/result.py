@@ -234,7 +234,7 @@ class Result(_Tabular):
         keys = list(map(repr, rows))
         near = get_close_matches(repr(label), keys, n=1) or keys[:1]
         raise EstimationError(
-            "The result has no row {label}. It has {listed}.",
+            "The result has no row {label}. Its rows are {listed}.",
             hint="Use one of these, such as result[{near}].",
             label=repr(label),
             listed=", ".join(keys[:12]) + (" ..." if len(keys) > 12 else ""),
@@ -334,8 +334,8 @@ class Result(_Tabular):
         """
         if not self.sums_to_one:
             raise EstimationError(
-                "`consistent` needs all shares of a column, which sum to 1. This result has other rows.",
-                hint="Call it on the whole result, or use the unbiased estimates, result.value.",
+                "`consistent` needs the shares of all values, which sum to 1. This result does not have all of them.",
+                hint="Call result.consistent() on the whole result, or use the unbiased estimates, result.value.",
             )
         return compute_empirical_bayes_shares(self.value, self.std_error**2)
 
@@ -588,7 +588,7 @@ class GroupedResults(dict[str | None, Result], _Tabular):
 
     def __missing__(self, group: object) -> Result:
         raise EstimationError(
-            "The column {by!r} does not have this group.",
+            "The column {by!r} has no group with the name that you passed.",
             hint="Run list(result) to see the groups. Their names are text, as in result['north'].",
             by=self.by,
         )

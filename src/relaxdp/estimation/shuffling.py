@@ -413,8 +413,7 @@ def _parse_smallest_group(n: int | Iterable[int]) -> int:
     sizes = list(n) if isinstance(n, Iterable) else [n]
     if not sizes or not all(type(size) is int and 1 <= size <= MAX_N for size in sizes):
         raise PlanError(
-            "`n` must be whole numbers from 1 to 10^15: the number of individuals, or a list with the number of each "
-            "group.",
+            "`n` must be a whole number of individuals from 1 to 10^15, or a list with the number of each group.",
             hint="Pass n=10_000, or n=[10_000, 8_500].",
         )
     return min(sizes)
@@ -431,7 +430,7 @@ def _describe_and_bound_reports(
     """Return a text for `ShufflingBound.basis`, and the bounds of a report."""
     if values is None:
         if name is not None:
-            raise PlanError("`mechanism` needs `values`, the number of values.", hint="Add it, such as values=3.")
+            raise PlanError("`mechanism` needs `values`, the number of values.", hint="Add values=, such as values=3.")
         return "whatever the reports are", ReportBounds(float(last_epsilon))
     reports = PlannedMechanism(values, name).plan_reports(last_epsilon)
     mechanism = reports.mechanism

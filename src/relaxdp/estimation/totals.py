@@ -35,8 +35,8 @@ class Totals(DerivedResult):
     def __post_init__(self) -> None:
         if not self.source.has_totals:
             raise EstimationError(
-                "Only shares have totals, and means of numbers of which none is missing.",
-                hint="Use the estimate itself, result.value.",
+                "This result has no totals. Only shares have them, and means of columns released without missing=True.",
+                hint="Use result.value, the estimate itself.",
             )
 
     @property

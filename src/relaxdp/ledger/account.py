@@ -168,7 +168,7 @@ def make_release_event(account: Account, draft: ReleaseCharged, expected_state: 
         known = require_active_release(account, draft.name)
     if known != expected_state:  # The snapshots of this plan would forget rows.
         raise LedgerBusyError(
-            "The release {name!r} changed while this release ran: another process released it.",
+            "Another process released {name!r} while this release ran.",
             hint="Run the same call or command again.",
             name=draft.name,
         )
@@ -209,13 +209,13 @@ def require_active_release(account: Account, name: str) -> ReleaseState:
         names = [repr(each.name) for each in account.releases.values() if not each.retired]
         raise UnknownReleaseError(
             "The vault has no release {name!r}.",
-            hint="Its releases are: {listed}." if names else "Nothing can be continued: release a table first.",
+            hint="Choose one of: {listed}." if names else "Nothing can be continued: release a table first.",
             name=name,
             listed=", ".join(names),
         )
     if found.retired:
         raise UnknownReleaseError(
-            "The release {name!r} is retired, so its name cannot be used again. Its cost stays.",
+            "The release {name!r} is retired: its name cannot be used again, and its cost remains charged.",
             hint="Release the table under a new name, at full cost.",
             name=name,
         )
@@ -254,8 +254,8 @@ def check_name(text: Any, kind: str) -> None:
 def _reject_changed_release(released: ReleaseState, draft: ReleaseCharged) -> None:
     if draft.id_type != released.id_type:
         raise ReleaseChangedError(
-            "The ids of the release {name!r} are of type {recorded!r}, and those of this table of type {given!r}.",
-            hint="Convert the id column to {recorded!r}, or choose a new name. A new name is charged in full.",
+            "The ids of the release {name!r} are of type {recorded!r}, but those of this table are of type {given!r}.",
+            hint="Convert the id column to {recorded!r}, or choose a new release name, which is charged in full.",
             name=draft.name,
             recorded=released.id_type,
             given=draft.id_type,
@@ -267,8 +267,8 @@ def _reject_changed_release(released: ReleaseState, draft: ReleaseCharged) -> No
                 "Column {column!r} of {name!r} was first released with the mechanism {recorded!r}, not with {given!r}."
                 if state.mechanism != each.mechanism
                 else "The values or parameters of column {column!r} differ from the first release of {name!r}.",
-                hint="Declare the same mechanism, values and order of values as before, or choose a new name. A new "
-                "name is charged in full.",
+                hint="Declare the same mechanism, values and order of values as before, or choose a new release name, "
+                "which is charged in full.",
                 name=draft.name,
                 column=each.column,
                 recorded=state.mechanism,
@@ -284,8 +284,8 @@ def _reject_exposed_columns(account: Account, draft: ReleaseCharged) -> None:
         release = unprotected.get(each.column)
         if release is not None:
             raise ReleaseChangedError(
-                "Column {column!r} was released without protection in {release!r}, so a mechanism cannot protect it.",
-                hint="Leave it out of `columns`. If it contains other data than in {release!r}, rename it.",
+                "Column {column!r} was released without protection in {release!r}, so nothing can protect it any more.",
+                hint="Leave it out of columns= (--column). If it has other data than in {release!r}, rename it.",
                 column=each.column,
                 release=release,
             )
@@ -293,8 +293,8 @@ def _reject_exposed_columns(account: Account, draft: ReleaseCharged) -> None:
         if column in protected:
             raise ReleaseChangedError(
                 "Column {column!r} is protected in {release!r}, so it cannot be an id or a pass-through column.",
-                hint="Leave it out of `passthrough` and `id`. If it contains other data than in {release!r}, "
-                "rename it.",
+                hint="Leave it out of passthrough= (--passthrough) and id= (--id). If it has other data than in "
+                "{release!r}, rename it.",
                 column=column,
                 release=protected[column],
             )

@@ -166,7 +166,7 @@ class Ledger:
         with self._store.begin_transaction("create") as rows:
             if rows.read_from(1):
                 raise LedgerError(
-                    "The ledger {address!r} has events of this vault already.",
+                    "The ledger {address!r} already contains this vault.",
                     hint="Open the vault with rx.Vault(...) or --vault instead of creating it.",
                     address=self.address,
                 )

@@ -143,7 +143,7 @@ class Mechanism(ABC):
         most = self.threshold(exact)
         if threshold is not None and not 0 < threshold <= most:
             raise LevelError(
-                "The threshold {threshold} does not belong to epsilon {epsilon}. It must be from 1 to {most}.",
+                "The threshold {threshold} (the amount of noise) does not fit epsilon {epsilon}: expected 1 to {most}.",
                 hint="Pass the threshold that the metadata of the reports states, or leave it out.",
                 epsilon=format_epsilon(exact),
                 threshold=str(threshold),
@@ -261,7 +261,7 @@ def require_level(mechanism: Mechanism, level: Level) -> Level:
     """Return a level of this mechanism; reject one of another, whose threshold would mean something else."""
     if level.scale != mechanism._scale:
         raise LevelError(
-            "The level belongs to the mechanism {given!r}, not to {mechanism!r} with these parameters.",
+            "The level was made for the mechanism {given!r}, not for {mechanism!r} with these values and parameters.",
             hint="Create the level with the mechanism that you use it with: mechanism.level(0.5).",
             given=level.scale[0],
             mechanism=mechanism.name,

@@ -64,7 +64,7 @@ class BloomShape:
                 )
         if self.bits == 1 and self.hashes != 1:
             raise RapporError(
-                "One bit (k = 1) has one hash function (h = 1), not {hashes}.",
+                "With one bit (k = 1), the number of hash functions (h) must be 1, not {hashes}.",
                 hint="Set h to 1, or k to 2 or more.",
                 hashes=self.hashes,
             )
@@ -121,7 +121,7 @@ class BloomShape:
         if not 0 <= cohort < self.cohorts:
             raise RapporError(
                 "The cohort must be a whole number from 0 to {last}, not {cohort}.",
-                hint="Pass the parameters with which the reports were made.",
+                hint="Correct the cohort, or pass the parameters (k, h, m) with which the reports were made.",
                 last=self.cohorts - 1,
                 cohort=cohort,
                 cohorts=self.cohorts,
@@ -258,7 +258,7 @@ class Bloom(Mechanism):
         if len(groups) > 1:
             raise RapporError(
                 "Words of different lengths cannot be encoded together.",
-                hint="Use release_bloom(...), which groups them by length.",
+                hint="Call relaxdp.mechanisms.bloom.release_bloom(...), which groups words by length.",
             )
         suffix = groups[0][1] if groups else np.empty((1, 0, 2), dtype=np.uint64)
         return TrueValues(np.zeros(len(words), dtype=np.uint64), suffix)

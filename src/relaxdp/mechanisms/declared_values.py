@@ -251,8 +251,8 @@ def _check_values(values: Sequence[Any]) -> tuple[str, list[bytes]]:
     strange = next((value for value in present if is_missing(value) or get_value_kind(value) is None), None)
     if is_missing(strange) and strange is not None:
         raise ValuesError(
-            "The missing category is declared as {type}. Only None is accepted, and it stands for null, NaN and NaT.",
-            hint="Declare it as None, such as ['flu', 'covid', None].",
+            "A declared value is a missing value of type {type}. Only None is accepted: it stands for NaN and NaT too.",
+            hint="Declare None instead, such as ['flu', 'covid', None].",
             type=type(strange).__name__,
         )
     if strange is not None:

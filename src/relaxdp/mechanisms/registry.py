@@ -107,7 +107,7 @@ def register_mechanism(kind: MechanismKind) -> None:
     if _kinds.setdefault(kind.name, kind) is not kind:
         raise MechanismError(
             "A mechanism named {name!r} is registered already.",
-            hint="Choose another `name` for your class.",
+            hint="Choose another `name` for your mechanism.",
             name=kind.name,
         )
 
@@ -166,7 +166,7 @@ def create_mechanism(
     elif missing:
         raise MechanismError(
             "The mechanism {mechanism!r} needs the options {options}.",
-            hint="Pass them, or an epsilon from which they are chosen, such as epsilon=2.",
+            hint="Pass them, such as olh:buckets=16, or an epsilon that decides them, such as epsilon=2 (--epsilon 2).",
             options=", ".join(missing),
             mechanism=name,
         )

@@ -116,8 +116,7 @@ class Relaxation:
             last = as_epsilon(state.epsilon, allow_zero=True)
             if level.epsilon < last:
                 raise LevelError(
-                    "Epsilon {epsilon} is below {last_epsilon}, the level of the last reports. A report that "
-                    "was released cannot be taken back.",
+                    "Epsilon {epsilon} is below {last_epsilon}, that of the last reports, which cannot be taken back.",
                     hint="Pass {last_epsilon} or more.",
                     last_epsilon=format_epsilon(last),
                     epsilon=str(level),
@@ -159,8 +158,8 @@ class Relaxation:
         """Return the state in which the last reports are those of the caller, at the level that the caller states."""
         if not isinstance(self._mechanism, Categorical):
             raise ArgumentError(
-                "The mechanism {mechanism!r} cannot start from reports. Each individual keeps randomness "
-                "that its report does not contain.",
+                "The mechanism {mechanism!r} cannot start from reports that were released elsewhere: it needs random "
+                "numbers that the reports do not contain.",
                 hint="Use rx.Categorical, or start without `reports`.",
                 mechanism=self._mechanism.name,
             )
@@ -201,15 +200,15 @@ class Relaxation:
             if now > before or (now == before and np.array_equal(state.reports, seen.reports)):
                 return state
         raise self._store.make_error(
-            "is missing, or went back to an earlier state. A step from there would draw a level a second time",
-            "Restore the last state file.",
+            "is missing, or older than the last reports. Going on from it would draw new reports at a released level",
+            "Restore the newest copy of the state file.",
         )
 
     def _check_state(self, state: RelaxationState, initial_state: RelaxationState) -> None:
         """Reject a state that was made for something else."""
         rows, expected = len(state.symbols), len(initial_state.symbols)
         start = (initial_state.start_epsilon, initial_state.start_reports)
-        hint = "Pass another state file. The epsilon that you spend with it is added."
+        hint = "Pass another state file. The epsilon that you spend with it adds to what you spent before."
         if (state.mechanism, state.params) != (initial_state.mechanism, initial_state.params):
             raise self._store.make_error("was made for another mechanism, or for other declared values", hint)
         if rows != expected:
@@ -364,7 +363,7 @@ class StateFileStore:
         if content is not None and state is None:
             raise self.make_error(
                 "is damaged, or is not a state file",
-                "Restore the file from a backup. The epsilon that you spend with a new file is added.",
+                "Restore the file from a backup. Epsilon that you spend with a new file adds to what you spent before.",
             )
         return state
 

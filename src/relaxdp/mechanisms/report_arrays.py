@@ -25,7 +25,7 @@ from relaxdp.sampling.keyed_stream import Words
 if TYPE_CHECKING:
     from relaxdp.mechanisms.base import Mechanism
 
-GIVE_REPORTS = "Pass the column of reports from the release, and the mechanism that made it."
+GIVE_REPORTS = "Pass the column of reports as it was released, and the mechanism that made these reports."
 
 Codes = NDArray[np.unsignedinteger]
 Packed = NDArray[np.uint8]
@@ -88,7 +88,7 @@ def unpack_reports(mechanism: Mechanism, packed: Packed) -> tuple[Codes, Words |
     if len(packed) and int(codes.max()) >= mechanism.alphabet:
         row = int(np.argmax(codes >= mechanism.alphabet)) + 1
         raise EstimationError(
-            "A report cannot come from this mechanism, which has {alphabet:,} different reports.",
+            "The report cannot come from this mechanism, which has only {alphabet:,} possible reports.",
             hint=GIVE_REPORTS,
             alphabet=mechanism.alphabet,
             row=row,
@@ -243,7 +243,7 @@ def read_packed_matrix(column: Any, width: int) -> Packed:
     array = decode_dictionary(to_arrow(column))
     if array.null_count:
         row = find_row(pc.is_null(array))
-        raise EstimationError("A row has no report.", hint="Remove rows without a report.", row=row)
+        raise EstimationError("The report is missing.", hint="Remove rows without a report.", row=row)
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         if row := find_row(pc.equal(pc.binary_length(array), width), is_set=False):
             raise _make_width_error(width, row)
@@ -313,7 +313,7 @@ def check_zero_padding(packed: Packed, n_bits: int) -> None:
     if n_bits % 8 and packed.size and int(np.bitwise_or.reduce(packed[:, -1])) >> n_bits % 8:
         row = int(np.argmax(packed[:, -1] >> np.uint8(n_bits % 8) != 0)) + 1
         raise EstimationError(
-            "The report has a bit set after the {bits} bits of this mechanism. Another mechanism made it.",
+            "The report has more bits than the {bits} of this mechanism, so another mechanism made it.",
             hint=GIVE_REPORTS,
             bits=n_bits,
             row=row,

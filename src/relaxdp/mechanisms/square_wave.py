@@ -141,7 +141,7 @@ class SquareWave(RangeMechanism):
         check_option("window", window, 1, MAX_PLACES)
         if window & (window - 1):
             raise MechanismError(
-                "`window` must be a power of two, not {window}. Only then is the draw exactly uniform.",
+                "`window` must be a power of two, not {window}, so that its random numbers are exactly uniform.",
                 hint="Pass window=4, 8, 16 or 32.",
                 window=window,
             )

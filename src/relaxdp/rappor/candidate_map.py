@@ -45,8 +45,7 @@ def _require_candidates(words: Iterable[str], shape: BloomShape) -> list[str]:
     """Return candidate words as a list, or reject words that reports with these parameters cannot contain."""
     if shape.is_boolean:
         raise RapporError(
-            "The parameters have one bit (k = 1), so reports are booleans. Booleans are decoded without a "
-            "candidate map.",
+            "The parameters have one bit (k = 1), so reports are booleans, which need no candidate map.",
             hint="Leave out the map, or choose k = 2 or more to report words.",
         )
     words, seen = list(words), set()
@@ -78,8 +77,8 @@ def read_candidate_map(path: Path, shape: BloomShape) -> CandidateMap:
     for line, (word, *fields) in read_csv_rows(path, "candidate map"):
         if {field.strip() for field in fields} - {""} != {str(number) for number in _list_map_numbers(word, shape)}:
             raise RapporError(
-                "Line {line:,} of {path!r}: the numbers after {word!r} are not its bits with the parameters {shape}. "
-                "The candidate map was made for other parameters, or by another hash function.",
+                "Line {line:,} of {path!r}: the numbers after {word!r} are not the bits of this word with {shape}. The "
+                "candidate map was made for other parameters, or by another hash function.",
                 hint="Make the map again: `relaxdp rappor map words.txt --params params.csv > map.csv`.",
                 line=line,
                 path=str(path),

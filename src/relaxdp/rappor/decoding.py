@@ -310,7 +310,7 @@ class DecodedWords(Result):
         if not 0 < error_rate < 1:
             raise EstimationError(
                 "The error rate of detected words must be between 0 and 1, not {rate}.",
-                hint="Pass a rate such as 0.05.",
+                hint="Pass a rate such as error_rate=0.05 (--rate 0.05).",
                 rate=error_rate,
             )
         if correction == "benjamini-hochberg":

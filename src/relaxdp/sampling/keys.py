@@ -121,8 +121,7 @@ class Key:
         key = cls._parse(content, header)
         if key is None and cls._parse(content, _VAULT_HEADER) is not None:
             raise KeyFileError(
-                "The file {path!r} is the key of a vault. Only the vault may draw with it, because every "
-                "draw is charged.",
+                "The file {path!r} is the key of a vault. Only the vault may use it, because all reports are charged.",
                 hint="Use the vault: rx.Vault(...).release(...), or `relaxdp release`.",
                 path=str(place),
             )
@@ -178,8 +177,7 @@ class Key:
             ) from None
         if key is None:
             raise KeyFileError(
-                "The key command {program!r} did not print a key. Expected the content of a key file, or "
-                "64 hexadecimal digits.",
+                "The key command {program!r} printed no key: expected the content of a key file, or 64 hex digits.",
                 hint="Run the command yourself and check its output.",
                 program=program,
             )

@@ -140,7 +140,7 @@ def _count_crosstab(files: list[ReleasedFile], column: str | None, crosstab: str
         if not any(pair[place] for pair in names):
             raise ColumnError(
                 "A crosstab needs two released columns, and there is no {missing}.",
-                hint="Pass crosstab= with the name of another released column.",
+                hint="Pass the name of another released column as crosstab= (--crosstab NAME).",
                 missing=f"column {name!r}" if name else f"other column than {crosstab!r}",
             )
     rows, columns = (make_counted_column(files, [pair[place] for pair in names]) for place in (0, 1))
@@ -192,7 +192,7 @@ def _read_codes(column: CountedColumn, reports: Any) -> tuple[Codes, Words | Non
 def make_changed_report_error(column_name: str) -> EstimationError:
     """Return the error about a report that its mechanism cannot have drawn."""
     return EstimationError(
-        "A report in the column {name!r} is not possible for the declared values. It was changed after its release.",
+        "The column {name!r} was changed after its release: its mechanism cannot have made one of the reports.",
         hint="Pass the file as it was released.",
         name=column_name,
     )
@@ -201,9 +201,9 @@ def make_changed_report_error(column_name: str) -> EstimationError:
 def make_no_rows_error(files: Sequence[ReleasedFile]) -> EstimationError:
     """Return the error about tables without reports."""
     return EstimationError(
-        "{named} no rows, so there is nothing to estimate.",
+        "There are no rows to estimate from. {named} must have at least one.",
         hint="Check that you pass the data as it was released.",
-        named=f"{files[0].label} has" if len(files) == 1 else "The files have",
+        named=files[0].label if len(files) == 1 else "The files together",
     )
 
 
@@ -232,8 +232,8 @@ def _read_counted_reports(
     cells = groups * int(np.prod([len(each.labels) * len(each.levels) for each in columns]))
     if has_codes and cells > MAX_CELLS and (len(columns) > 1 or "kept" in read):
         raise EstimationError(
-            "The table of all combinations would have {cells:,} cells. The maximum is {maximum:,}.",
-            hint="Choose columns with fewer values or groups.",
+            "The table of all values, groups and levels would have {cells:,} cells. The maximum is {maximum:,}.",
+            hint="Choose a column with fewer values for by= (--by) or crosstab= (--crosstab).",
             cells=cells,
             maximum=MAX_CELLS,
         )
@@ -520,7 +520,7 @@ def _make_report_sql(column: CountedColumn, file: ReleasedFile, name: str, sql: 
         return "NULL"
     if not _TYPE_TESTS[kind](found):
         raise MetadataError(
-            "The column {name!r} of {file!r} is of type {found}, which does not fit its declared values.",
+            "The column {name!r} of {file!r} is of type {found}, which does not fit the values that were released.",
             hint="Pass the file as it was released.",
             name=name,
             file=str(file.path),

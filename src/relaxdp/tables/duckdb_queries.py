@@ -114,8 +114,8 @@ def _make_query_error(error: Exception) -> QueryError:
     kind = kind if kind in _KINDS else "Unknown"
     if kind == "Permission":
         return QueryError(
-            "The query reads or loads something else than the input, which is not allowed.",
-            hint=f'Read `input`, such as --sql "{_EXAMPLE}".',
+            "The query may only read `input`, but it reads or loads something else.",
+            hint=f'Write FROM input, such as --sql "{_EXAMPLE}".',
         )
     if isinstance(error, duckdb.Error) and kind in ("Parser", "Binder", "Catalog", "IO"):
         return QueryError(
@@ -126,20 +126,20 @@ def _make_query_error(error: Exception) -> QueryError:
     if kind == "Out of Memory":
         return QueryError(
             "The query needs more memory or disk space than there is.",
-            hint="Free space in the folder for temporary files, or make the query smaller.",
+            hint="Free space in the folder for temporary files (TMPDIR), or select fewer rows or columns.",
         )
     if isinstance(error, pa.ArrowNotImplementedError):
         return QueryError(
             "The result of the query has a column of a type that cannot be released.",
-            hint="Convert it with CAST(... AS VARCHAR), to numbers or to dates.",
+            hint="Convert the column in the query to text, numbers or dates, such as CAST(... AS VARCHAR).",
         )
     if "This file is not utf-8 encoded" in str(error):
         return QueryError(
             "The input is not text in UTF-8.", hint="If it is Latin-1: " + suggest_read_csv("encoding='latin-1'")
         )
     return QueryError(
-        "The query failed on the rows of the input ({kind} Error). The message can quote a cell, and is not shown.",
-        hint="Run the query in DuckDB yourself to see it, with the path of the file in place of `input`. To read all "
+        "The query failed on the rows of the input ({kind} Error). DuckDB's message may quote a cell, so it is hidden.",
+        hint="To see the message, run the query in DuckDB, with the path of the file in place of `input`. To read all "
         "columns of a CSV file as text, write FROM read_csv(getvariable('input'), all_varchar=true).",
         kind=kind,
     )

@@ -123,7 +123,7 @@ def estimate(
                 raise EstimationError(
                     "{what} of Spark DataFrames are not supported.",
                     what="Crosstabs" if weights is None else "Weights",
-                    hint="Write them to Parquet with frame.write.parquet('FOLDER'), and pass the folder.",
+                    hint="Write the frame to Parquet with frame.write.parquet('FOLDER'), and pass the folder.",
                 )
             counted = count_spark_column(tables, descriptions, column=names["column"], by=names["by"])
         else:
@@ -155,7 +155,7 @@ def _list_given_descriptions(
         ]
     if mechanism is None or epsilon is None or column is None or description is not None or frames > 1:
         raise MetadataError(
-            "Pass `mechanism`, `epsilon` and `column` together. They are only valid for one data frame without "
+            "`mechanism` and `epsilon` are only valid together with `column`, for a single data frame, and without "
             "`description`.",
             hint="Pass rx.estimate(frame, 'diagnosis', mechanism=rx.Categorical([...]), epsilon=1). For several data "
             "frames, pass the release of each: description=[first, second].",

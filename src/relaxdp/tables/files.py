@@ -296,8 +296,8 @@ def _replace_error(problem: BaseException, path: str) -> TableFileError | None:
     is_damage = isinstance(problem, OSError) and problem.errno is None
     if is_damage or isinstance(problem, pa.ArrowException | csv.Error):
         return TableFileError(
-            "{path!r} is damaged, cut off or of another kind than its ending says.",
-            hint="Make the file again, or give it the right ending.",
+            "{path!r} is damaged, cut off or not the kind of file that its ending stands for.",
+            hint="Make the file again, or give it the right ending, such as .csv or .parquet.",
             path=path,
         )
     if isinstance(problem, OSError):
@@ -340,7 +340,7 @@ def fetch_file(source: Any) -> Iterator[Path]:
         if not _copy_from_address(source, place):
             raise TableFileError(
                 "{name!r} cannot be read from its {scheme} address.",
-                hint="Addresses of s3, gs, abfss, hdfs and file are read. Check that the file exists, and that your "
+                hint="Expected an address of s3, gs, abfss, hdfs or file. Check that the file exists, and that your "
                 "credentials allow reading it.",
                 name=place.name,
                 scheme=urlsplit(source).scheme,

@@ -85,7 +85,7 @@ class ColumnDescription:
                 return found
         raise MetadataError(
             "Unknown mechanism {encoding!r} in the metadata.",
-            hint="Install the version of relaxdp that released the file, or register your own mechanism first.",
+            hint="Install the version of relaxdp that released the file, or call register_mechanism(...) for your own.",
             encoding=self.encoding,
         )
 
@@ -229,7 +229,7 @@ def require_same_description(given: FileDescription, own: FileDescription | None
         mine, stated = own.columns.get(column), described
         if mine is None:
             raise MetadataError(
-                "{column!r} is not a released column of {name}, which states its released columns itself.",
+                "{column!r} is not a released column of {name}, according to the metadata of {name}.",
                 hint="Name one of the released columns: {released}.",
                 name=table_name,
                 column=column,

@@ -283,7 +283,7 @@ def plan_release(vault: VaultFolder, request: ReleaseRequest, source: Any) -> Re
         )
     if request.planned_epsilon is not None and request.planned_epsilon < request.epsilon:
         raise ArgumentError(
-            "`planned_epsilon` is {planned}, and this release is at epsilon {epsilon} already.",
+            "`planned_epsilon` is {planned}, which is below {epsilon}, the epsilon of this release.",
             hint="Pass planned_epsilon={epsilon} (--planned-epsilon {epsilon}) or more, or leave it out.",
             planned=format_epsilon(request.planned_epsilon),
             epsilon=format_epsilon(request.epsilon),
@@ -294,7 +294,7 @@ def plan_release(vault: VaultFolder, request: ReleaseRequest, source: Any) -> Re
             if name in source.report_description.columns:
                 raise MetadataError(
                     "{column!r} of {label} holds reports, not true values: relaxdp released it.",
-                    hint="To relax it, run vault.relax(...) or `relaxdp relax`, which needs no table.",
+                    hint="To raise its epsilon, run vault.relax(...) or `relaxdp relax`, which needs no table.",
                     column=name,
                     label=source.label,
                 )
@@ -322,13 +322,16 @@ def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
         if name not in state.columns:
             raise ColumnError(
                 "The release {name!r} has no column {column!r}.",
-                hint="Its columns are: {listed}.",
+                hint="Name one of its columns: {listed}.",
                 name=request.name,
                 column=name,
                 listed=", ".join(map(repr, state.columns)),
             )
     if not names or len(set(names)) < len(names):
-        raise ArgumentError("`columns` is empty or names a column twice.", hint="Leave it out to relax all columns.")
+        raise ArgumentError(
+            "`columns` is empty or names a column twice.",
+            hint="Name each column once, or leave out columns= (--column) to relax all columns.",
+        )
     planned = [_continue_column(request, state.columns[name]) for name in names]
     passthrough: list[Any] = []
     with reject_concurrent_release(vault, request.name, state):
@@ -378,8 +381,8 @@ def _require_known_mechanism(column: PlannedColumn) -> None:
         if (again.name, again.params) == (mechanism.name, mechanism.params):
             return
     raise MechanismError(
-        "The mechanism {mechanism!r} of {column!r} cannot be created again from its description.",
-        hint="Register it, with all its options: relaxdp.mechanisms.registry.register_mechanism(...).",
+        "The mechanism {mechanism!r} of {column!r} cannot be created again, so its release could never be relaxed.",
+        hint="Register it with all its options: relaxdp.mechanisms.registry.register_mechanism(...).",
         mechanism=mechanism.name,
         column=column.column,
     )
@@ -395,7 +398,7 @@ def reject_concurrent_release(vault: VaultFolder, name: str, state: ReleaseState
         if found is not None and (state is None or found.last_event != state.last_event):
             raise LedgerBusyError(
                 "Another process released {name!r} while this release ran.",
-                hint="Run the same call again.",
+                hint="Run the same call or command again.",
                 name=name,
             ) from None
         raise
@@ -412,7 +415,7 @@ def _plan_column(
         if not _has_same_declaration(declared, found.mechanism):
             raise ReleaseChangedError(
                 "{column!r} of the release {name!r} was declared differently at its first release: {before!r}.",
-                hint="Declare it as before, or choose a new release name, which costs its whole epsilon too.",
+                hint="Declare it as before, or choose a new release name, which is charged in full.",
                 column=name,
                 name=request.name,
                 before=found.mechanism,
@@ -469,7 +472,7 @@ def reject_useless_columns(columns: Sequence[PlannedColumn], n_rows: int, planne
             continue
         enough = _find_sensible_epsilon(each.mechanism, n_rows)
         raise UselessReleaseError(
-            "{rows:,} rows at epsilon {epsilon} estimate each {answer} of {column!r} with a margin of error of "
+            "With {rows:,} rows at epsilon {epsilon}, each {answer} of {column!r} would have a margin of error of "
             "{margin:.2g}. This is too imprecise to be useful.",
             hint="Release more rows."
             if enough is None

@@ -183,7 +183,7 @@ class Release:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         if self.is_dry_run or self.library == "spark":
             raise ArgumentError(
-                "The rows of this release are not in memory.", hint="Load them with release.to_frame()."
+                "The rows of this release are not in memory.", hint="Call release.to_frame(). A dry run has no rows."
             )
         return self._read_arrow_table().__arrow_c_stream__(requested_schema)
 

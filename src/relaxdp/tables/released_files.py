@@ -140,8 +140,8 @@ class ReleasedFile:
         is_number = pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found)
         if self.table.format is not TableFormat.CSV and not is_number:
             raise ColumnError(
-                "The weights column {name!r} is of type {found}, and weights are numbers.",
-                hint="Release it as a column of numbers, or pass another one.",
+                "The weights column {name!r} is of type {found}, but weights must be numbers.",
+                hint="Release the weights as numbers, or pass another column as weights= (--weights NAME).",
                 name=name,
                 found=found,
             )
@@ -194,8 +194,8 @@ def require_description(source: Any) -> FileDescription:
         raise MetadataError(
             "The data frame has no description of its reports: relaxdp did not release it, it was changed, or its "
             "library (such as polars) does not keep metadata.",
-            hint="Pass the path of the released file, or the Release. Otherwise pass one of these as description=, or "
-            "mechanism= and epsilon=.",
+            hint="Pass the path of the released file, or the Release itself. To pass this data frame, add one of them "
+            "as description=, or add mechanism= and epsilon=.",
         )
     return description
 
@@ -262,7 +262,7 @@ def _open_file(path: Path, description_path: Path | None) -> ReleasedFile:
         known = require_same_description(description, own, repr(str(part_path))) if has_given else own
         if known is None or known != description:
             raise MetadataError(
-                "{part!r} has another release, level or other columns than the first file of the folder.",
+                "{part!r} is of another release or level than the first file of the folder, or has other columns.",
                 hint="Keep only files of one release and level in a folder.",
                 part=str(part_path),
             )
@@ -343,8 +343,8 @@ def require_crosstab_columns(rows: CountedColumn, columns: CountedColumn) -> Non
         )
     if one.id_type != two.id_type:
         raise MetadataError(
-            "The ids of {rows!r} have type {row_ids!r}, and those of {columns!r} {column_ids!r}. They must be equal.",
-            hint="Release both columns from one table.",
+            "The ids of {rows!r} have type {row_ids!r}, but the ids of {columns!r} have type {column_ids!r}.",
+            hint="Release both columns from one table, so that their ids have one type.",
             rows=rows.name,
             columns=columns.name,
             row_ids=one.id_type,
@@ -427,7 +427,7 @@ def _open_frame(
     id_type = next(iter(description.columns.values())).id_type
     if reads_ids and id_type and (found := get_id_type(table.schema.field(id_column).type)) != id_type:
         raise MetadataError(
-            "{name} has ids of type {found!r}, and its description states {expected!r}.",
+            "{name} has ids of type {found!r}, but they were released as {expected!r}.",
             hint="Convert the id column to the type {expected!r}.",
             name=label,
             expected=id_type,

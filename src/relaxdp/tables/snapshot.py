@@ -389,7 +389,7 @@ class _SealedPartReader:
             raise _make_damaged_error(path)
         if header[-_FINGERPRINT_BYTES:].hex() != key.fingerprint:
             raise VaultError(
-                "The snapshot '{name}' was encrypted with another key than the vault's, whose fingerprint is {key}.",
+                "The snapshot '{name}' (a copy of rows) was not encrypted with the vault's key (fingerprint {key}).",
                 hint="Correct the key in vault.toml if it is wrong. Otherwise restore the vault from a backup.",
                 name=path.name[:12],
                 key=key.fingerprint,

@@ -100,7 +100,7 @@ class SparkTask(DrawingPlan):
             ) from None
         if key.fingerprint != self.key_fingerprint:
             raise KeyFileError(
-                "The file {key_file!r} on a Spark worker holds the key {given}; expected {known}.",
+                "The file {key_file!r} on a Spark worker holds the key with the fingerprint {given}; expected {known}.",
                 hint="Copy the key of the vault to this file on every worker.",
                 key_file=self.key_file,
                 given=key.fingerprint,
@@ -132,7 +132,7 @@ def draw_partition(task: SparkTask, batches: Iterator[Any], schema: Any) -> Iter
     except Exception as problem:
         failure = type(problem).__name__
     if failure:
-        raise SparkError("A Spark task failed with {failure}.", hint="Look at the log of the worker.", failure=failure)
+        raise SparkError("A Spark worker raised {failure}.", hint="Look at the log of the worker.", failure=failure)
     yield from _pack_extra_rows([*extra, (_SUMMARY, json.dumps(summary).encode())], summary["partition"], schema)
 
 
@@ -200,7 +200,7 @@ class SparkStager(Stager):
         if any(isinstance(each.mechanism, Bloom) for each in plan.columns):
             raise ArgumentError(
                 "A RAPPOR column cannot be released from a Spark DataFrame.",
-                hint="Write the columns to Parquet and release the file.",
+                hint="Write the columns to Parquet, and run `relaxdp rappor encode` on the file.",
             )
         super().__init__(plan)
         self._source = source

@@ -108,7 +108,7 @@ class ColumnNames:
             return suggest_name(wanted, candidates)
         columns = f"{len(self.names):,} column{'' if len(self.names) == 1 else 's'}"
         return (
-            f"It has {columns}, whose names are not shown: those of a table without a header are data. Look at "
+            f"The table has {columns}, whose names are not shown, because without a header they are data. Look at "
             f"{self.seen_in}."
         )
 
@@ -129,7 +129,7 @@ def suggest_name(wanted: str, names: Sequence[str]) -> str:
     if near:
         return f"Did you mean {near[0]!r}?"
     more = f" and {len(names) - _MAX_SHOWN:,} more" if len(names) > _MAX_SHOWN else ""
-    return f"It has: {', '.join(map(repr, names[:_MAX_SHOWN]))}{more}." if names else ""
+    return f"Choose one of: {', '.join(map(repr, names[:_MAX_SHOWN]))}{more}." if names else ""
 
 
 def check_columns(names: ColumnNames, id_column: str, released: Sequence[str], passthrough: Sequence[str]) -> None:
@@ -141,7 +141,7 @@ def check_columns(names: ColumnNames, id_column: str, released: Sequence[str], p
         if wanted.count(name) > 1:
             raise ColumnError(
                 "The column {column!r} is named twice. A column is either the id, or released, or passed through.",
-                hint="Name it in only one of `id`, `columns` and `passthrough`.",
+                hint="Name it in only one of id= (--id), columns= (--column) and passthrough= (--passthrough).",
                 column=name,
             )
 
@@ -198,7 +198,7 @@ def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: i
     labels = [each for each in mechanism.labels if isinstance(each, str)]
     if not any(each in ("true", "false") if is_boolean else _is_iso_date(each) for each in labels):
         raise ValuesError(
-            "{column} holds {kind}, and no declared value is of this type.",
+            "{column} holds {kind}, but no declared value is of this type.",
             hint="Declare the values 'true' and 'false'." if is_boolean else "Declare dates such as '2026-01-31'.",
             column=repr(name) if name else "The column",
             kind=describe_column_type(kind),
@@ -271,7 +271,7 @@ def get_plain_type(arrow_type: Any) -> Any:
         return pa.list_(get_plain_type(arrow_type.value_type))
     if pa.types.is_union(arrow_type):
         raise ColumnError(
-            "A column of a union type cannot be released: it keeps values of types that a row does not have.",
+            "A column of an Arrow union type cannot be released: it may keep values that no row shows.",
             hint="Convert the column to one type, such as text.",
         )
     return arrow_type
@@ -316,7 +316,7 @@ def make_record_batch(columns: Sequence[Any], schema: Any) -> Any:
     except pa.ArrowException:
         pass
     raise ColumnError(
-        "A pass-through column is of a type that cannot be sorted by the id.", hint="Convert the column to text."
+        "A pass-through column is of a type that cannot be sorted with the rows.", hint="Convert the column to text."
     )  # no context
 
 

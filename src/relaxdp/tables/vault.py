@@ -401,7 +401,7 @@ def _require_bool(value: Any, option: str) -> bool:
     """Return True or False; reject a text such as "no", which Python takes for True."""
     if isinstance(value, str) or value not in (True, False):
         raise ArgumentError(
-            "`{option}` must be True or False, not of type {type}.",
+            "`{option}` must be True or False, got {type}.",
             hint="Pass {option}=True or leave it out.",
             option=option,
             type=type(value).__name__,

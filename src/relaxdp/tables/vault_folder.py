@@ -114,7 +114,7 @@ def resolve_vault_path(path: str | os.PathLike[str] | None = None) -> Path:
     if found:
         raise VaultError(
             "There are {count} vaults in this folder: {names}.",
-            hint="Name one with --vault, or set RELAXDP_VAULT.",
+            hint="Name one with --vault FOLDER, or set the environment variable RELAXDP_VAULT.",
             count=len(found),
             names=", ".join(repr(each.name) for each in found),
         )
@@ -167,7 +167,7 @@ class VaultFolder:
     ) -> None:
         """Make a vault with a first event. It appears whole, or not at all."""
         if key_file is not None and key_command is not None:
-            raise VaultError("`key_file` and `key_command` cannot be combined.", hint="Pass one of them.")
+            raise VaultError("`key_file` and `key_command` cannot be combined.", hint="Leave one of them out.")
         place = path.absolute()
         if os.path.lexists(place):
             raise VaultError("'{path}' already exists.", hint="Choose another path for the vault.", path=str(path))
@@ -510,7 +510,7 @@ def _copy_vault_files(vault: VaultFolder, folder: Path, *, with_key: bool) -> No
             break
         if attempt == _ATTEMPTS - 1:
             raise VaultError(
-                "The vault '{path}' lacks {count} of its snapshots, its copies of released rows.",
+                "The vault '{path}' lacks {count} of its snapshots (its copies of released rows).",
                 hint="Run `relaxdp check` to see which, and restore them from an older backup.",
                 path=vault.path.name,
                 count=len(missing),

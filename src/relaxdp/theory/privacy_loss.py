@@ -88,8 +88,7 @@ def privacy_loss(epsilons: Sequence[Epsilon], reports: Sequence[int], *, m: int)
     exact = [as_epsilon(epsilon) for epsilon in epsilons]
     if not exact or len(exact) != len(reports):
         raise LevelError(
-            "The transcript has {epsilons} epsilons and {reports} reports. It needs one report per "
-            "epsilon, and at least one.",
+            "Expected one report per epsilon, and at least one, got {reports} reports and {epsilons} epsilons.",
             hint="Pass lists of the same length, such as privacy_loss([0.1, 0.5], [0, 1], m=2).",
             epsilons=len(exact),
             reports=len(reports),

@@ -110,8 +110,7 @@ class Level:
     def _require_same_mechanism(self, other: Level) -> int:
         if other.scale != self.scale:
             raise LevelError(
-                "Levels of different mechanisms cannot be compared. A threshold has a meaning only "
-                "within its mechanism.",
+                "The two levels belong to different mechanisms or parameters, so they cannot be compared.",
                 hint="Compare their epsilons: a.epsilon < b.epsilon.",
             )
         return other.threshold

@@ -340,7 +340,7 @@ def test_what_is_no_report_is_refused(name: str) -> None:
             read_report_column(encoding, column)
     with refused(EstimationError, row=2):
         count_report_column(encoding, [good, good + b"\0"])
-    with refused(EstimationError, row=2, says="A row has no report"):
+    with refused(EstimationError, row=2, says="The report is missing"):
         count_report_column(encoding, pa.array([good, None]))
     assert count_report_column(encoding, [good, good])[1] == 2
     for column in (np.array([good, good], f"S{width}"), np.array([good, good], f"V{width}"), pa.array([good] * 2)):

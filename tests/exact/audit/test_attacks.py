@@ -207,5 +207,5 @@ def test_refusals() -> None:
     ):
         with refused(ArgumentError, **fields):
             guess_by_maximum_likelihood(rows, law)
-    with refused(ArgumentError, says="No true value leads to one row of the transcripts"):
+    with refused(ArgumentError, says="A row of the transcripts is impossible"):
         guess_by_maximum_likelihood(np.array([[0, 1]]), RelaxedReportsDistribution.from_epsilons([1, 1], n_values=2))

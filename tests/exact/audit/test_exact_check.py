@@ -182,10 +182,10 @@ class Chained(Categorical):
     [
         (Biased(0, 8), "would be biased"),
         (Boasting(LETTERS), "would be biased"),
-        (Shrinking(LETTERS), "larger threshold"),
+        (Shrinking(LETTERS), "does not grow with epsilon"),
         (Secretive(0, 8), "depend on more than the first and last"),
         (SecretiveHash(LETTERS, buckets=3), "depend on more than the first and last"),
-        (Chained(LETTERS), "first random numbers decide which others"),
+        (Chained(LETTERS), "random numbers it draws decide what it draws next"),
         (Categorical(range(100)), "The exact check covers at most"),
     ],
     ids=lambda each: type(each).__name__ if not isinstance(each, str) else "",

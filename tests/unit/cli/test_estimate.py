@@ -136,7 +136,7 @@ def test_a_folder_is_one_file(tmp_path: Path) -> None:
     survey(folder / "part-2.parquet", chosen=slice(2_000, None))
     assert rows(answer(folder)) == rows(answer(survey(tmp_path / "whole.parquet")))
     survey(folder / "part-3.parquet", "2", slice(0, 10))
-    with refused(MetadataError, says="has another release, level or other columns"):
+    with refused(MetadataError, says="is of another release or level"):
         count([folder])
 
 
@@ -304,7 +304,7 @@ def test_mean(tmp_path: Path) -> None:
         np.testing.assert_allclose(rows(found)["low"], wanted.interval()[0], rtol=1e-12)
         assert "mean of 'age' of release 'survey'; 95 % intervals of the mean, about these individuals." in run(path)
         assert run(path, "--plot", tmp_path / "mean.svg")
-    assert "needs all shares of a column, which sum to 1" in sentence(path, "--consistent")
+    assert "needs the shares of all values, which sum to 1" in sentence(path, "--consistent")
 
 
 def test_what_is_asked_of_the_intervals(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_a_file_that_is_cut_or_changed(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.parquet")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    assert "is damaged, cut off or of another kind than its ending says" in sentence(path)
+    assert "is damaged, cut off or not the kind of file that its ending stands for" in sentence(path)
     path.write_bytes(b"")
     assert str(path) in sentence(path)
     path.write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
@@ -417,7 +417,7 @@ def test_a_file_that_is_cut_or_changed(tmp_path: Path) -> None:
 def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.parquet", region=pa.array(HOMES))
     assert "has no released column 'diagnose'. Did you mean 'diagnosis'?" in sentence(path, "--column", "diagnose")
-    assert "has no released column 'region'. It has: 'diagnosis'." in sentence(path, "--column", "region")
+    assert "has no released column 'region'. Choose one of: 'diagnosis'." in sentence(path, "--column", "region")
     assert "has no pass-through column 'regoin'. Did you mean 'region'?" in sentence(path, "--by", "regoin")
     assert "is a released column" in sentence(path, "--by", "diagnosis")
     assert "is the id column, so each individual would be a separate group" in sentence(path, "--by", "id")
@@ -435,7 +435,7 @@ def test_unknown_columns_and_the_nearest_name(tmp_path: Path) -> None:
 def test_kept_columns_of_a_csv_file_are_not_named(tmp_path: Path) -> None:
     path = survey(tmp_path / "released.csv", region=pa.array(HOMES))
     told = sentence(path, "--by", "regoin")
-    assert "has no pass-through column 'regoin'. It has 3 columns, whose names are not shown" in told
+    assert "has no pass-through column 'regoin'. The table has 3 columns, whose names are not shown" in told
     assert "region" not in told
 
 
@@ -497,7 +497,7 @@ def test_one_report_of_many_that_was_not_declared(tmp_path: Path) -> None:
 def test_columns_of_another_type(tmp_path: Path) -> None:
     about = FileDescription("id", {"diagnosis": described(ANSWERS, "2", "diagnosis")})
     path = write(tmp_path / "numbers.parquet", {"id": pa.array([1]), "diagnosis": pa.array([1])}, about)
-    assert "is of type int64, which does not fit its declared values" in sentence(path)
+    assert "is of type int64, which does not fit the values that were released" in sentence(path)
     path = write(tmp_path / "renamed.parquet", {"id": pa.array([1]), "illness": pa.array(["flu"])}, about)
     assert "names columns that the file does not have" in sentence(path)
 
@@ -505,7 +505,7 @@ def test_columns_of_another_type(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_empty_files(tmp_path: Path, ending: str) -> None:
     empty = survey(tmp_path / f"empty.{ending}", chosen=slice(0, 0))
-    assert "has no rows, so there is nothing to estimate." in sentence(empty)
+    assert "There are no rows to estimate from." in sentence(empty)
     full = survey(tmp_path / "full.parquet", "2")
     assert answer(full, empty)["n"] == OBJECTS
     if ending == "csv":

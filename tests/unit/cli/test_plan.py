@@ -87,7 +87,7 @@ def test_a_schedule_that_ends_too_early() -> None:
     words = ("--n", "1000", "--values", "2", "--schedule", "0.1,0.5")
     assert "precise enough: it takes epsilon 3.802." in run(*words, "--margin", "0.01")
     assert answer(*words, "--margin", "0.01")["stop_at"] is None
-    assert "even without noise it is 0.0315" in run(*words, "--margin", "0.01", "--about", "population")
+    assert "even without noise, the margin is 0.0315" in run(*words, "--margin", "0.01", "--about", "population")
 
 
 @pytest.mark.parametrize(

@@ -314,7 +314,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "'params.csv' cannot be written: File exists.",
         ),
         ("params --devices 5 --candidates 3 --epsilon 1 --hashes 17", "The number of hashes (h) must be"),
-        ("map none.txt --params params.csv", "The values file 'none.txt' cannot be read"),
+        ("map none.txt --params params.csv", "The values file 'none.txt' is missing, cannot be read"),
         ("map candidates.txt --params none.csv", "The parameter file 'none.csv' cannot be read"),
         ("map candidates.txt --params extra.csv", "'extra.csv' must have two rows: k,h,m,f"),
         ("map candidates.txt --params missing.csv", "'missing.csv' must have two rows: k,h,m,f"),
@@ -358,7 +358,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("decode first.csv --params params.csv", "The candidate words are missing."),
         (
             "decode first.csv --params params.csv --map map.csv --candidates candidates.txt",
-            "--map and --candidates cannot be combined.",
+            "--map and --candidates cannot be combined: each lists the candidate words.",
         ),
         (
             "decode plain.csv --params params.csv --map map.csv",
@@ -398,7 +398,7 @@ def mistakes(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("relax others out.csv --epsilon 2", "The vault has no release 'others'."),
         (
             "relax plain out.csv --schedule linear:1,2,2",
-            "The release 'plain' does not contain RAPPOR reports, and this command relaxes only those.",
+            "The release 'plain' does not contain RAPPOR reports, and `relaxdp rappor relax` relaxes only those.",
         ),
     ],
 )

@@ -135,7 +135,7 @@ def test_consistent_shares() -> None:
     shares = estimate.consistent()
     assert np.isclose(shares.sum(), 1)
     assert shares.min() >= 0
-    with refused(EstimationError, says="needs all shares of a column, which sum to 1"):
+    with refused(EstimationError, says="needs the shares of all values, which sum to 1"):
         estimate["flu"].consistent()
     inside = ANSWERS.estimate(released(2), epsilon=2)
     assert np.allclose(project_onto_simplex(inside.value), inside.value, atol=1e-9)
@@ -169,7 +169,7 @@ def test_every_estimate_of_shares_can_be_made_consistent() -> None:
         shares = estimate.consistent()
         assert estimate.value.min() < 0 <= shares.min()
         assert np.isclose(shares.sum(), 1)
-    with refused(EstimationError, says="A change may be negative"):
+    with refused(EstimationError, says="a change may be negative"):
         rx.compare(levels.estimate(), levels.estimate()).consistent()
 
 
@@ -217,7 +217,7 @@ def test_summaries_merge_and_are_saved(tmp_path: Path) -> None:
     assert first.n == OBJECTS
     with refused(EstimationError, says="were made with another mechanism or other declared values"):
         rx.Counts.load(tmp_path / "second.json", rx.Categorical(["covid", "flu", "none"]))
-    with refused(EstimationError, says="can be merged"):
+    with refused(EstimationError, says="The counts to merge"):
         first.merge(rx.Counts(rx.Categorical(["a", "b"])))
     with refused(EstimationError, says="cannot be read"):
         rx.Counts.load(tmp_path / "absent", ANSWERS)
@@ -561,7 +561,7 @@ def test_covariance_that_nobody_knows() -> None:
     estimate.add_counts([3, 4, 5], epsilon=1, n=9)
     part = estimate.estimate()
     assert isinstance(part, Frequency)
-    with refused(EstimationError, says="unknown for this mechanism"):
+    with refused(EstimationError, says="The covariance is unknown"):
         replace(part, joint="unknown").covariance()
 
 

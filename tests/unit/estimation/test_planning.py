@@ -123,7 +123,7 @@ def test_some_plans_cannot_be_met() -> None:
     with refused(PlanError, margin=0.03, n=1000, says="even without noise") as caught:
         find_epsilon(0.03, n=1000, planned_values=5, about="population")
     assert caught.value.message.endswith(
-        ": even without noise it is 0.0315. Plan for more individuals, or for a margin above 0.0315."
+        ": even without noise, the margin is 0.0315. Plan for more individuals, or for a margin above 0.0315."
     )
     assert caught.value.fields["least_margin"] == pytest.approx(1.96 * 0.5 / 1000**0.5 + 0.0005, rel=1e-4)
     assert find_epsilon(0.0316, n=1000, planned_values=5, about="population") > 5

@@ -74,7 +74,7 @@ def test_what_has_no_total_is_rejected() -> None:
     gaps = rx.Numeric(0, 10, missing=True).estimate(["0", "10", "missing"] * 100, epsilon=2)
     places = rx.SquareWave(0, 10, epsilon=2).estimate(np.arange(40), epsilon=2)
     for result in (gaps, rx.compare(shares, shares), shares.totals(), places.quantile(0.5)):
-        with refused(EstimationError, says="have totals"):
+        with refused(EstimationError, says="has no totals"):
             result.totals()
     assert float(gaps.missing.totals()) == pytest.approx(300 * float(gaps.missing))
 

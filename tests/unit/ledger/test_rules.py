@@ -73,7 +73,7 @@ def rejected(kind: type[RelaxdpError], account: Account, **changes: Any) -> str:
 )
 def test_a_plan_that_another_process_overtook(stale: dict[str, Any]) -> None:
     message = rejected(LedgerBusyError, ONCE, **stale)
-    assert message.startswith("The release 'patients' changed while this release ran")
+    assert message.startswith("Another process released 'patients' while this release ran")
     assert message.endswith("Run the same call or command again.")
 
 
@@ -89,7 +89,7 @@ def test_a_new_column_or_name_that_another_process_released_first() -> None:
 
 
 def test_facts_of_the_first_release_are_fixed() -> None:
-    assert "are of type 'integer', and those of this table of type 'text'" in rejected(
+    assert "are of type 'integer', but those of this table are of type 'text'" in rejected(
         ReleaseChangedError, ONCE, id_type="text"
     )
     [column] = request_of(ONCE)[0].columns
@@ -120,7 +120,7 @@ def test_a_column_is_protected_or_in_the_clear_and_never_both() -> None:
 
 def test_relaxing_needs_a_release() -> None:
     assert rejected(UnknownReleaseError, ONCE, name="x", action="relax") == (
-        "The vault has no release 'x'. Its releases are: 'patients'."
+        "The vault has no release 'x'. Choose one of: 'patients'."
     )
     assert "release a table first" in rejected(UnknownReleaseError, EMPTY, name="x", action="relax")
     assert charge(ONCE, action="relax").action == "relax"

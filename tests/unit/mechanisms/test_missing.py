@@ -100,7 +100,7 @@ def test_what_can_be_declared() -> None:
     assert rx.Categorical(["flu", None]).values == ("flu", None)
     assert repr(rx.Categorical([1, None])) == "Categorical([1, None])"
     for missing in (float("nan"), np.float32("nan"), pd.NA, pd.NaT, Decimal("nan")):
-        with refused(ValuesError, hint="Declare it as None"):
+        with refused(ValuesError, hint="Declare None instead"):
             rx.Categorical(["flu", missing])
     with refused(ValuesError, says="of one kind"):
         rx.Categorical([1, "1", None])

@@ -105,7 +105,7 @@ def test_chances_of_bits() -> None:
         ((0, 1, 1), "The number of bits (k) must be a whole number from 1 to 65,536, not 0."),
         ((8, 17, 1), "The number of hashes (h) must be a whole number from 1 to 16, not 17."),
         ((8, 1, 0), "The number of cohorts (m) must be a whole number from 1 to 65,536, not 0."),
-        ((1, 2, 1), "One bit (k = 1) has one hash function (h = 1), not 2."),
+        ((1, 2, 1), "With one bit (k = 1), the number of hash functions (h) must be 1, not 2."),
     ],
 )
 def test_shapes_that_cannot_be(numbers: tuple[int, int, int], sentence: str) -> None:

@@ -250,5 +250,5 @@ def test_maps_that_cannot_be() -> None:
         CandidateMap(["a", "a"], SHAPE)
     with refused(RapporError, words=0):
         CandidateMap([], SHAPE)
-    with refused(RapporError, says="Booleans are decoded without a candidate map"):
+    with refused(RapporError, says="booleans, which need no candidate map"):
         CandidateMap(["a"], BloomShape(1, 1, 1))

@@ -101,7 +101,7 @@ def test_a_map_is_googles_line_by_line(tmp_path: Path) -> None:
     assert refusal(list, format_map_rows(["a", "a"], SHAPE)) == "The candidate word 'a' is listed twice."
     assert (
         refusal(list, format_map_rows(["a"], BloomShape(1, 1, 1)))
-        == "The parameters have one bit (k = 1), so reports are booleans. Booleans are decoded without a candidate map."
+        == "The parameters have one bit (k = 1), so reports are booleans, which need no candidate map."
     )
 
 
@@ -130,7 +130,7 @@ def test_maps_for_other_parameters(tmp_path: Path) -> None:
     def message(text: str, shape: BloomShape = SHAPE) -> str:
         return refusal(read_candidate_map, written(tmp_path, text, "map.csv"), shape)
 
-    wrong = "the numbers after 'a' are not its bits with the parameters k = 16, h = 2, m = 3."
+    wrong = "the numbers after 'a' are not the bits of this word with k = 16, h = 2, m = 3."
     for shape in (BloomShape(32, 2, 3), BloomShape(16, 1, 3), BloomShape(16, 2, 2)):
         assert wrong in message("".join(format_map_rows(["a", "b"], shape)))
     good = "".join(format_map_rows(["a"], SHAPE))

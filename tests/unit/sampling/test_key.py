@@ -210,9 +210,9 @@ def test_a_key_that_a_command_prints(tmp_path: Path, end: str) -> None:
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        (f"print({SECRET.hex()[:30]!r} {SECRET.hex()[30:62]!r})", "did not print a key"),
-        (f"print('relaxdp key 1'); {PRINTED}; print('404702b4a9c7e558')", "did not print a key"),
-        ("print()", "did not print a key"),
+        (f"print({SECRET.hex()[:30]!r} {SECRET.hex()[30:62]!r})", "printed no key"),
+        (f"print('relaxdp key 1'); {PRINTED}; print('404702b4a9c7e558')", "printed no key"),
+        ("print()", "printed no key"),
         (f"{PRINTED}; exit(3)", "failed with exit status 3"),
         ("import os; os.kill(os.getpid(), 9)", "was stopped by signal 9"),
         ("while True: print('a' * 10000)", "printed more than a key"),

@@ -205,8 +205,8 @@ def test_questions_that_make_no_sense(vault: rx.Vault) -> None:
     low, high = release(vault, made("polars")), release(vault, made("polars"), "2")
     mistakes: list[tuple[Any, dict[str, Any], type[RelaxdpError], dict[str, Any]]] = [
         ([low, high], {"description": low}, MetadataError, {"says": "needs its own description"}),
-        (low, {"mechanism": ANSWERS}, MetadataError, {"says": "`epsilon` and `column` together"}),
-        (low, {"mechanism": ANSWERS, "epsilon": 1}, MetadataError, {"says": "`epsilon` and `column` together"}),
+        (low, {"mechanism": ANSWERS}, MetadataError, {"says": "only valid together with `column`"}),
+        (low, {"mechanism": ANSWERS, "epsilon": 1}, MetadataError, {"says": "only valid together with `column`"}),
         ([], {}, EstimationError, {"says": "`source` is an empty list"}),
         (low, {"by": "region", "crosstab": "x"}, EstimationError, {"option": "by"}),
         (

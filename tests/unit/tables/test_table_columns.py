@@ -79,7 +79,7 @@ def test_types_that_identify_nobody(kind: Any, hint: str) -> None:
 
 def test_hints_of_names() -> None:
     assert suggest_name("ag", ["age", "sex"]) == "Did you mean 'age'?"
-    assert suggest_name("x", ["age", "sex"]) == "It has: 'age', 'sex'."
+    assert suggest_name("x", ["age", "sex"]) == "Choose one of: 'age', 'sex'."
     assert suggest_name("x", [f"column{place}" for place in range(14)]).endswith("'column11' and 2 more.")
     assert suggest_name("x", []) == ""
 

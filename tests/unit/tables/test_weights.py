@@ -161,7 +161,7 @@ def test_groups_have_their_own_weights(folder: Path) -> None:
         ("missing", "has no pass-through"),
         ("one", "not survey weights"),
         ("id", "not survey weights"),
-        ("text", "weights are numbers"),
+        ("text", "weights must be numbers"),
     ],
 )
 def test_columns_without_true_weights_are_rejected(folder: Path, weights: str, says: str) -> None:
@@ -194,7 +194,7 @@ def test_what_cannot_be_weighted_is_rejected(folder: Path) -> None:
         rx.estimate(file, "one", crosstab="bits", weights="w")
     places: Any = rx.estimate(file, "place_report", weights="w")
     for ask in (lambda: places.quantile(0.5).value, lambda: places.share(2, 3).value, places.histogram):
-        with refused(EstimationError, says="Weights apply to the mean"):
+        with refused(EstimationError, says="With weights, only the mean"):
             ask()
     one: Any = rx.estimate(file, "one", weights="w")
     with refused(EstimationError, says="covariance"):

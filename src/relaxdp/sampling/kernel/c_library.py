@@ -221,7 +221,7 @@ def _check_row(row: int) -> None:
     """Reject an Arrow array whose offsets point outside of its buffer."""
     if row:
         raise IdError(
-            "The id column is damaged. The bytes of an id are outside of its buffer.",
+            "The id column is damaged: its Arrow array refers to bytes outside of its buffer.",
             hint="Write the id column again, for example with pa.array(ids.to_pylist()).",
         )
 
