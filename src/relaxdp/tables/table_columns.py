@@ -314,9 +314,12 @@ def make_record_batch(columns: Sequence[Any], schema: Any) -> Any:
     try:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     except pa.ArrowException:
-        pass
+        found = [field for field, each in zip(schema, columns, strict=True) if field.type != each.type]
     raise ColumnError(
-        "A pass-through column is of a type that cannot be sorted with the rows.", hint="Convert the column to text."
+        "The rows are sorted by id, and the pass-through column {name!r} has a type that cannot be sorted: {type}.",
+        hint="Convert the column {name!r} to text.",
+        name=found[0].name if found else None,
+        type=found[0].type if found else None,
     )  # no context
 
 

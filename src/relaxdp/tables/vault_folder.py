@@ -42,7 +42,7 @@ VARIABLE = "RELAXDP_VAULT"
 SUFFIX = ".vault"
 _VERSION = 1
 _DAY = 86_400
-_PUT_KEY_BACK = "Copy the vault's key there from where you keep it, or correct [key] in vault.toml."
+_PUT_KEY_BACK = "Copy the vault's key to the file that [key] in vault.toml names, or correct [key]."
 
 
 @dataclass(frozen=True, slots=True)
