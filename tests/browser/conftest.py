@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 from tests.browser.browsers import BROWSERS
 from tests.browser.bundles import esbuild
-from tests.browser.market_people import Market, New, a_market, traders
+from tests.browser.market_scene import Market, New, open_visits, run_market
 from tests.browser.survey_person import Collector, Person, collector
 
 from relaxdp.service.bundle import build
@@ -66,11 +66,12 @@ def person(browser: Browser, service: Collector) -> Iterator[Callable[..., Perso
 
 @pytest.fixture(scope="module")
 def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
-    with a_market(tmp_path_factory.mktemp("market")) as opened:
-        yield opened
+    with run_market(tmp_path_factory.mktemp("market")) as started:
+        yield started
 
 
 @pytest.fixture
-def trader(browser: Browser, market: Market) -> Iterator[New]:
-    with traders(browser, market) as make:
+def visitor(browser: Browser, market: Market) -> Iterator[New]:
+    """Return a new visitor of the market's page, each time that it is called."""
+    with open_visits(browser, market) as make:
         yield make

@@ -114,7 +114,7 @@ def test_one_signs_in_once_for_dashboard_and_market(operator: New, server: Runni
     page = someone.page
     page.get_by_role("link", name="Market").click()
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()
-    made = server.ask("POST", "/v1/market/accounts", {"name": "ann", "role": "buyer"}, operator=True).json
+    made = server.ask("POST", "/v1/market/tokens", {"name": "ann", "role": "buyer"}, operator=True).json
     page.evaluate("token => sessionStorage.setItem('relaxdp token', token)", made["token"])
     page.goto(f"{server.base}/")
     expect(page.get_by_text("You are signed in to the market as ann.")).to_be_visible()

@@ -1,6 +1,5 @@
 /** Charts, drawn as SVG: intervals, and how they narrow. Whatever they show, a table beside them says too. */
 
-import { ticksOf } from "../kit/charts.js";
 import { h, s } from "../kit/dom.js";
 import { between, inside } from "./words.js";
 
@@ -12,7 +11,7 @@ const DOT = 5;
 
 /** @typedef {import("../kit/wire.d.ts").Row} Row */
 /** @typedef {import("../kit/words.js").Measure} Measure */
-/** @typedef {import("../kit/charts.js").Scale} Scale */
+/** @typedef {{ low: number, high: number, ticks: number[] }} Scale with round ticks */
 /** @typedef {Pick<Row, "estimate" | "low" | "high">} Interval */
 
 /**
@@ -25,7 +24,21 @@ const DOT = 5;
 export function scaleOf(rows, measure) {
   const low = measure.numeric ? Math.min(...rows.map((row) => row.low)) : 0;
   const high = Math.max(...rows.map((row) => row.high), measure.numeric ? -Infinity : 0.01);
-  return ticksOf(low, high);
+  const step = roundUp((high - low || 1) / 4);
+  const first = Math.floor(low / step + 1e-9);
+  const last = Math.max(first + 1, Math.ceil(high / step - 1e-9));
+  const ticks = Array.from({ length: last - first + 1 }, (_, place) => (first + place) * step);
+  return { low: ticks[0], high: ticks[ticks.length - 1], ticks };
+}
+
+/**
+ * Return the smallest round number that is not below a size.
+ *
+ * @param {number} size
+ */
+function roundUp(size) {
+  const power = 10 ** Math.floor(Math.log10(size));
+  return power * [1, 2, 2.5, 5, 10].filter((each) => each * power >= size * 0.999)[0];
 }
 
 /** Where a number lies on a row of a table, in percent of its width: the ends have room for a label. */

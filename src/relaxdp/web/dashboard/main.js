@@ -65,7 +65,7 @@ async function fail(problem) {
  * Return whose token of the market it is; null where it is nobody's.
  *
  * @param {string | null} token
- * @returns {Promise<import("../kit/wire.d.ts").Account | null>}
+ * @returns {Promise<import("../kit/wire.d.ts").MemberView | null>}
  */
 async function accountOf(token) {
   return new Api(token).ask("GET", "market/me").catch(() => null);

@@ -39,19 +39,6 @@ export class Api {
   }
 
   /**
-   * Hand over a file and return the JSON of the answer.
-   *
-   * @template Answer
-   * @param {string} path
-   * @param {Blob} file
-   * @param {string} type the media type; a browser knows few of them by the name of the file
-   * @returns {Promise<Answer>}
-   */
-  async send(path, file, type) {
-    return (await this.#fetch(path, { method: "POST", body: file, type })).json();
-  }
-
-  /**
    * Return a file.
    *
    * @param {string} path
@@ -77,19 +64,18 @@ export class Api {
 
   /**
    * @param {string} path
-   * @param {{ method?: string, body?: unknown, type?: string, tag?: string | null, signal?: AbortSignal }} options
+   * @param {{ method?: string, body?: unknown, tag?: string | null, signal?: AbortSignal }} options
    */
-  async #fetch(path, { method = "GET", body, type = "application/json", tag = null, signal }) {
+  async #fetch(path, { method = "GET", body, tag = null, signal }) {
     /** @type {Record<string, string>} */
     const headers = this.#token === null ? {} : { authorization: `Bearer ${this.#token}` };
-    if (body !== undefined) headers["content-type"] = type;
+    if (body !== undefined) headers["content-type"] = "application/json";
     if (tag !== null) headers["if-none-match"] = tag;
-    const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
     let answer;
     try {
       answer = await fetch(
         new URL(path, BASE),
-        plainRequest({ method, headers, body: content, signal, redirect: "error" }),
+        plainRequest({ method, headers, body: JSON.stringify(body), signal, redirect: "error" }),
       );
     } catch {
       throw new Problem(AWAY);

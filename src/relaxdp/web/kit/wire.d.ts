@@ -1,35 +1,13 @@
 /** What the service answers with, made from its own description: python -m tests.browser.wire_types. */
 
-export interface About {
-  public_key: string;
-  fingerprint: string;
-  listings: number;
-}
-
 export interface Accepted {
   status: "new" | "same";
-}
-
-export interface Account {
-  name: string;
-  role: "buyer" | "issue" | "operator" | "seller";
-  balance: number;
-}
-
-export interface Accounts {
-  accounts: Account[];
 }
 
 export interface Advice {
   encoding: PublicEncoding;
   widest: number;
   levels: LevelAdvice[];
-}
-
-export interface Books {
-  balanced: boolean;
-  transactions: number;
-  credits: number;
 }
 
 export interface Campaigns {
@@ -46,44 +24,27 @@ export interface Cell {
   beyond?: "above" | "below";
 }
 
+export interface ColumnSales {
+  listing: string;
+  release: string;
+  column: string;
+  key_fingerprint: string;
+  sold: SoldLevel[];
+  largest_sold: string;
+  held: string;
+  open_requests: number;
+}
+
 export interface Counts {
   cohort: number | null;
   reports: number;
   supports: number[];
 }
 
-export interface DeliveredLevel {
-  epsilon: string;
-  threshold: string;
-}
-
-export interface Details {
-  description?: string | null;
-  source?: string | null;
-  collected?: string | null;
-  method?: string | null;
-  licence?: string | null;
-}
-
 export interface Devices {
   total: number;
   per_level: number[];
   reports: number[];
-}
-
-export interface Encoding {
-  name: string;
-  options: Record<string, unknown>;
-  values?: unknown[];
-  range?: [number, number];
-}
-
-export interface Entry {
-  transaction: number;
-  amount: number;
-  reason: string;
-  purchase: number | null;
-  issued: string;
 }
 
 export interface Estimate {
@@ -168,24 +129,24 @@ export interface LevelEstimate {
   rows: Row[];
 }
 
-export interface Listing {
+export interface ListingView {
   id: string;
   kind: "pool" | "release";
   title: string;
-  details: Details;
-  question: string | null;
-  suggested: string | null;
-  seller: string | null;
-  state: "closed" | "draft" | "open";
-  encoding: Encoding | null;
-  objects: number;
-  authorised: string | null;
-  prices: Prices;
-  levels: OfferedLevel[];
+  about: string;
+  seller: string;
+  release: string;
+  column: string;
+  currency: string;
+  approval: "automatic" | "seller";
+  mechanism: Record<string, unknown>;
+  levels: OfferView[];
+  recommended: string | null;
+  owned: string | null;
 }
 
-export interface Listings {
-  listings: Listing[];
+export interface ListingViews {
+  listings: ListingView[];
 }
 
 export interface MadeUp {
@@ -194,11 +155,34 @@ export interface MadeUp {
   high: number;
 }
 
-export interface NewAccount {
+export interface MarketView {
+  public_key: string;
+  fingerprint: string;
+  listings: number;
+}
+
+export interface MemberView {
   name: string;
-  role: "buyer" | "issue" | "operator" | "seller";
-  balance: number;
+  role: "buyer" | "operator" | "seller";
+}
+
+export interface NewToken {
+  name: string;
+  role: "buyer" | "seller";
   token: string;
+}
+
+export interface OfferView {
+  epsilon: string;
+  threshold: string;
+  price: string;
+  due: string;
+  rows: number;
+  rows_by_level: Record<string, number>;
+  margin: number | null;
+  is_useful: boolean;
+  is_dominated: boolean;
+  digest: string | null;
 }
 
 export interface OfferedEncoding {
@@ -210,16 +194,6 @@ export interface OfferedEncoding {
 
 export interface OfferedEncodings {
   encodings: OfferedEncoding[];
-}
-
-export interface OfferedLevel {
-  epsilon: string;
-  price: number;
-  each: number | null;
-  objects: number;
-  half_width: number | null;
-  available: boolean;
-  better: string | null;
 }
 
 export interface OfferedOption {
@@ -284,9 +258,25 @@ export interface OperatorSurvey {
   shows_results?: boolean;
 }
 
-export interface Prices {
-  points?: [string, number][] | null;
-  formula?: string | null;
+export interface OrderView {
+  id: string;
+  listing: string;
+  title: string;
+  seller: string;
+  buyer: string;
+  epsilon: string;
+  price: string;
+  due: string;
+  currency: string;
+  state: "approved" | "requested" | "withdrawn";
+  previous: string | null;
+  requested: string;
+  digest: string | null;
+  is_new?: boolean;
+}
+
+export interface OrderViews {
+  orders: OrderView[];
 }
 
 export interface Problem {
@@ -364,30 +354,6 @@ export interface Publish {
   delta?: number | null;
 }
 
-export interface Purchase {
-  number: number;
-  listing: string;
-  title: string;
-  epsilon: string;
-  threshold: string;
-  retention: string;
-  price: number;
-  paid: number;
-  objects: number;
-  half_width: number | null;
-  digest: string;
-  state: "owned" | "refunded" | "upgraded";
-  previous: number | null;
-  issued: string;
-  authorised: string | null;
-  new?: boolean;
-}
-
-export interface Purchases {
-  purchases: Purchase[];
-  balance: number;
-}
-
 export interface PushedValue {
   value: string | number;
   kind: "changed" | "older" | "repeated";
@@ -401,17 +367,6 @@ export interface Quantile {
   high: number;
 }
 
-export interface Quote {
-  listing: string;
-  epsilon: string;
-  threshold: string;
-  price: number;
-  due: number;
-  owned: string | null;
-  objects: number;
-  half_width: number | null;
-}
-
 export interface Reach {
   epsilon: string;
   most: number;
@@ -421,6 +376,11 @@ export interface Reach {
 export interface Readable {
   half_width: number;
   more: number | null;
+}
+
+export interface ReceiptContent {
+  receipt: Record<string, unknown>;
+  signature: string;
 }
 
 export interface Refused {
@@ -444,38 +404,13 @@ export interface Row {
 }
 
 export interface Sales {
-  listings: SellerListing[];
-  balance: number;
-}
-
-export interface SellerListing {
-  listing: Listing;
-  budget: string | null;
-  delivered: DeliveredLevel[];
-  sold: SoldLevel[];
-  buyers: number;
-  income: number;
-  loss_buyers: string;
-  loss_platform: string;
-  left: string | null;
-  minimum: number | null;
-}
-
-export interface SignedReceipt {
-  receipt: Record<string, unknown>;
-  signature: string;
-  public_key?: string;
+  columns: ColumnSales[];
+  vaults: VaultSales[];
 }
 
 export interface SoldLevel {
   epsilon: string;
   buyers: number;
-  income: number;
-  from: [string | null, string] | null;
-}
-
-export interface Statement {
-  entries: Entry[];
 }
 
 export interface SurveyEstimate {
@@ -517,20 +452,6 @@ export interface Target {
   method?: "average" | "precision";
 }
 
-export interface Told {
-  objects: number;
-  values: number;
-  range: [number, number] | null;
-  rows: ToldRow[];
-}
-
-export interface ToldRow {
-  value: unknown;
-  estimate: number;
-  low: number;
-  high: number;
-}
-
 export interface TwoWay {
   rows: string;
   columns: string;
@@ -543,9 +464,10 @@ export interface Unlisted {
   std_error: number;
 }
 
-export interface Verified {
-  valid: boolean;
-  state: "owned" | "refunded" | "upgraded";
+export interface VaultSales {
+  key_fingerprint: string;
+  largest_sold: string;
+  held: string;
 }
 
 export interface WireLevel {

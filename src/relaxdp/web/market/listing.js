@@ -1,212 +1,158 @@
-/** One listing: what it is, what each level costs and tells, and how to get one. */
+/** One listing: its levels, and an order or an upgrade for a buyer. */
 
 import { readValue } from "../device/typed.js";
-import { facts, h, put } from "../kit/dom.js";
-import { valueText } from "../kit/reports.js";
+import { attempt, confirmed, facts, h } from "../kit/dom.js";
+import { tell } from "../kit/page.js";
 import { whole } from "../kit/words.js";
-import { buyPart, levelPart } from "./buy.js";
-import { curvePart } from "./charts.js";
-import { joinPart } from "./join.js";
-import { badges, ownedOf } from "./list.js";
-import { filesPart } from "./owned.js";
-import { previewPart, toldPart } from "./told.js";
-import { answered, answers, firstChoice, NOT_SAID, onSale, POOLED, shortEpsilon } from "./words.js";
+import { formatMargin, formatMoney, formatSeller, makeRow, makeRows, makeTable, makeVerification } from "./words.js";
 
-/** @typedef {import("../kit/wire.d.ts").Listing} Listing */
-/** @typedef {import("../kit/wire.d.ts").Purchase} Purchase */
-/** @typedef {import("./session.js").MarketSession} Session */
+/** @typedef {import("../kit/wire.d.ts").ListingView} Listing */
+/** @typedef {import("../kit/wire.d.ts").OfferView} Offer */
+/** @typedef {import("../kit/wire.d.ts").OrderView} Order */
+/** @typedef {import("./main.js").Visitor} Visitor */
 
-const MOST_VALUES = 12;
-const UNKNOWN = "known when a file was delivered";
-const JOINING = "That changes when somebody joins the pool.";
-const DELIVERING = "That changes when its seller delivers a file.";
+const MAX_VALUES = 12;
 
 /**
- * @param {Session} session
- * @param {HTMLElement} main
+ * @param {Visitor} visitor
  * @param {string} id
  */
-export async function showListing(session, main, id) {
-  /** @type {[Listing, Map<string, Purchase>]} */
-  const [listing, owned] = await Promise.all([
-    session.api.ask("GET", `market/listings/${encodeURIComponent(id)}`),
-    ownedOf(session),
+export async function makeListing(visitor, id) {
+  const { api, member } = visitor;
+  /** @type {[Listing, import("../kit/wire.d.ts").MarketView, import("../kit/wire.d.ts").OrderViews]} */
+  const [listing, market, { orders }] = await Promise.all([
+    api.ask("GET", `market/listings/${encodeURIComponent(id)}`),
+    api.ask("GET", "market"),
+    member?.role === "buyer" ? api.ask("GET", "market/orders") : { orders: [] },
   ]);
-  const top = h("section", { class: "card", "aria-label": "What it is" });
-  const offer = h("div", {});
-  // Whoever may join reads what can be answered after the limit.
-  let veiled = listing.kind === "pool" && listing.state === "open" && session.role === "seller";
-
-  /** @param {Listing} now */
-  function update(now) {
-    put(top, h("p", { class: "row" }, ...badges(now)), ...about(now, veiled));
-    put(
-      offer,
-      onSale(now).length === 0
-        ? h(
-            "p",
-            { class: "notice" },
-            now.authorised === null
-              ? `Nothing was delivered yet, so nothing can be bought. ${now.kind === "pool" ? JOINING : DELIVERING}`
-              : "Nobody sells at these prices now, so nothing can be bought. Come back when more people have joined.",
-          )
-        : levelsPart(session, now, owned.get(now.id) ?? null),
-    );
-  }
-
-  const unveiled = (/** @type {Listing} */ now) => {
-    veiled = false;
-    update(now);
-  };
-  const page = { changed: unveiled, asked: () => unveiled(listing) };
-  update(listing);
-  const join = listing.kind === "pool" && session.role === "seller" ? await joinPart(session, listing, page) : null;
-  put(
-    main,
+  const request = orders.find((order) => order.listing === listing.id && order.state === "requested") ?? null;
+  return [
     h("p", { class: "small" }, h("a", { href: "#" }, "All listings")),
     h("h1", { tabindex: -1 }, listing.title),
-    top,
-    join,
-    join === null ? offer : h("details", { class: "card" }, h("summary", {}, "What buyers see and pay"), offer),
-  );
-}
-
-/**
- * @param {Session} session
- * @param {Listing} listing
- * @param {Purchase | null} owned
- */
-function levelsPart(session, listing, owned) {
-  const news = h("div", { tabindex: -1 });
-  const told = h("div", {});
-  const chart = curvePart(listing, (share) => level.near(share));
-  const buy = session.role === "buyer" ? buyPart(session, listing, { bought, refused: () => level.again() }) : null;
-  const preview = previewPart(listing);
-  const level = levelPart(session, listing, (quote) => {
-    chart.choose(quote);
-    buy?.update(quote);
-    preview.update(quote);
-  });
-
-  /** @param {Purchase} purchase */
-  function bought(purchase) {
-    own(purchase);
-    level.again();
-    put(
-      news,
-      h(
-        "div",
-        { class: "notice good" },
-        h(
-          "p",
-          {},
-          `You own ε ${shortEpsilon(purchase.epsilon)} now. What you bought stays yours, and `,
-          h("a", { href: "#owned" }, "is kept here"),
-          ".",
-        ),
-        filesPart(session, purchase),
-      ),
-    );
-    news.focus(); // the button that was pressed may be off now
-  }
-
-  /** @param {Purchase} purchase */
-  function own(purchase) {
-    chart.own(purchase.epsilon);
-    put(told, toldPart(session, purchase, `What your ε ${shortEpsilon(purchase.epsilon)} tells`));
-  }
-
-  if (owned !== null) own(owned);
-  level.choose(firstChoice(listing, owned?.epsilon ?? null));
-  return h(
-    "div",
-    { class: "columns offer" },
-    chart.element,
     h(
       "section",
       { class: "card" },
-      h("h2", {}, "Choose a level"),
-      level.element,
-      buy === null ? visitorPart(session, listing) : buy.element,
-      news,
-      h("p", { class: "small muted" }, POOLED),
-    ),
-    session.role === "seller" ? null : h("section", { class: "card answers" }, told, preview.element),
-  );
-}
-
-/**
- * @param {Session} session
- * @param {Listing} listing
- */
-function visitorPart({ role }, listing) {
-  const way = listing.kind === "pool" && listing.state === "open" ? "Sign in to buy or to join" : "Sign in to buy";
-  if (role === null)
-    return h(
-      "p",
-      { class: "buy" },
-      h("a", { class: "button primary", href: `#sign-in/${encodeURIComponent(listing.id)}` }, way),
-    );
-  return h(
-    "p",
-    { class: "buy muted" },
-    `You are signed in as ${role === "operator" ? "the operator" : "a seller"}; buyers can buy this.`,
-  );
-}
-
-/**
- * Return what a listing says of itself, and what is known of it.
- *
- * @param {Listing} listing
- * @param {boolean} veiled whether the possible answers are not to be read yet
- */
-function about({ id, kind, seller, objects, encoding, authorised, details }, veiled) {
-  const values = (encoding?.values ?? []).map((value) => valueText(readValue(value).value));
-  const rest = values.length > MOST_VALUES ? ` and ${whole(values.length - MOST_VALUES)} more` : "";
-  const shown = values.length > 0 ? `: ${values.slice(0, MOST_VALUES).join(", ")}${rest}` : "";
-  return [
-    h(
-      "p",
-      { class: details.description ? "said" : "said muted" },
-      details.description ?? (kind === "pool" ? "Nobody says what it is for." : "Its seller has not described it."),
-    ),
-    facts([
-      ["Sold by", seller ?? "many people, one answer each"],
-      [kind === "pool" ? "Asked by" : "Collected by", said(details.source)],
-      ["When", kind === "pool" ? (details.collected ?? null) : said(details.collected)],
-      ["Size", answered({ kind }, objects)],
-    ]),
-    h(
-      "dl",
-      { class: "lines" },
-      ...(kind === "pool" && !details.method ? [] : line("How it was collected", said(details.method))),
-      ...line("Licence", licence(details.licence)),
-      ...(veiled ? [] : line("Possible answers", encoding === null ? UNKNOWN : `${answers(encoding)}${shown}`)),
-    ),
-    h(
-      "details",
-      {},
-      h("summary", {}, "For programs"),
+      listing.about === "" ? null : h("p", { class: "about" }, listing.about),
       facts([
-        ["Name in addresses", h("code", {}, id)],
-        ["Blurred as", encoding?.name ?? null],
-        ["Levels up to", authorised === null ? "nothing yet" : `ε ${shortEpsilon(authorised)}`],
+        ["Seller", formatSeller(listing)],
+        ["Orders are approved", listing.approval === "automatic" ? "automatically" : "by the seller"],
+        ["Column", listing.column],
+        ["Possible answers", formatAnswers(listing.mechanism)],
       ]),
     ),
+    makeLevels(visitor, listing, request),
+    makeVerification(market),
   ];
 }
 
-/** @param {string | null | undefined} text */
-const said = (text) => text ?? h("span", { class: "muted" }, NOT_SAID);
+/** @param {Listing["mechanism"]} mechanism */
+function formatAnswers({ values, range }) {
+  if (Array.isArray(range)) return `${range[0]} to ${range[1]}`;
+  if (!Array.isArray(values)) return null;
+  const shown = values.slice(0, MAX_VALUES).map((value) => String(readValue(value).value));
+  const more = values.length - shown.length;
+  return shown.join(", ") + (more > 0 ? ` and ${whole(more)} more` : "");
+}
 
 /**
- * @param {string} name
- * @param {import("../kit/dom.js").Child} text
+ * @param {Visitor} visitor
+ * @param {Listing} listing
+ * @param {Order | null} request the buyer's request that is open
  */
-const line = (name, text) => [h("dt", {}, name), h("dd", {}, text)];
+function makeLevels(visitor, listing, request) {
+  if (listing.levels.length === 0) return h("p", { class: "card" }, "No level is published yet.");
+  const isBuyer = visitor.member?.role === "buyer";
+  const due = listing.owned === null ? [] : ["You pay"];
+  const names = ["Epsilon", "Price", ...due, "Rows", "Margin of error", "Notes", ...(isBuyer ? ["Order"] : [])];
+  const outcome = h("div", { "aria-live": "polite" });
+  const ownedAt = listing.levels.findIndex(({ epsilon }) => epsilon === listing.owned);
+  const rows = listing.levels.map((offer, at) =>
+    makeRow(names, [
+      offer.epsilon,
+      formatMoney(offer.price, listing),
+      ...due.map(() => (at > ownedAt ? formatMoney(offer.due, listing) : "–")),
+      makeRows(offer),
+      formatMargin(listing, offer),
+      makeNotes(listing, offer),
+      ...(isBuyer ? [makeAction(visitor, listing, offer, request, outcome)] : []),
+    ]),
+  );
+  return h(
+    "section",
+    { class: "card", "aria-label": "Levels" },
+    outcome,
+    makeTable("A larger epsilon is more accurate, and less private for the individuals.", names, rows),
+    h(
+      "p",
+      { class: "small muted" },
+      "The margin of error is half the width of a 95 % confidence interval of a share or mean at worst. It follows " +
+        "from rows and levels alone, never from answers.",
+    ),
+    listing.recommended === null
+      ? h("p", { class: "small" }, "No level is accurate enough to recommend: the margins of error are too large.")
+      : null,
+    request === null
+      ? null
+      : h("p", {}, `You requested epsilon ${request.epsilon}. Wait for the approval, or withdraw the order first.`),
+    visitor.member === null
+      ? h("p", {}, h("a", { class: "button primary", href: `#sign-in/listing/${listing.id}` }, "Sign in to order"))
+      : null,
+  );
+}
 
-/** @param {string | null | undefined} text the name of a licence, or where it stands */
-function licence(text) {
-  if (!text?.startsWith("https://") || !URL.canParse(text)) return said(text);
-  return h("a", { href: text, rel: "noopener noreferrer nofollow", referrerpolicy: "no-referrer" }, text);
+/**
+ * @param {Listing} listing
+ * @param {Offer} offer
+ */
+function makeNotes(listing, offer) {
+  if (offer.epsilon === listing.recommended) return h("span", { class: "badge open" }, "recommended");
+  if (offer.is_dominated) return "another level costs no more and is more accurate";
+  return offer.is_useful ? null : "not accurate enough for most uses";
+}
+
+/**
+ * @param {Visitor} visitor
+ * @param {Listing} listing
+ * @param {Offer} offer
+ * @param {Order | null} request
+ * @param {Element} outcome where an error is shown
+ */
+function makeAction({ api }, listing, offer, request, outcome) {
+  const { owned, levels } = listing;
+  const isUpgrade = owned !== null;
+  const at = levels.indexOf(offer);
+  const ownedAt = levels.findIndex(({ epsilon }) => epsilon === owned);
+  const orders = (/** @type {string} */ words) => h("a", { href: "#orders" }, words);
+  if (at === ownedAt) return orders("You have this level");
+  if (at < ownedAt) return "You have a higher level";
+  if (request !== null) return request.epsilon === offer.epsilon ? orders("Requested") : null;
+
+  const verb = isUpgrade ? "Upgrade" : "Order";
+  const money = formatMoney(offer.due, listing);
+  async function order() {
+    const cost = isUpgrade
+      ? `Epsilon ${offer.epsilon} costs ${formatMoney(offer.price, listing)}. You have epsilon ${owned}, so you pay ` +
+        `the difference: ${money}.`
+      : `You order epsilon ${offer.epsilon} for ${money}.`;
+    const approval =
+      listing.approval === "automatic"
+        ? "The order is approved at once, and cannot be withdrawn."
+        : "The seller approves the order. You can withdraw it until then.";
+    const title = `${verb} ${listing.title}?`;
+    if (!(await confirmed({ title, text: [cost, approval], yes: `${verb} for ${money}`, danger: false }))) return;
+    await attempt(outcome, async () => {
+      /** @type {Order} */
+      const made = await api.ask("POST", `market/listings/${listing.id}/orders`, {
+        epsilon: offer.epsilon,
+        upgrade: isUpgrade,
+      });
+      tell(`Order ${made.id} is ${made.state}.`);
+      location.hash = "#orders";
+    });
+  }
+  return h(
+    "button",
+    { type: "button", "aria-label": `${verb} epsilon ${offer.epsilon} …`, onclick: order },
+    `${verb} …`,
+  );
 }

@@ -1,150 +1,139 @@
-/** The market's page: who is signed in, and which of its pages is shown. */
+/** The market's page: whose token the tab has, and which view is shown. */
 
+import { Api } from "../kit/api.js";
 import { h } from "../kit/dom.js";
 import { arrived, failure, followAddress, partOf } from "../kit/page.js";
 import { isUnknownToken } from "../kit/problem.js";
-import { showSignIn } from "../kit/session.js";
-import { showAccounts } from "./accounts.js";
-import { showList } from "./list.js";
-import { showListing } from "./listing.js";
-import { showOwned } from "./owned.js";
-import { showSales } from "./sales.js";
-import { showSell } from "./sell.js";
-import { MarketSession } from "./session.js";
-import { credits } from "./words.js";
+import { Session, showSignIn } from "../kit/session.js";
+import { makeListing } from "./listing.js";
+import { makeListings } from "./listings.js";
+import { makeOrders } from "./orders.js";
+import { makeSell } from "./sell.js";
 
-const UNKNOWN = "Nobody has this token.";
+/** @typedef {import("../kit/wire.d.ts").MemberView} Member */
+/** @typedef {{ api: Api, member: Member | null }} Visitor */
+/** @typedef {{ make: (visitor: Visitor, id: string) => Promise<Node[]>, needs?: string[] }} View */
+
+const UNKNOWN = "This token is unknown. Check it, or ask the operator of the market for a new one.";
+const HINT = "The operator of the market gives it to sellers and buyers. It stays in this tab.";
+/** @type {Record<string, View>} */
+const VIEWS = {
+  "": { make: makeListings },
+  listing: { make: makeListing },
+  orders: { make: makeOrders, needs: ["buyer", "seller", "operator"] },
+  sell: { make: makeSell, needs: ["seller"] },
+};
+const LINKS = [
+  { name: "Listings", address: "#", roles: ["", "buyer", "seller", "operator"] },
+  { name: "My orders", address: "#orders", roles: ["buyer"] },
+  { name: "Orders", address: "#orders", roles: ["seller", "operator"] },
+  { name: "Sell", address: "#sell", roles: ["seller"] },
+  { name: "Campaigns", address: "./", roles: ["operator"] },
+];
+
 const main = partOf("main", HTMLElement);
-const menu = partOf("menu", HTMLElement);
-const purse = partOf("purse", HTMLElement);
-const session = new MarketSession(drawHead);
+const session = new Session();
+/** @type {Member | null} */
+let member = null;
+let visits = 0;
 
-/** @type {Record<string, { role: string, show: (session: MarketSession, main: HTMLElement) => unknown }>} */
-const OWN = {
-  owned: { role: "buyer", show: showOwned },
-  sales: { role: "seller", show: showSales },
-  sell: { role: "seller", show: showSell },
-  accounts: { role: "operator", show: showAccounts },
-};
-/** @type {Record<string, string>} */
-const HOMES = { buyer: "", seller: "sales", operator: "accounts" };
-/** @type {Record<string, string[][]>} */
-const LINKS = {
-  buyer: [
-    ["Listings", "#"],
-    ["What I own", "#owned"],
-  ],
-  seller: [
-    ["Listings", "#"],
-    ["My sales", "#sales"],
-    ["Sell", "#sell"],
-  ],
-  operator: [
-    ["Listings", "#"],
-    ["Accounts", "#accounts"],
-    ["Campaigns", "./"],
-  ],
-};
-let left = new AbortController();
-/** @type {string | null | undefined} */
-let headedFor; // nobody has seen the head yet
-
-/** Show the page that the address names. */
+/** Show the view that the address names. */
 async function show() {
-  left.abort();
-  left = new AbortController();
-  const { signal } = left;
-  const [name, id] = location.hash.slice(1).split("/");
+  visits += 1;
+  const visit = visits;
+  drawHead();
+  const address = location.hash.slice(1);
+  const [name, id = ""] = address.split("/");
+  const view = Object.hasOwn(VIEWS, name) ? VIEWS[name] : VIEWS[""];
   if (name === "sign-in") {
-    signIn(id);
+    signIn(address.slice("sign-in/".length));
     return;
   }
-  const own = Object.hasOwn(OWN, name) ? OWN[name] : null;
-  if (own !== null && session.role !== own.role) {
-    const whom = own.role === "operator" ? "the operator" : `a ${own.role}`;
-    signIn(undefined, `This page is for ${whom}: sign in with such a token.`);
+  if (view.needs !== undefined && !view.needs.includes(member?.role ?? "")) {
+    signIn(address, member === null ? "Sign in to see this page." : `This page needs the token of a ${view.needs[0]}.`);
     return;
   }
-  const stage = h("div", {}); // what was left meanwhile is never shown
   main.setAttribute("aria-busy", "true");
   try {
-    if (own !== null) await own.show(session, stage);
-    else if (name === "listing" && id) await showListing(session, stage, decodeURIComponent(id));
-    else await showList(session, stage);
+    const parts = await view.make({ api: session.api, member }, id);
+    if (visit === visits) put(parts);
   } catch (problem) {
-    if (!signal.aborted) fail(problem);
-    return;
+    if (visit === visits) fail(problem);
   }
-  if (!signal.aborted) showStage(stage);
+}
+
+/** @param {Node[]} parts */
+function put(parts) {
+  main.classList.remove("narrow");
+  main.removeAttribute("aria-busy");
+  main.replaceChildren(...parts);
+  arrived(main);
 }
 
 /** @param {unknown} problem */
 function fail(problem) {
   if (isUnknownToken(problem)) {
-    session.leave();
-    signIn(undefined, UNKNOWN);
-    return;
-  }
-  showStage(h("div", {}, ...failure(problem, start)));
-}
-
-/** @param {HTMLElement} stage */
-function showStage(stage) {
-  main.classList.remove("narrow");
-  main.removeAttribute("aria-busy");
-  main.replaceChildren(stage);
-  arrived(main);
+    leave();
+    signIn(location.hash.slice(1), UNKNOWN);
+  } else put(failure(problem, start));
 }
 
 /**
- * @param {string} [listing] where to go afterwards
- * @param {string} [sentence] why somebody has to sign in
+ * @param {string} next the address to go to afterwards
+ * @param {string} [sentence] why a token is needed
  */
-function signIn(listing, sentence) {
+function signIn(next, sentence) {
   main.classList.add("narrow");
   main.removeAttribute("aria-busy");
   const enter = async (/** @type {string} */ token) => {
-    await session.enter(token);
-    const next = `#${listing === undefined ? HOMES[session.role ?? "buyer"] : `listing/${listing}`}`;
-    if (location.hash === next || (next === "#" && location.hash === "")) show();
+    await use(token);
+    if (location.hash.slice(1) === next) show();
     else location.hash = next;
   };
-  const hint = [
-    "The market’s operator gives it to buyers and sellers; the operator uses the service’s own. It stays in this tab.",
-  ];
-  showSignIn(main, { label: "Token", hint, unknown: UNKNOWN, sentence, enter });
+  showSignIn(main, { label: "Token", hint: [HINT], unknown: UNKNOWN, sentence, enter });
 }
 
-/** Draw the head of the page. */
-function drawHead() {
-  const { account } = session;
-  purse.textContent = account === null ? "" : purseText(account);
-  if (session.role === headedFor) return; // whoever is in the menu with the keyboard stays there
-  headedFor = session.role;
-  const links = account === null ? [["Listings", "#"]] : LINKS[account.role];
-  const way =
-    account === null
-      ? h("a", { class: "button quiet", href: "#sign-in" }, "Sign in")
-      : h("button", { class: "quiet", type: "button", onclick: leave }, "Sign out");
-  menu.replaceChildren(
-    ...links.map(([words, address]) => h("a", { class: "button quiet", href: address }, words)),
-    way,
-  );
+/** @param {string} token */
+async function use(token) {
+  member = await new Api(token).ask("GET", "market/me");
+  session.use(token);
 }
-
-/** @param {import("../kit/wire.d.ts").Account} account */
-const purseText = ({ name, role, balance }) => (role === "operator" ? name : `${name} · ${credits(balance)}`);
 
 function leave() {
   session.leave();
-  if (location.hash === "" || location.hash === "#") show();
-  else location.hash = "";
+  member = null;
+  drawHead();
 }
 
-/** Sign in again where this tab has kept a token, and show the page. */
-const start = () => session.resume().then(show, fail);
+/** Draw who is signed in, and the links to the views. */
+function drawHead() {
+  const links = LINKS.filter(({ roles }) => roles.includes(member?.role ?? ""));
+  const signOut = () => {
+    leave();
+    show();
+  };
+  const next = location.hash.startsWith("#sign-in") ? location.hash : `#sign-in/${location.hash.slice(1)}`;
+  partOf("who", HTMLElement).textContent = member === null ? "" : `${member.name} (${member.role})`;
+  partOf("menu", HTMLElement).replaceChildren(
+    ...links.map(({ name, address }) => h("a", { class: "button quiet", href: address }, name)),
+    member === null
+      ? h("a", { class: "button quiet", href: next }, "Sign in")
+      : h("button", { class: "quiet", type: "button", onclick: signOut }, "Sign out"),
+  );
+}
+
+/** Sign in again if this tab has a token, and show the page. */
+async function start() {
+  try {
+    if (session.token !== null) await use(session.token);
+  } catch (problem) {
+    fail(problem);
+    return;
+  }
+  show();
+}
 
 followAddress(main, show);
 drawHead();
-main.append(h("p", { class: "muted first" }, "One moment …"));
+main.append(h("p", { class: "muted" }, "One moment …"));
 start();
