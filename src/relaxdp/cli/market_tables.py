@@ -43,7 +43,7 @@ def describe_listing(listing: Row) -> list[Any]:
     """Return a listing and the table of its levels."""
     seller = f"sold by {text(listing['seller'])}" if listing["seller"] else "a pool of individuals"
     approval = "approved at once" if listing["approval"] == "automatic" else "approved by the seller"
-    parts = [f"{text(listing['title'])} ({text(listing['id'])}), {seller}. Orders are {approval}."]
+    parts: list[Any] = [f"{text(listing['title'])} ({text(listing['id'])}), {seller}. Orders are {approval}."]
     if listing["about"]:
         parts.append(text(listing["about"], 2000))
     if not listing["levels"]:
@@ -62,12 +62,13 @@ def describe_listing(listing: Row) -> list[Any]:
     table.add_column("", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    parts.append(
-        "The margin of error (95 %) is that of a share or mean at worst. It follows from rows and levels alone."
-    )
+    parts += [
+        table,
+        "Margins of error (95 %) hold for any share or mean. They depend on rows and levels, not on reports.",
+    ]
     if listing["recommended"] is None:
-        parts.append("No level is accurate enough to recommend: margins are more than a tenth of what could be known.")
-    return [parts[0], *parts[1:-1], table, parts[-1]]
+        parts.append("No level is recommended, because every margin of error exceeds a tenth of the possible range.")
+    return parts
 
 
 def _describe_offer(listing: Row, offer: Row) -> str:
@@ -112,7 +113,7 @@ def describe_published(found: Published, vault: str) -> list[Any]:
     new = f"Published epsilon {', '.join(map(text, found.new))}." if found.new else "All levels were published before."
     cost = format_epsilon(found.cost) if found.cost else "0"
     left = format_epsilon(found.remaining) if found.remaining else "0"
-    return [f"{new} Cost in {text(vault)}: {cost}, {left} remaining.", *describe_listing(found.listing)]
+    return [f"{new} Cost {cost}, {left} remaining in {text(vault)}.", *describe_listing(found.listing)]
 
 
 def describe_sales(sales: Row) -> list[Any]:
@@ -130,7 +131,7 @@ def describe_sales(sales: Row) -> list[Any]:
     headings = ("open requests", "largest sold", "held by the market")
     table = make_table(("listing", "release", "column", "sold to buyers"), headings, rows)
     return [table, *(
-        f"Key {text(each['key_fingerprint'])}: privacy loss towards all buyers together {text(each['largest_sold'])}, "
-        f"towards the market {text(each['held'])}."
+        f"Sum over the columns of key {text(each['key_fingerprint'])}: privacy loss {text(each['largest_sold'])} "
+        f"towards all buyers together, {text(each['held'])} towards the market."
         for each in sales["vaults"]
     )]  # fmt: skip

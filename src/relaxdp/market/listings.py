@@ -150,9 +150,8 @@ def create_listing(
             )
         if any(getattr(row, name) != value for name, value in fixed.items()):
             raise ListingExistsError(
-                "The listing {listing!r} exists, and belongs to another seller or has another path, currency or name "
-                "of a column.",
-                hint="Choose another name with --listing NAME. A correction of released data is a new release name.",
+                "The listing {listing!r} exists, with another seller, release, column, mechanism, key or currency.",
+                hint="Choose another name: --listing NAME. To correct data, release it under a new name.",
                 listing=listing_id,
             )
         if given:
@@ -311,7 +310,7 @@ def add_level(connection: Connection, listing: Listing, prepared: PreparedLevel,
     if not is_path or (reports.column, reports.id_column) != (listing.column, listing.id_column):
         raise LevelFileError(
             "The file is not a level of the listing {listing!r}: its release, column, mechanism or key differs.",
-            hint="Publish it as a listing of its own.",
+            hint="Publish it as another listing: --listing NAME.",
             listing=listing.id,
         )
     ((level, amount, known),) = plan_levels(connection, listing, {str(reports.level): price})
@@ -319,7 +318,7 @@ def add_level(connection: Connection, listing: Listing, prepared: PreparedLevel,
         if known.digest != prepared.digest:
             raise LevelDiffersError(
                 "Epsilon {epsilon} of {listing!r} is published with other ids or reports, and is never replaced.",
-                hint="Release the corrected table under a new name, and publish that: its cost adds up.",
+                hint="If rows joined or left, leave this level out. Release corrected data under a new name.",
                 epsilon=level,
                 listing=listing.id,
             )

@@ -30,7 +30,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a seller states about a listing. What is None stays as it is, or gets a default."""
+    """The terms of a listing. Those that are None stay as they are, or have the defaults of the market."""
 
     currency: str
     title: str | None = None
@@ -92,7 +92,7 @@ def publish(
         if known.get(epsilon, digest) != digest:
             raise LevelDiffersError(
                 "Epsilon {epsilon} is published with other ids or reports, and is never replaced.",
-                hint="Release the corrected table under a new name, and publish that: its cost adds up.",
+                hint="If rows joined or left, leave this level out. Release corrected data under a new name.",
                 epsilon=epsilon,
             )
         if epsilon not in known:
