@@ -49,13 +49,15 @@ def describe_listing(listing: Row) -> list[Any]:
     if not listing["levels"]:
         return [*parts, "No level is published yet."]
     has_due = listing["owned"] is not None
+    owned = [each["epsilon"] for each in listing["levels"]].index(listing["owned"]) if has_due else -1
     rows = [
         [
             text(each["epsilon"]), format_money(each["price"], listing),
-            *([format_money(each["due"], listing)] if has_due else []), f"{int(each['rows']):,}",
+            *(["-" if place <= owned else format_money(each["due"], listing)] if has_due else []),
+            f"{int(each['rows']):,}",
             format_margin(each["margin"]), _describe_offer(listing, each),
         ]
-        for each in listing["levels"]
+        for place, each in enumerate(listing["levels"])
     ]  # fmt: skip
     headings = ("epsilon", "price", *(["you pay"] if has_due else []), "rows", "margin of error")
     table = make_table((), headings, [])
