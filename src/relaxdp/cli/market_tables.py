@@ -123,17 +123,22 @@ def describe_sales(sales: Row) -> list[Any]:
     rows = [
         [
             text(each["listing"]), text(each["release"]), text(each["column"]),
-            ", ".join(f"{text(level['epsilon'])} to {int(level['buyers']):,}" for level in each["sold"]) or "-",
+            ", ".join(map(_describe_sold, each["sold"])) or "-",
             f"{int(each['open_requests']):,}", text(each["largest_sold"]), text(each["held"]),
         ]
         for each in sales["columns"]
     ]  # fmt: skip
     if not rows:
         return ["You have no listings."]
-    headings = ("open requests", "largest sold", "held by the market")
-    table = make_table(("listing", "release", "column", "sold to buyers"), headings, rows)
+    headings = ("open requests", "largest sold", "market holds")
+    table = make_table(("listing", "release", "column", "sold"), headings, rows)
     return [table, *(
         f"Sum over the columns of key {text(each['key_fingerprint'])}: privacy loss {text(each['largest_sold'])} "
         f"towards all buyers together, {text(each['held'])} towards the market."
         for each in sales["vaults"]
     )]  # fmt: skip
+
+
+def _describe_sold(level: Row) -> str:
+    buyers = int(level["buyers"])
+    return f"{text(level['epsilon'])} ({buyers:,} buyer{'' if buyers == 1 else 's'})"
