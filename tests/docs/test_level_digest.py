@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import relaxdp as rx
-from relaxdp.market.level_file import compute_level_digest, read_level_file, write_level_file
-from relaxdp.market.publish import draw_levels
-from relaxdp.theory.epsilon import as_epsilon
+from relaxdp.market.level_file import compute_level_digest, read_level_file
+from relaxdp.market.publish import Terms, publish
 
 HEADER = b"relaxdp market level 1\n"
 N = 400
@@ -84,6 +83,20 @@ def digest(path: Path, compute_threshold: Any, alphabet: int) -> str:
     return sha256(HEADER + json.dumps(level, sort_keys=True).encode("ascii")).hexdigest()
 
 
+class FakeMarket:
+    """A market that keeps the file of the level that is published."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def create_listing(self, listing: str, **terms: Any) -> dict[str, Any]:
+        return {"id": listing, "levels": []}
+
+    def add_level(self, listing: str, file: Path, price: str) -> dict[str, Any]:
+        self.file.write_bytes(file.read_bytes())
+        return {"id": listing, "levels": []}
+
+
 @pytest.mark.parametrize("limits", [None, "limit"])
 @pytest.mark.parametrize(
     ("ids", "mechanism"), [*((each, "labels") for each in IDS), *(("integer", each) for each in MECHANISMS)]
@@ -99,10 +112,10 @@ def test_the_rules_give_the_digest(tmp_path: Path, ids: str, mechanism: str, lim
     )
     vault = rx.Vault.create(tmp_path / "v.vault", budget=9)
     vault.release(table, {"answer": declared}, id="id", epsilon=9, name="survey", passthrough=["limit"])
-    (level,) = draw_levels(vault, "survey", "answer", [as_epsilon(2)], limits)
-    assert len(level.count_rows()) == (1 if limits is None else 2)
-    write_level_file(level, file := tmp_path / "level.parquet")
+    market: Any = FakeMarket(tmp_path / "level.parquet")
+    publish(vault, "survey", market, {"2": "60"}, Terms(currency="EUR"), limits=limits)
 
-    made = level.mechanism
-    found = digest(file, lambda epsilon: made.level(epsilon).threshold, made.alphabet)
-    assert found == compute_level_digest(level) == compute_level_digest(read_level_file(file))
+    level = read_level_file(market.file)
+    assert len(level.count_rows()) == (1 if limits is None else 2)
+    found = digest(market.file, lambda epsilon: level.mechanism.level(epsilon).threshold, level.mechanism.alphabet)
+    assert found == compute_level_digest(level)
