@@ -71,6 +71,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
         "relaxdp.device.operator": ("Operator",),
         "relaxdp.device.server": ("own_server",),
         "relaxdp.market.client": ("MarketClient",),
+        "relaxdp.market.publish": ("publish", "Terms", "Published"),
     },
     "Audits": {
         "relaxdp.audit.attacks": ("TranscriptDistribution",),
@@ -98,7 +99,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
 """Names that pages use in addition to `rx`."""
 MADE_BY_PEOPLE = {
     "Categorical", "Unary", "LocalHash", "Numeric", "SquareWave", "Relaxation", "Vault", "Counts", "ReportPairs",
-    "Explicit", "Linear", "Geometric", "NoisySampling", "ByDate", "UntilPrecise", "MarketClient", "Operator",
+    "Explicit", "Linear", "Geometric", "NoisySampling", "ByDate", "UntilPrecise", "MarketClient", "Operator", "Terms",
     "Bloom", "BloomShape", "MechanismKind", "MechanismOption", "Device", "RapporDevice", "SeededEntropy",
 }  # fmt: skip
 """Classes whose constructors are shown: all others are given by something."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager, redirect_stdout
-from io import StringIO
+from contextlib import chdir, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unittest.mock import patch
 
-from tests.conftest import require
 from tests.servers.collectors import Running, running
 from typer.testing import CliRunner
 
@@ -22,13 +19,12 @@ from relaxdp.cli.main import app
 from relaxdp.sampling.keys import Key
 
 PAGE = Path(__file__).parents[2] / "docs" / "market.md"
-COLUMNS = "110"
-DATABASE = "sqlite:///market.db"
-# What nobody can know before: times, digests, fingerprints of new keys, and the port.
+COLUMNS = "100"
+# New for each market: names of orders, the public key and its fingerprint, times, and the port.
 _VARYING = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:]{8}Z)?|\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|http://127[.]0[.]0[.]1:[0-9]+"
+    r"\b(?:[0-9a-f]{64}|[0-9a-f]{16}|[0-9a-f]{10})\b|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{5}|http://127[.]0[.]0[.]1:[0-9]+"
 )
-_BLOCK = re.compile(r"^```(text|py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(text|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A command, continued after a backslash, and what it printed.
 _COMMAND = re.compile(r"^\$ (.*?(?<!\\))\n(.*?)(?=^\$ |\Z)", re.MULTILINE | re.DOTALL)
 
@@ -43,34 +39,38 @@ class Played(NamedTuple):
     @property
     def fits(self) -> bool:
         """Whether the page shows what was printed; a line of three dots stands for any lines."""
-        parts = [re.escape(_masked(part)) for part in self.shown.split("...\n")]
-        return re.fullmatch("(?:.*\n)*".join(parts), _masked(self.got)) is not None
+        parts = [re.escape(_VARYING.sub("*", part)) for part in self.shown.split("...\n")]
+        return re.fullmatch("(?:.*\n)*".join(parts), _VARYING.sub("*", self.got)) is not None
 
 
 def play(page: str, server: Running) -> Iterator[Played]:
     """Run everything that a page shows, in the current folder."""
-    names: dict[str, Any] = {}
+    now: dict[str, str] = {}  # for each name on the page the name here
     for kind, block in _BLOCK.findall(page):
-        if kind == "text":
-            for command, shown in _COMMAND.findall(block):
-                yield Played(command, shown, _run(shlex.split(command.replace("\\\n", " "), comments=True), server))
-        else:  # `python` needs no service, and tests/docs/test_readme.py looks at what it prints; `py` needs one
-            with redirect_stdout(StringIO()):
-                exec(compile(block, str(PAGE), "exec"), names)
+        if kind == "python":
+            exec(compile(block, str(PAGE), "exec"), {})
+            continue
+        for command, shown in _COMMAND.findall(block):
+            line = _replace(command.replace("\\\n", " "), now)
+            got = _run(shlex.split(line), server)
+            old, new = _VARYING.findall(shown), _VARYING.findall(got)
+            if len(old) == len(new):
+                now |= dict(zip(old, new, strict=True))
+                got = _replace(got, {there: here for here, there in now.items()})
+            yield Played(command, shown, got)
 
 
 @contextmanager
 def stage() -> Iterator[Running]:
-    """Run a service in a folder of its own, with keys and answers that are the same every time."""
+    """Run a service in a new folder, with keys that are the same every time."""
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="relaxdp-page-") as folder, chdir(folder):
         os.environ["XDG_STATE_HOME"] = f"{folder}/state"
-        _fixed_key("market.db.market-key")
-        for person, answer in (("ann", "6 to 8"), ("ben", "under 6")):
-            Path(f"{person}.answer").touch(0o600)
-            Path(f"{person}.answer").write_text(answer, "utf-8")
+        _make_key("ann.key").save(Path("ann.key"))
+        Path("ann.answer").touch(0o600)
+        Path("ann.answer").write_text("6 to 8\n", "utf-8")
         try:
-            with running(DATABASE, Path("service")) as server:
+            with running("sqlite:///market.db", Path("service")) as server:
                 server.token_file.rename("operator.token")
                 yield server
         finally:
@@ -80,19 +80,16 @@ def stage() -> Iterator[Running]:
 
 def _run(words: list[str], server: Running) -> str:
     """Run one command and return what it prints."""
-    if words[:2] == ["relaxdp", "serve"]:  # it runs already
-        return server.said.replace(str(server.token_file), words[words.index("--token-file") + 1])
     if words[0] == "export":
-        name, _, content = words[1].partition("=")
-        os.environ[name] = server.base if name == "RELAXDP_SERVER" else content
+        os.environ["RELAXDP_SERVER"] = server.base
         return ""
-    if words[:2] == ["curl", "-s"]:
-        return server.ask("GET", words[2].removeprefix("$RELAXDP_SERVER")).body.decode() + "\n"
-    if words[0] == "python":
-        _fixed_key(words[2].split("'")[1])
-        return ""
-    if words[0] != "relaxdp":
-        return subprocess.run([require(words[0]), *words[1:]], check=True, capture_output=True, text=True).stdout
+    if words[:2] == ["relaxdp", "serve"]:
+        if (url := words[words.index("--db") + 1]) != server.url:
+            server.stop()
+            server.url = url
+            server.start()
+            os.environ["RELAXDP_SERVER"] = server.base
+        return server.said.replace(str(server.token_file), "operator.token")
     # A vault gets the key that gives the same reports as on the page.
     with patch.object(Key, "generate", lambda: _make_key("clinic.key")):
         result = CliRunner(env={"COLUMNS": COLUMNS}).invoke(app, words[1:])
@@ -100,16 +97,12 @@ def _run(words: list[str], server: Running) -> str:
     return "".join(f"{line.rstrip()}\n" for line in result.output.splitlines())
 
 
-def _fixed_key(name: str) -> None:
-    _make_key(name).save(Path(name))
+def _replace(text: str, names: dict[str, str]) -> str:
+    return _VARYING.sub(lambda found: names.get(found[0], found[0]), text)
 
 
 def _make_key(name: str) -> Key:
     return Key.from_bytes(name.encode().ljust(32, b"."))
-
-
-def _masked(text: str) -> str:
-    return _VARYING.sub("*", text)
 
 
 def main() -> None:

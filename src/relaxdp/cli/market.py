@@ -48,23 +48,24 @@ Listing = Annotated[str, typer.Argument(metavar="LISTING", help="Name of the lis
 OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order, such as 3f9a2c71d0.", show_default=False)]
 EpsilonOption = Annotated[str, typer.Option("--epsilon", help="The level, such as 0.5.", show_default=False)]
 LevelsOption = Annotated[
-    str, typer.Option("--levels", help="Levels and their prices, like 0.1=10,0.5=60,1=160.", show_default=False)
+    str,
+    typer.Option(
+        "--levels", metavar="LEVELS", help="Levels and their prices, like 0.1=10,0.5=60,1=160.", show_default=False
+    ),
 ]
 CurrencyOption = Annotated[str, typer.Option(help="The currency of the prices, such as EUR.", show_default=False)]
 TitleOption = Annotated[str | None, typer.Option(help="The title that buyers read  [default: release and column]")]
-AboutOption = Annotated[
-    str | None, typer.Option(help="Who collected the data, when and how; what buyers may do with it.")
-]
+AboutOption = Annotated[str | None, typer.Option(help="Source, time and method of the data, and its licence.")]
 ApprovalOption = Annotated[
     Literal["seller", "automatic"] | None,
-    typer.Option(help="Whether you approve each order, or orders are approved at once  [default: seller]"),
+    typer.Option(help="Approve each order yourself, or let the market approve orders at once."),
 ]
 
 
 def open_market(
     server: str, token_file: Path | None, ca_file: Path | None, *, needs_token: bool = True
 ) -> MarketClient:
-    """Return the market at an address, with the token of whoever calls."""
+    """Return the market at an address, with the token of the caller."""
     has_token = needs_token or token_file is not None or bool(os.environ.get(VARIABLE))
     token = operator_token(token_file, os.environ) if has_token else None
     return MarketClient(Server.parse(server), token, client_of(ca_file))
@@ -99,7 +100,10 @@ def publish(
     server: ServerOption,
     column: Annotated[str | None, typer.Option(help="The released column, if there are several.")] = None,
     limits: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Pass-through column with the largest epsilon of each row.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Pass-through column with the limit of each row: the row carries no larger epsilon."
+        ),
     ] = None,
     listing: Annotated[str | None, typer.Option(help="Name of the listing  [default: NAME]")] = None,
     title: TitleOption = None,
@@ -112,7 +116,8 @@ def publish(
 ) -> None:
     """Make and publish one file for each level. The vault is charged for the largest level.
 
-    Published levels are never replaced. You can add levels later: the same command with more of them.
+    A published level is never replaced. To add levels later, run the same command with more of them. Title, text and
+    approval then stay as they are, unless you state them. At first you approve each order.
 
     Example: relaxdp market publish patients --levels 0.1=10,0.5=60,1=160 --currency EUR
     """
@@ -237,7 +242,7 @@ def withdraw(
 @add_consequence("Nothing was downloaded.")
 def download(
     order_id: OrderId,
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="Parquet file; it must not exist.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="New Parquet file.", show_default=False)],
     server: ServerOption,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
@@ -262,21 +267,23 @@ def download(
 @add_consequence("Nothing was verified.")
 def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The downloaded Parquet file.", show_default=False)],
-    receipt: Annotated[Path | None, typer.Option(help="Its receipt  [default: FILE.receipt.json]")] = None,
+    receipt: Annotated[Path | None, typer.Option(help="The receipt of the file  [default: FILE.receipt.json]")] = None,
     public_key: Annotated[
-        str | None, typer.Option(help="The market's public key (`relaxdp market list`), to verify without a network.")
+        str | None, typer.Option(help="Public key of the market, as `relaxdp market list` shows it. Needs no network.")
     ] = None,
     server: Annotated[
-        str | None, typer.Option("--server", envvar="RELAXDP_SERVER", help="The market, for its public key.")
+        str | None,
+        typer.Option("--server", envvar="RELAXDP_SERVER", help="Without --public-key: ask this market for its key."),
     ] = None,
     restore: Annotated[
-        bool, typer.Option("--restore", help="Let a market that was restored from a backup accept the order again.")
+        bool,
+        typer.Option("--restore", help="Also send the receipt to a market that lost the order when it was restored."),
     ] = False,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Verify a downloaded file: the market signed a receipt for exactly these ids and reports.
+    """Verify that the market signed a receipt for exactly the ids and reports of a downloaded file.
 
     Example: relaxdp market verify patients.parquet --public-key 3b6a27...
     """
@@ -301,18 +308,18 @@ def verify(
     if restore:
         open_market(_require_server(server), token_file, ca_file).restore(signed)
     text = (
-        f"The market {verified.market} delivered these {verified.rows:,} rows: {verified.listing} at epsilon "
+        f"Valid: the market {verified.market} delivered these {verified.rows:,} rows: {verified.listing} at epsilon "
         f"{verified.epsilon} to {verified.buyer}, for {verified.due} {verified.currency} (order {verified.order})."
     )
     answer = {**signed.to_json(), "valid": True}
-    say(answer, as_json, lambda: [text, *(["The market accepted the order again."] if restore else [])], understood)
+    say(answer, as_json, lambda: [text, *(["The market has this order again."] if restore else [])], understood)
 
 
 @app.command("sales")
 def sales(
     server: ServerOption, token_file: TokenFile = None, ca_file: CaFile = None, as_json: JsonOption = False
 ) -> None:
-    """Show the largest level sold of each of your columns, and their sum: the loss towards all buyers together."""
+    """Show the largest level sold of each of your columns, and their sum: the privacy loss towards all buyers."""
     found = open_market(server, token_file, ca_file).sales()
     say(found, as_json, lambda: describe_sales(found), understood)
 
@@ -323,7 +330,7 @@ def token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the seller or buyer.", show_default=False)],
     role: Annotated[Literal["seller", "buyer"], typer.Option(help="The role.", show_default=False)],
     server: ServerOption,
-    renew: Annotated[bool, typer.Option("--renew", help="Make a new token for a member; the old one ends.")] = False,
+    renew: Annotated[bool, typer.Option("--renew", help="Replace the token of an existing seller or buyer.")] = False,
     output: Annotated[Path | None, typer.Option(help="Write the token to this private file.")] = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
@@ -361,8 +368,10 @@ def pool(
     title: Annotated[str, typer.Option(help="The question, as members and buyers read it.", show_default=False)],
     server: ServerOption,
     values: Annotated[str | None, typer.Option(help="The possible answers, like no,yes.")] = None,
-    value_range: Annotated[str | None, typer.Option("--range", help="Or numbers in a range, like 0..120.")] = None,
-    mechanism: Annotated[str, typer.Option(help="The mechanism  [default: chosen]")] = "auto",
+    value_range: Annotated[
+        str | None, typer.Option("--range", metavar="LOW..HIGH", help="Or the range of a number, like 0..120.")
+    ] = None,
+    mechanism: Annotated[str, typer.Option(help="The mechanism, such as unary-optimised. auto chooses one.")] = "auto",
     about: AboutOption = None,
     approval: ApprovalOption = "automatic",
     token_file: TokenFile = None,
@@ -390,7 +399,9 @@ def pool(
 @add_consequence("Nothing was sent.")
 def join(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="Name of the pool.", show_default=False)],
-    limit: Annotated[str, typer.Option(help="Your limit: no report above this level is sent.", show_default=False)],
+    limit: Annotated[
+        str, typer.Option(metavar="NUMBER", help="Your limit: no report above this level is sent.", show_default=False)
+    ],
     answer_file: Annotated[Path, typer.Option(help="Private file with your answer.", show_default=False)],
     server: ServerOption,
     key: KeyOption = None,
@@ -399,7 +410,7 @@ def join(
     ca_file: CaFile = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Join a pool with one answer, or raise your limit there with the same key and the same answer.
+    """Join a pool with one answer. To raise your limit, run it again with the same key and answer.
 
     Your answer and your key stay on this machine. Choose the limit before you think of the answer.
     """

@@ -43,31 +43,34 @@ def describe_listing(listing: Row) -> list[Any]:
     """Return a listing and the table of its levels."""
     seller = f"sold by {text(listing['seller'])}" if listing["seller"] else "a pool of individuals"
     approval = "approved at once" if listing["approval"] == "automatic" else "approved by the seller"
-    parts = [f"{text(listing['title'])} ({text(listing['id'])}), {seller}. Orders are {approval}."]
+    parts: list[Any] = [f"{text(listing['title'])} ({text(listing['id'])}), {seller}. Orders are {approval}."]
     if listing["about"]:
         parts.append(text(listing["about"], 2000))
     if not listing["levels"]:
         return [*parts, "No level is published yet."]
     has_due = listing["owned"] is not None
+    owned = [each["epsilon"] for each in listing["levels"]].index(listing["owned"]) if has_due else -1
     rows = [
         [
             text(each["epsilon"]), format_money(each["price"], listing),
-            *([format_money(each["due"], listing)] if has_due else []), f"{int(each['rows']):,}",
+            *(["-" if place <= owned else format_money(each["due"], listing)] if has_due else []),
+            f"{int(each['rows']):,}",
             format_margin(each["margin"]), _describe_offer(listing, each),
         ]
-        for each in listing["levels"]
+        for place, each in enumerate(listing["levels"])
     ]  # fmt: skip
     headings = ("epsilon", "price", *(["you pay"] if has_due else []), "rows", "margin of error")
     table = make_table((), headings, [])
     table.add_column("", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    parts.append(
-        "The margin of error (95 %) is that of a share or mean at worst. It follows from rows and levels alone."
-    )
+    parts += [
+        table,
+        "Margins of error (95 %) hold for any share or mean. They depend on rows and levels, not on reports.",
+    ]
     if listing["recommended"] is None:
-        parts.append("No level is accurate enough to recommend: margins are more than a tenth of what could be known.")
-    return [parts[0], *parts[1:-1], table, parts[-1]]
+        parts.append("No level is recommended, because every margin of error exceeds a tenth of the possible range.")
+    return parts
 
 
 def _describe_offer(listing: Row, offer: Row) -> str:
@@ -112,7 +115,7 @@ def describe_published(found: Published, vault: str) -> list[Any]:
     new = f"Published epsilon {', '.join(map(text, found.new))}." if found.new else "All levels were published before."
     cost = format_epsilon(found.cost) if found.cost else "0"
     left = format_epsilon(found.remaining) if found.remaining else "0"
-    return [f"{new} Cost in {text(vault)}: {cost}, {left} remaining.", *describe_listing(found.listing)]
+    return [f"{new} Cost {cost}, {left} remaining in {text(vault)}.", *describe_listing(found.listing)]
 
 
 def describe_sales(sales: Row) -> list[Any]:
@@ -120,17 +123,22 @@ def describe_sales(sales: Row) -> list[Any]:
     rows = [
         [
             text(each["listing"]), text(each["release"]), text(each["column"]),
-            ", ".join(f"{text(level['epsilon'])} to {int(level['buyers']):,}" for level in each["sold"]) or "-",
+            ", ".join(map(_describe_sold, each["sold"])) or "-",
             f"{int(each['open_requests']):,}", text(each["largest_sold"]), text(each["held"]),
         ]
         for each in sales["columns"]
     ]  # fmt: skip
     if not rows:
         return ["You have no listings."]
-    headings = ("open requests", "largest sold", "held by the market")
-    table = make_table(("listing", "release", "column", "sold to buyers"), headings, rows)
+    headings = ("open requests", "largest sold", "market holds")
+    table = make_table(("listing", "release", "column", "sold"), headings, rows)
     return [table, *(
-        f"Key {text(each['key_fingerprint'])}: privacy loss towards all buyers together {text(each['largest_sold'])}, "
-        f"towards the market {text(each['held'])}."
+        f"Sum over the columns of key {text(each['key_fingerprint'])}: privacy loss {text(each['largest_sold'])} "
+        f"towards all buyers together, {text(each['held'])} towards the market."
         for each in sales["vaults"]
     )]  # fmt: skip
+
+
+def _describe_sold(level: Row) -> str:
+    buyers = int(level["buyers"])
+    return f"{text(level['epsilon'])} ({buyers:,} buyer{'' if buyers == 1 else 's'})"

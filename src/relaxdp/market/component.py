@@ -51,7 +51,7 @@ class MarketComponent:
         self._signer = await self.resources.perform(self._read_signer)
 
     async def stop(self) -> None:
-        """Do nothing: what was begun is finished by the threads of the service."""
+        """Do nothing: the threads of the service finish their work."""
 
     async def check(self) -> None:
         """Raise nothing: the market needs what the service needs."""

@@ -90,7 +90,7 @@ def require_tradable_mechanism(description: ColumnDescription) -> Mechanism:
 
 
 def describe_path(description: ColumnDescription) -> ColumnDescription:
-    """Return the description of a column without its level, in the words of this version: what a path is named by."""
+    """Return the description of a column without its level. It names the path."""
     mechanism = require_tradable_mechanism(description)
     names = (description.path.release, description.path.attribute, description.key_fingerprint, description.id_type)
     if not all(isinstance(name, str) and _is_plain_text(name) for name in names):
@@ -180,7 +180,7 @@ def write_level_file(level: LevelReports, path: Path) -> None:
 
 
 def read_level_file(path: Path, *, is_sorted: bool = True) -> LevelReports:
-    """Read the file of a level that a stranger may have made. Its reports are checked and written down anew."""
+    """Read the file of a level that a stranger may have made. Its reports are checked and written again."""
     try:
         table = TableFile(path)
         description = read_description(path)

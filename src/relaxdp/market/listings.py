@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from itertools import pairwise
@@ -124,10 +124,12 @@ def create_listing(
     id_column: str, currency: str, title: str | None, about: str | None, approval: str | None,
 ) -> Listing:  # fmt: skip
     """Create a listing, or confirm the one that exists. Only title, text and approval may change."""
-    path = compute_path_digest(description)
+    path, described = compute_path_digest(description), describe_path(description)
+    if description.level_column is not None:  # the levels of all its files are limited, or those of none
+        described = replace(described, level_column=description.level_column, row_epsilons=(described.epsilon,))
     fixed = {
         "kind": kind, "seller": seller, "path": path, "column": column, "id_column": id_column, "currency": currency,
-        "description": json.dumps(describe_path(description).to_dict(), sort_keys=True),
+        "description": json.dumps(described.to_dict(), sort_keys=True),
     }  # fmt: skip
     given = {
         name: text for name, text in (("title", title), ("about", about), ("approval", approval)) if text is not None
@@ -150,9 +152,9 @@ def create_listing(
             )
         if any(getattr(row, name) != value for name, value in fixed.items()):
             raise ListingExistsError(
-                "The listing {listing!r} exists, and belongs to another seller or has another path, currency or name "
-                "of a column.",
-                hint="Choose another name with --listing NAME. A correction of released data is a new release name.",
+                "The listing {listing!r} exists, with another seller, release, column, mechanism, key or currency, or "
+                "with limits where this one has no limits, or the reverse.",
+                hint="Repeat --limits, or choose another --listing NAME. Release corrected data under a new name.",
                 listing=listing_id,
             )
         if given:
@@ -308,10 +310,11 @@ def add_level(connection: Connection, listing: Listing, prepared: PreparedLevel,
     """Publish a level, and return whether it is new. A published level is accepted again only if it is the same."""
     reports = prepared.reports
     is_path = compute_path_digest(reports.description) == compute_path_digest(listing.description)
-    if not is_path or (reports.column, reports.id_column) != (listing.column, listing.id_column):
+    names = (listing.column, listing.id_column, listing.description.level_column)
+    if not is_path or (reports.column, reports.id_column, reports.description.level_column) != names:
         raise LevelFileError(
-            "The file is not a level of the listing {listing!r}: its release, column, mechanism or key differs.",
-            hint="Publish it as a listing of its own.",
+            "The file is not a level of the listing {listing!r}: its release, columns, mechanism or key differ.",
+            hint="Publish it as another listing: --listing NAME.",
             listing=listing.id,
         )
     ((level, amount, known),) = plan_levels(connection, listing, {str(reports.level): price})
@@ -319,7 +322,7 @@ def add_level(connection: Connection, listing: Listing, prepared: PreparedLevel,
         if known.digest != prepared.digest:
             raise LevelDiffersError(
                 "Epsilon {epsilon} of {listing!r} is published with other ids or reports, and is never replaced.",
-                hint="Release the corrected table under a new name, and publish that: its cost adds up.",
+                hint="If rows joined or left, leave this level out. Release corrected data under a new name.",
                 epsilon=level,
                 listing=listing.id,
             )

@@ -25,7 +25,7 @@ REQUESTED, APPROVED, WITHDRAWN = "requested", "approved", "withdrawn"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a buyer ordered."""
+    """A level that a buyer ordered."""
 
     id: str
     listing: Listing

@@ -100,7 +100,7 @@ def assemble_level(connection: Connection, listing: Listing, level: Level) -> Pr
     for row in connection.execute(query):
         highest[row.row] = max(highest[row.row], (row.threshold, bytes(row.report)))
     if not highest:
-        raise MarketError("Nobody has joined the pool {listing!r} yet.", hint="Order later.", listing=listing.id)
+        raise MarketError("No one has joined the pool {listing!r} yet.", hint="Order later.", listing=listing.id)
     texts = {each.key: format_epsilon(each.level.epsilon) for each in listings.list_levels(connection, listing)}
     rows = sorted(highest.items())
     stated = [texts[threshold] for _, (threshold, _) in rows]

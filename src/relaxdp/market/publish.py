@@ -30,7 +30,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a seller states about a listing. What is None stays as it is, or gets a default."""
+    """The terms of a listing. Those that are None stay as they are, or have the defaults of the market."""
 
     currency: str
     title: str | None = None
@@ -83,7 +83,7 @@ def publish(
     planned = _choose_column(vault, name, column)
     chosen, before = planned.columns[0].column, vault.spent
     vault.relax(name, levels[-1][0], columns=[chosen], dry_run=True)  # the budget rejects it before anything is sent
-    market_listing = _create_listing(market, listing or name, planned, dict(levels), terms)
+    market_listing = _create_listing(market, listing or name, planned, dict(levels), terms, limits)
     known = {each["epsilon"]: each["digest"] for each in market_listing["levels"]}
     new = []
     for reports in draw_levels(vault, name, chosen, [each for each, _ in levels], limits):
@@ -92,7 +92,7 @@ def publish(
         if known.get(epsilon, digest) != digest:
             raise LevelDiffersError(
                 "Epsilon {epsilon} is published with other ids or reports, and is never replaced.",
-                hint="Release the corrected table under a new name, and publish that: its cost adds up.",
+                hint="If rows joined or left, leave this level out. Release corrected data under a new name.",
                 epsilon=epsilon,
             )
         if epsilon not in known:
@@ -125,9 +125,16 @@ def _choose_column(vault: Vault, name: str, column: str | None) -> Release:
 
 
 def _create_listing(
-    market: MarketClient, listing: str, planned: Release, prices: Mapping[Decimal, str], terms: Terms
+    market: MarketClient,
+    listing: str,
+    planned: Release,
+    prices: Mapping[Decimal, str],
+    terms: Terms,
+    limits: str | None,
 ) -> dict[str, Any]:
     ((output, description),) = planned.description.columns.items()
+    if limits is not None:
+        description = replace(description, level_column=_name_level_column(output), row_epsilons=(description.epsilon,))
     with understood():
         return market.create_listing(
             listing,
@@ -198,12 +205,15 @@ def _mix_levels(
     n, together = len(whole.ids), pa.concat_arrays([each.reports for each in by_limit])
     rows = pc.add(pc.multiply(positions, n), pa.array(range(n), pa.int64()))
     texts = pa.array([format_epsilon(each) for each in used])
-    level_column = f"{whole.column}_epsilon"
     described: ColumnDescription = replace(
-        whole.description, level_column=level_column, row_epsilons=tuple(sorted(set(used)))
+        whole.description, level_column=_name_level_column(whole.column), row_epsilons=tuple(sorted(set(used)))
     )
     stated = texts.take(positions).dictionary_encode()
     return replace(whole, description=described, reports=together.take(rows), row_epsilons=stated)
+
+
+def _name_level_column(column: str) -> str:
+    return f"{column}_epsilon"
 
 
 def _combine(column: Any) -> pa.Array:
