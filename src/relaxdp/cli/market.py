@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -62,6 +65,45 @@ ApprovalOption = Annotated[
 ]
 
 
+Answer = tuple[Any, Callable[[], list[Any]]]
+"""What a command returns: the answer for programs, and a function that returns its sentences and tables."""
+
+
+def _add_command(
+    name: str, consequence: str = "", *, needs_token: bool = True
+) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    """Add a command whose first argument is the market. It gets the options of a connection, and prints its answer."""
+
+    def add(command: Callable[..., Answer]) -> Callable[..., Answer]:
+        @wraps(command)
+        def run(*, server: str, token_file: Path | None, ca_file: Path | None, as_json: bool, **arguments: Any) -> None:
+            with add_consequence(consequence):
+                market = open_market(server, token_file, ca_file, needs_token=needs_token)
+                answer, words = command(market, **arguments)
+            say(answer, as_json, words, understood)
+
+        _, *own = inspect.signature(command, eval_str=True).parameters.values()
+        added = [
+            inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for option, kind, default in _CONNECTION
+        ]
+        wrapped: Any = run
+        wrapped.__signature__ = inspect.Signature([*own, *added])
+        wrapped.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
+        app.command(name)(wrapped)
+        return command
+
+    return add
+
+
+_CONNECTION: tuple[tuple[str, Any, Any], ...] = (
+    ("server", ServerOption, inspect.Parameter.empty),
+    ("token_file", TokenFile, None),
+    ("ca_file", CaFile, None),
+    ("as_json", JsonOption, False),
+)
+
+
 def open_market(
     server: str, token_file: Path | None, ca_file: Path | None, *, needs_token: bool = True
 ) -> MarketClient:
@@ -91,13 +133,12 @@ def parse_levels(text: str) -> dict[str, str]:
     return found
 
 
-@app.command("publish")
-@add_consequence("Nothing was published.")
+@_add_command("publish", "Nothing was published.")
 def publish(
+    market: MarketClient,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the release in the vault.", show_default=False)],
     levels: LevelsOption,
     currency: CurrencyOption,
-    server: ServerOption,
     column: Annotated[str | None, typer.Option(help="The released column, if there are several.")] = None,
     limits: Annotated[
         str | None,
@@ -110,10 +151,7 @@ def publish(
     about: AboutOption = None,
     approval: ApprovalOption = None,
     vault: VaultOption = None,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Make and publish one file for each level. The vault is charged for the largest level.
 
     A published level is never replaced. To add levels later, run the same command with more of them. Title, text and
@@ -124,7 +162,7 @@ def publish(
     from relaxdp.market.publish import Terms, publish  # noqa: PLC0415 (buyers need no vault)
     from relaxdp.tables.vault import Vault  # noqa: PLC0415
 
-    prices, market = parse_levels(levels), open_market(server, token_file, ca_file)
+    prices = parse_levels(levels)
     terms = Terms(currency=currency, title=title, about=about, approval=approval)
     opened = Vault(locate_vault(vault))
     with show_progress("publishing", "levels") as progress:
@@ -141,113 +179,72 @@ def publish(
         )
     costs = {"cost": format_epsilon(found.cost) if found.cost else "0", "vault": opened.path.name}
     answer = {"listing": found.listing, "new": list(found.new), **costs}
-    say(answer, as_json, lambda: describe_published(found, opened.path.name), understood)
+    return answer, lambda: describe_published(found, opened.path.name)
 
 
-@app.command("list")
+@_add_command("list", needs_token=False)
 def list_(
-    server: ServerOption,
+    market: MarketClient,
     listing: Annotated[
         str | None, typer.Argument(metavar="LISTING", help="Show the levels of this listing.", show_default=False)
     ] = None,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Answer:
     """List what is for sale, or the levels of one listing with prices and margins of error."""
-    market = open_market(server, token_file, ca_file, needs_token=False)
     if listing is not None:
         found = market.listing(listing)
-        say(found, as_json, lambda: describe_listing(found), understood)
-        return
+        return found, lambda: describe_listing(found)
     every, key = market.listings(), market.public_key().hex()
     answer = {"listings": every, "public_key": key}
-    say(answer, as_json, lambda: [make_listings_table(every), f"public key of the receipts: {key}"], understood)
+    return answer, lambda: [make_listings_table(every), f"public key of the receipts: {key}"]
 
 
-@app.command("order")
-@add_consequence("Nothing was ordered.")
-def order(
-    listing: Listing,
-    epsilon: EpsilonOption,
-    server: ServerOption,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
+@_add_command("order", "Nothing was ordered.")
+def order(market: MarketClient, listing: Listing, epsilon: EpsilonOption) -> Answer:
     """Request a level. The seller approves it, unless the listing approves automatically.
 
     Example: relaxdp market order patients --epsilon 0.5
     """
-    _order(open_market(server, token_file, ca_file), listing, epsilon, as_json, upgrade=False)
+    return _order(market, listing, epsilon, upgrade=False)
 
 
-@app.command("upgrade")
-@add_consequence("Nothing was ordered.")
-def upgrade(
-    listing: Listing,
-    epsilon: EpsilonOption,
-    server: ServerOption,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
+@_add_command("upgrade", "Nothing was ordered.")
+def upgrade(market: MarketClient, listing: Listing, epsilon: EpsilonOption) -> Answer:
     """Request a higher level of a listing for the difference in price."""
-    _order(open_market(server, token_file, ca_file), listing, epsilon, as_json, upgrade=True)
+    return _order(market, listing, epsilon, upgrade=True)
 
 
-def _order(market: MarketClient, listing: str, epsilon: str, as_json: bool, *, upgrade: bool) -> None:
+def _order(market: MarketClient, listing: str, epsilon: str, *, upgrade: bool) -> Answer:
     found = market.order(listing, format_epsilon(as_epsilon(epsilon)), upgrade=upgrade)
-    say(found, as_json, lambda: [describe_order(found)], understood)
+    return found, lambda: [describe_order(found)]
 
 
-@app.command("orders")
-def orders(
-    server: ServerOption, token_file: TokenFile = None, ca_file: CaFile = None, as_json: JsonOption = False
-) -> None:
+@_add_command("orders")
+def orders(market: MarketClient) -> Answer:
     """List your orders, or the orders of your listings."""
-    found = open_market(server, token_file, ca_file).orders()
-    say({"orders": found}, as_json, lambda: [make_orders_table(found)], understood)
+    found = market.orders()
+    return {"orders": found}, lambda: [make_orders_table(found)]
 
 
-@app.command("approve")
-@add_consequence("Nothing was approved.")
-def approve(
-    order_id: OrderId,
-    server: ServerOption,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
+@_add_command("approve", "Nothing was approved.")
+def approve(market: MarketClient, order_id: OrderId) -> Answer:
     """Approve an order of your listing: the market signs a receipt, and the buyer can download."""
-    found = open_market(server, token_file, ca_file).approve(order_id)
-    say(found, as_json, lambda: [describe_order(found)], understood)
+    found = market.approve(order_id)
+    return found, lambda: [describe_order(found)]
 
 
-@app.command("withdraw")
-@add_consequence("Nothing was withdrawn.")
-def withdraw(
-    order_id: OrderId,
-    server: ServerOption,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
+@_add_command("withdraw", "Nothing was withdrawn.")
+def withdraw(market: MarketClient, order_id: OrderId) -> Answer:
     """Withdraw a request that is not approved yet, as its buyer or its seller."""
-    found = open_market(server, token_file, ca_file).withdraw(order_id)
-    say(found, as_json, lambda: [describe_order(found)], understood)
+    found = market.withdraw(order_id)
+    return found, lambda: [describe_order(found)]
 
 
-@app.command("download")
-@add_consequence("Nothing was downloaded.")
+@_add_command("download", "Nothing was downloaded.")
 def download(
+    market: MarketClient,
     order_id: OrderId,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="New Parquet file.", show_default=False)],
-    server: ServerOption,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Download an approved order, check it against its receipt, and keep the receipt next to it."""
     if output.suffix.lower() not in (".parquet", ".pq"):
         raise TableFileError(
@@ -256,11 +253,11 @@ def download(
     receipt_file = get_receipt_path(output)
     if receipt_file.exists():
         raise TableFileError("{path!r} exists.", hint="Choose another name, or move the file.", path=str(receipt_file))
-    signed = open_market(server, token_file, ca_file).download(order_id, output)
+    signed = market.download(order_id, output)
     _write_receipt(signed, receipt_file)
     answer = {"order": order_id, "file": str(output), "receipt": str(receipt_file)}
     text = f"Downloaded {signed.receipt.rows:,} rows to {output}. The receipt is {receipt_file.name}."
-    say(answer, as_json, lambda: [text, f"next: relaxdp estimate {output}"], understood)
+    return answer, lambda: [text, f"next: relaxdp estimate {output}"]
 
 
 @app.command("verify")
@@ -315,13 +312,11 @@ def verify(
     say(answer, as_json, lambda: [text, *(["The market has this order again."] if restore else [])], understood)
 
 
-@app.command("sales")
-def sales(
-    server: ServerOption, token_file: TokenFile = None, ca_file: CaFile = None, as_json: JsonOption = False
-) -> None:
+@_add_command("sales")
+def sales(market: MarketClient) -> Answer:
     """Show the largest level sold of each of your columns, and their sum: the privacy loss towards all buyers."""
-    found = open_market(server, token_file, ca_file).sales()
-    say(found, as_json, lambda: describe_sales(found), understood)
+    found = market.sales()
+    return found, lambda: describe_sales(found)
 
 
 @app.command("token")
@@ -359,14 +354,13 @@ def token(
     print_done(f"The token of the {role} {name} is in {output}.")
 
 
-@app.command("pool")
-@add_consequence("Nothing was listed.")
+@_add_command("pool", "Nothing was listed.")
 def pool(
+    market: MarketClient,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the pool.", show_default=False)],
     levels: LevelsOption,
     currency: CurrencyOption,
     title: Annotated[str, typer.Option(help="The question, as members and buyers read it.", show_default=False)],
-    server: ServerOption,
     values: Annotated[str | None, typer.Option(help="The possible answers, like no,yes.")] = None,
     value_range: Annotated[
         str | None, typer.Option("--range", metavar="LOW..HIGH", help="Or the range of a number, like 0..120.")
@@ -374,10 +368,7 @@ def pool(
     mechanism: Annotated[str, typer.Option(help="The mechanism, such as unary-optimised. auto chooses one.")] = "auto",
     about: AboutOption = None,
     approval: ApprovalOption = "automatic",
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Create a pool, whose members sell one report each up to their own limit (operator)."""
     if (values is None) == (value_range is None):
         raise ArgumentError("A pool needs --values or --range.", hint="Pass one of them, such as --values no,yes.")
@@ -387,29 +378,24 @@ def pool(
         encoding["values"] = [each.strip() for each in values.split(",")]
     else:
         encoding["range"] = _parse_range(str(value_range))
-    market = open_market(server, token_file, ca_file)
     found = market.create_pool(
         name, title=title, about=about or "", currency=currency, prices=parse_levels(levels), approval=approval,
         encoding=encoding,
     )  # fmt: skip
-    say(found, as_json, lambda: describe_listing(found), understood)
+    return found, lambda: describe_listing(found)
 
 
-@app.command("join")
-@add_consequence("Nothing was sent.")
+@_add_command("join", "Nothing was sent.")
 def join(
+    market: MarketClient,
     pool: Annotated[str, typer.Argument(metavar="POOL", help="Name of the pool.", show_default=False)],
     limit: Annotated[
         str, typer.Option(metavar="NUMBER", help="Your limit: no report above this level is sent.", show_default=False)
     ],
     answer_file: Annotated[Path, typer.Option(help="Private file with your answer.", show_default=False)],
-    server: ServerOption,
     key: KeyOption = None,
     key_command: KeyCommand = None,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Join a pool with one answer. To raise your limit, run it again with the same key and answer.
 
     Your answer and your key stay on this machine. Choose the limit before you think of the answer.
@@ -417,11 +403,9 @@ def join(
     from relaxdp.market.pool_member import join_pool  # noqa: PLC0415 (few commands need it)
 
     secret = load_key(key, key_command)
-    found = join_pool(
-        open_market(server, token_file, ca_file), pool, _read_answer(answer_file), key=secret, limit=limit
-    )
+    found = join_pool(market, pool, _read_answer(answer_file), key=secret, limit=limit)
     text = f"Joined {pool} with the limit {format_epsilon(as_epsilon(limit))}. Use the same key and answer to raise it."
-    say(found, as_json, lambda: [text], understood)
+    return found, lambda: [text]
 
 
 def get_receipt_path(file: Path) -> Path:
