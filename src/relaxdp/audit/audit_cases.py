@@ -18,17 +18,14 @@ from relaxdp.audit.attacks import NoisySamplesDistribution, RelaxedReportsDistri
 from relaxdp.audit.auditor import AuditResult, audit
 from relaxdp.audit.case_sources import (
     FIVE_BUYERS,
-    BlurredDeliverySource,
+    BridgedLevelSource,
     ChangedValueSource,
     IndependentReportsSource,
     NoisySampleSource,
-    PooledPurchasesSource,
+    PooledLevelsSource,
     RaisedThresholdCategorical,
-    RedrawnLevelSource,
     RedrawnPermanentSource,
-    SaleSource,
     SecondKeySource,
-    list_pooled_levels,
     make_individual_function,
 )
 from relaxdp.audit.transcript_sources import KeyedPathSource, MechanismFunction, RelaxationSource, TranscriptSource
@@ -190,15 +187,18 @@ def find_words_without_common_bits(shape: BloomShape) -> tuple[str, str]:
 
 
 def list_other_cases() -> Iterator[AuditCase]:
-    """Yield the other ways in which reports are released: markets, single individuals, noisy samples."""
+    """Yield the other ways in which reports are released: the bridge, markets, single individuals, noisy samples."""
     three = Categorical(range(3))
     distribution = RelaxedReportsDistribution.from_epsilons(LEVELS, n_values=3)
-    for how, keyed in (("keyed", True), ("fresh", False)):
-        name = f"a sale at 1 between deliveries at 0.5 and 2, {how}"
-        yield AuditCase("other", name, "2", SaleSource(three, LEVELS, keyed=keyed), range(3), distribution)
-    pooled = RelaxedReportsDistribution.from_epsilons(list_pooled_levels(FIVE_BUYERS), n_values=3)
-    name = "market, five buyers pool what they bought"
-    yield AuditCase("other", name, "0.7", PooledPurchasesSource(three), range(3), pooled)
+    name = "bridge, a level at 1 between releases at 0.5 and 2"
+    yield AuditCase("other", name, "2", BridgedLevelSource(three, LEVELS), range(3), distribution)
+    for name, limit in (
+        ("market, five buyers pool their levels", "0.7"),
+        ("market, the same for individuals with the limit 0.4", "0.4"),
+    ):
+        source = PooledLevelsSource(three, FIVE_BUYERS, limit)
+        pooled = RelaxedReportsDistribution.from_epsilons(source.epsilons, n_values=3)
+        yield AuditCase("other", name, limit, source, range(3), pooled)
     distribution = RelaxedReportsDistribution.from_epsilons(LEVELS, n_values=2)
     for sampler, keyed, maximum_trials in (("Path", True, 20_000), ("Relaxation", False, 10_000)):
         name = f"{sampler}, one object at a time, levels 0.5, 1, 2"
@@ -223,12 +223,8 @@ def list_faulty_cases() -> Iterator[AuditCase]:
     yield case("truth changed, stream without the truth, 0.5 + 1", "1.5", forgets, range(4))
     goes_on = ChangedValueSource(("0.5", "0.5"), new_name=False)
     yield case("truth changed, release went on, 0.5 + 0.5", "1", goes_on, range(4))
-    # Markets whose buyers learn more together than the best of them bought.
-    naive = IndependentReportsSource(BIT, list_pooled_levels(FIVE_BUYERS))
-    yield case("market, an independent report for each buyer", "0.7", naive)
-    # The most revealing transcripts are rare, so this case needs more trials.
-    yield case("market, a level drawn again for a buyer", "0.7", RedrawnLevelSource(BIT), minimum_trials=1_000_000)
-    yield case("market, levels blurred from the last delivery", "0.7", BlurredDeliverySource(BIT))
+    # Buyers learn more together than the best of them ordered.
+    yield case("market, another key for each buyer", "0.7", SecondKeySource(BIT, FIVE_BUYERS))
     raised = RaisedThresholdCategorical(range(2), Fraction(1, 100))
     for epsilon in RELAXED_TO[1:]:
         name, source = f"threshold 1 % too high at {epsilon}", RelaxationSource(raised, [epsilon])

@@ -1,8 +1,7 @@
-"""Transcript sources of the audit's cases: markets, single individuals, noisy samples, and faulty releases.
+"""Transcript sources of the audit's cases: pooled levels, the bridge, single individuals, noisy samples, and mistakes.
 
-A market is attacked by buyers who pool all purchases. Its draws are the real ones (`neighbours`, `draw_level`), under
-another key than the seller's, from what a seller delivers on the keyed path. The faulty sources are mistakes on
-purpose: an auditor that does not find them would prove nothing by finding nothing elsewhere.
+The faulty sources are mistakes on purpose: an auditor that does not find them would prove nothing by finding nothing
+elsewhere.
 """
 
 from __future__ import annotations
@@ -11,14 +10,12 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from relaxdp.audit.guessing_rules import Transcripts
 from relaxdp.audit.transcript_sources import (
-    PATH,
     MechanismFunction,
     MechanismSource,
     RelaxationSource,
@@ -29,45 +26,32 @@ from relaxdp.audit.transcript_sources import (
     make_batch_entropy,
 )
 from relaxdp.hazmat import relax_once
-from relaxdp.market.goods import Goods, draw_level
-from relaxdp.market.levels import Neighbours, check_delivery, neighbours
 from relaxdp.mechanisms.base import Mechanism, make_path_key_info
-from relaxdp.mechanisms.bridged_columns import draw_bridged_column, draw_keyed_bridged_column
+from relaxdp.mechanisms.bridged_columns import draw_bridged_column
 from relaxdp.mechanisms.categorical import Categorical
-from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.relaxation import Relaxation
 from relaxdp.mechanisms.report_arrays import Codes, make_report_column, read_report_column
 from relaxdp.sampling.keyed_path import replace_symbols_by_reports
 from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, PathId, derive_path_key
 from relaxdp.sampling.keys import Key
-from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.theory.epsilon import ONE, Epsilon, as_epsilon
-from relaxdp.theory.randomized_response import NOISE, Level
+from relaxdp.theory.randomized_response import NOISE
 
 
-class SaleSource(MechanismSource):
+class BridgedLevelSource(MechanismSource):
     """Three levels, of which the middle one is drawn last, from the other two and without the true value."""
-
-    def __init__(self, mechanism: Mechanism, epsilons: tuple[Epsilon, Epsilon, Epsilon], *, keyed: bool) -> None:
-        super().__init__(mechanism, epsilons)
-        self._keyed = keyed
 
     def draw_levels(self, true_values: TrueValues, seed: int, batch: int) -> Iterator[tuple[Codes, Any]]:
         key, (low, _, high) = derive_batch_key(seed, batch), self.epsilons
         lowest, highest = (draw_release_codes(self.mechanism, true_values, key, epsilon) for epsilon in (low, high))
-        levels = self.compute_retentions()
-        columns: Any = {
-            "lower_reports": make_report_column(self.mechanism, *lowest),
-            "upper_reports": make_report_column(self.mechanism, *highest),
-        }
-        if self._keyed:
-            name, ids = make_path_key_info(self.mechanism, PATH), np.arange(len(true_values))
-            sold = draw_keyed_bridged_column(
-                self.mechanism, *levels, **columns, ids=ids, key=derive_batch_key(seed, batch, 1), inputs=name
-            )
-        else:
-            sold = draw_bridged_column(self.mechanism, *levels, **columns, entropy=make_batch_entropy(seed, batch))
-        yield from (lowest, read_report_column(self.mechanism, sold), highest)
+        middle = draw_bridged_column(
+            self.mechanism,
+            *self.compute_retentions(),
+            lower_reports=make_report_column(self.mechanism, *lowest),
+            upper_reports=make_report_column(self.mechanism, *highest),
+            entropy=make_batch_entropy(seed, batch),
+        )
+        yield from (lowest, read_report_column(self.mechanism, middle), highest)
 
 
 def make_individual_function(epsilons: Sequence[Epsilon], *, keyed: bool) -> MechanismFunction:
@@ -106,81 +90,25 @@ class NoisySampleSource(TranscriptSource):
         return np.stack(samples).T
 
 
-Event = tuple[Literal["deliver", "sell"], Epsilon]
-Levels = Sequence[Level]
-
-FIVE_BUYERS: tuple[Event, ...] = (
-    ("deliver", "0.5"),
-    ("sell", "0.3"),
-    ("sell", "0.1"),
-    ("deliver", "1"),
-    ("sell", "0.7"),
-    ("sell", "0.4"),  # the first buyer upgrades
-    ("sell", "0.6"),
-    ("sell", "0.7"),  # to a second buyer: the report that was kept
-    ("sell", "0.5"),  # the second buyer upgrades to what was delivered
-)
-"""Nine events in which five buyers buy levels and upgrades, from below and from above. The best of them has 0.7."""
+FIVE_BUYERS = ("0.3", "0.1", "0.7", "0.4", "0.6", "0.7", "0.5")
+"""The levels of a listing that five buyers order, in this order: some upgrade, and the best of them has 0.7."""
 
 
-def list_pooled_levels(events: Sequence[Event]) -> list[Decimal]:
-    """Return the level of every sale in ascending order: the columns of a pooled transcript."""
-    return sorted(as_epsilon(epsilon) for kind, epsilon in events if kind == "sell")
+class PooledLevelsSource(MechanismSource):
+    """The reports of levels that buyers order, as they pool them: drawn in that order, from the lowest to the highest.
 
+    An individual with a limit carries no report above it.
+    """
 
-class PooledPurchasesSource(MechanismSource):
-    """All reports of each individual that a market sold, in ascending order of levels."""
-
-    def __init__(self, mechanism: DeclaredMechanism, events: Sequence[Event] = FIVE_BUYERS) -> None:
-        super().__init__(mechanism, list_pooled_levels(events))
-        self._values = mechanism.values
-        self.events = [(kind, as_epsilon(epsilon)) for kind, epsilon in events]
+    def __init__(self, mechanism: Mechanism, ordered: Sequence[Epsilon], limit: Epsilon | None = None) -> None:
+        levels = [as_epsilon(epsilon) for epsilon in ordered]
+        self._ordered = levels if limit is None else [min(level, as_epsilon(limit)) for level in levels]
+        super().__init__(mechanism, sorted(self._ordered))
 
     def draw_levels(self, true_values: TrueValues, seed: int, batch: int) -> Iterator[tuple[Codes, Any]]:
-        seller, market = derive_batch_key(seed, batch), derive_batch_key(seed, batch, 1)
-        available: dict[Level, Goods] = {}
-        delivered: list[Level] = []
-        bought: list[Goods] = []
-        for kind, epsilon in self.events:
-            level = self.mechanism.level(epsilon)
-            if kind == "deliver":
-                check_delivery(level, delivered)
-                delivered.append(level)
-                available[level] = self._make_delivery(true_values, seller, level)
-                continue
-            between = self.find_neighbours(level, list(available), delivered)
-            if between is not None:
-                lower = None if between.lower is None else available[between.lower]
-                available[level] = draw_level(market, "listing", level, lower=lower, upper=available[between.upper])
-            bought.append(available[level])
-        for goods in sorted(bought, key=lambda goods: goods.level):
-            yield read_report_column(self.mechanism, goods.reports)
-
-    def find_neighbours(self, level: Level, available: Levels, delivered: Levels) -> Neighbours | None:
-        """Return the levels from which a level is drawn; None if it was drawn already."""
-        return neighbours(level, available)
-
-    def _make_delivery(self, true_values: TrueValues, seller: Key, level: Level) -> Goods:
-        described = ColumnDescription.from_level(
-            self.mechanism, level, path=PATH, id_type="integer", key_fingerprint=seller.fingerprint
-        )
-        drawn = draw_release_codes(self.mechanism, true_values, seller, level.epsilon)
-        reports = make_report_column(self.mechanism, *drawn)
-        return Goods("object", described, self.mechanism, level, pa.array(np.arange(len(true_values))), reports)
-
-
-class RedrawnLevelSource(PooledPurchasesSource):
-    """A faulty market that forgets the levels that it sold: each is drawn again for the next buyer."""
-
-    def find_neighbours(self, level: Level, available: Levels, delivered: Levels) -> Neighbours | None:
-        return neighbours(level, [other for other in available if other != level or other in delivered])
-
-
-class BlurredDeliverySource(PooledPurchasesSource):
-    """A faulty market that draws every level from the last delivery alone, whatever was sold."""
-
-    def find_neighbours(self, level: Level, available: Levels, delivered: Levels) -> Neighbours | None:
-        return None if neighbours(level, available) is None else Neighbours(None, delivered[-1])
+        key = derive_batch_key(seed, batch)
+        drawn = {level: draw_release_codes(self.mechanism, true_values, key, level) for level in self._ordered}
+        yield from (drawn[level] for level in self.epsilons)
 
 
 HISTORIES = ((0, 0), (0, 1), (1, 0), (1, 1))
