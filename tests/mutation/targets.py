@@ -24,11 +24,6 @@ _STATE = (
     *("-k", "not draws_by_the_law and not killed_at_random and not that_race and not in_parts"),
 )
 _LEDGER = ("tests/unit/ledger", "tests/contract/ledger/test_ledger.py", "-k", "not postgres")
-_LEVELS = "tests/unit/market/test_levels.py"
-_SALES = (
-    "market_sales or owned or looks_at or entries_say or telescope or prepared or private_and_says or sold_stays"
-    " or nearer_level_is"
-)
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "theory/randomized_response.py": (
@@ -40,12 +35,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "theory/epsilon.py": ("src/relaxdp/theory/epsilon.py", "tests/unit/theory/test_level.py", _THRESHOLD),
     "theory/privacy_loss.py": ("src/relaxdp/theory/privacy_loss.py", f"{_FRONT}::test_privacy_loss", _LAWS),
     "sampling/bridge.py": (
-        *(
-            "tests/exact/sampling/test_bridge_draw.py",
-            _BRIDGES,
-            *_STEP,
-            f"--deselect={_BRIDGES}::test_every_triple_of_bytes",
-        ),
+        *(_BRIDGES, *_STEP, f"--deselect={_BRIDGES}::test_every_triple_of_bytes"),
         "tests/unit/sampling/test_kernel_self_test.py::test_the_results_are_those_of_numpy",
     ),
     "mechanisms/relaxation.py": _STATE,
@@ -69,27 +59,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "sampling/private_file.py": ("tests/unit/sampling/test_key.py", *_STATE),
     "sampling/keyed_stream.py": (
         *("src/relaxdp/sampling/keyed_stream.py", "tests/unit/theory/test_level.py", _STREAM, _FRONT),
-        "tests/exact/sampling/test_bridge_draw.py",
         *(f"{_KERNEL}::test_{name}" for name in (_DRAWS, _TAGS, "nothing_has_no_length")),
     ),
     "ledger/account.py": _LEDGER,
     "ledger/events.py": ("src/relaxdp/ledger/events.py", *_LEDGER),
-    "market/levels.py": ("src/relaxdp/market/levels.py", _LEVELS),
-    "market/sales.py": (
-        *("tests/unit/market/test_sales.py", "tests/unit/market/test_model.py", "tests/unit/market/test_paths.py"),
-        *("tests/unit/market/test_journal.py", "tests/unit/market/test_goods.py", "tests/faults/market/test_races.py"),
-        *("-k", f"not mutant and not postgres and ({_SALES})"),
-    ),
-    "market/goods.py": (
-        "tests/unit/market/test_goods.py",
-        *(
-            "-k",
-            "level_in_memory or a_level_is_written or in_length or lies_in_parts or cannot_be or rows"
-            " or unfolds or not_there or deliveries",
-        ),
-    ),
-    "market/prices.py": (
-        *("src/relaxdp/market/prices.py", "tests/unit/market/test_prices.py"),
-        *("-k", "not every_half and not all_combinations and not pool_tells"),
-    ),
 }
