@@ -1,4 +1,4 @@
-(* The bridge, Algorithm 1 and the market's rule, on the chain of Path.v.
+(* The bridge and Algorithm 1, on the chain of Path.v.
 
    The law is that of src/relaxdp/theory/randomized_response.py: `mixture` is its `BridgeMixture.probability`, with retentions divided as
    `compute_bridge_mixture` divides them. *)
@@ -80,7 +80,7 @@ Lemma chain_cut t rest : forall level from,
   chain m level from (t ++ rest) = chain m level from t * chain m (level_after level t) (seen_after from t) rest.
 Proof. induction t as [|[T o] t IH]; intros level from; simpl; [ring | rewrite IH; ring]. Qed.
 
-(* The market's rule: a report that is drawn between two neighbours of a chain leaves it a chain, with one level more.
+(* A report that is drawn between two neighbours of a chain leaves it a chain, with one level more.
    (`above` and `below` are those of the three thresholds.) *)
 
 Theorem bridge_keeps_the_chain x above upper v lower U M L below :

@@ -66,9 +66,9 @@ def test_what_is_named_exists(page: Path) -> None:
 
 def test_names_that_do_not_exist_would_be_seen() -> None:
     here = "[`test_unary`](../../tests/exact/mechanisms/test_mechanisms.py)"
-    said = '"[a stale draw is kept](../../tests/faults/market/mutants.py)"'
+    said = '"[a rejected operation was charged](../../tests/faults/tables/test_mutants.py)"'
     assert not wrong_links(f"{here}, {said}, [chain](chain.md#proof)", FOLDER)
-    for wrong in (here.replace("unary", "trinary"), said.replace("stale", "fresh"), "[chain](chains.md)"):
+    for wrong in (here.replace("unary", "trinary"), said.replace("rejected", "harmless"), "[chain](chains.md)"):
         assert len(wrong_links(wrong, FOLDER)) == 1
     row = ("sampling/keyed_path.py", "find_report", "if draw.position < threshold:", "if draw.position <= threshold:")
     assert row in planted("sampling/keyed_path.py")

@@ -19,7 +19,7 @@ EXCEPTIONS = {
 """Imports from a lower layer, by the file and the function that may have them."""
 TYPES = {"mechanisms": {"estimation"}}
 """Layers from which a layer may import types for its type checker: a mechanism states which result it estimates."""
-SHARED_CLASS_NAMES = {"Account", "Counts"}
+SHARED_CLASS_NAMES = {"Counts"}
 """Names of two classes each, of which one is a schema in the description of the service."""
 SOURCE = Path(__file__).parents[2] / "src" / "relaxdp"
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import hmac
 import struct
 import uuid
+from collections.abc import Iterator
 from hashlib import sha256
+from itertools import count, islice
 from typing import Any
 
 import mpmath
@@ -52,6 +54,11 @@ def block(key: bytes, message: bytes) -> tuple[int, int]:
     return u, v
 
 
+def words(key: bytes, prefix: bytes, index: int = 0, number: int = 0) -> Iterator[tuple[int, int]]:
+    """The words of one symbol of one object, try after try; `prefix` is whole blocks."""
+    return (block(key, prefix + struct.pack("<QII", index, number, j)) for j in count())
+
+
 def threshold(epsilon: str, alphabet: float, parts: int) -> int:
     """2^64 - ceil(2^64 m / (e^(eps / parts) - 1 + m)), with 400 bits."""
     with mpmath.workprec(400):
@@ -62,8 +69,7 @@ def threshold(epsilon: str, alphabet: float, parts: int) -> int:
 def symbol(key: bytes, object_bytes: bytes, index: int, number: int, alphabet: int, level: int, truth: int) -> int:
     """Walk the path of one symbol down to the threshold."""
     bound, report = ONE, truth
-    for j in range(10_000):
-        u, v = block(key, object_bytes + struct.pack("<QII", index, number, j))
+    for u, v in islice(words(key, object_bytes, index, number), 10_000):
         if u > ONE - 1 - ONE % bound or v > ONE - 1 - ONE % alphabet:
             continue
         bound = u % bound

@@ -6,7 +6,7 @@ individuals. Without a lower column it is a blur, or the first report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -15,13 +15,11 @@ import pyarrow as pa
 
 from relaxdp.errors import LevelError
 from relaxdp.mechanisms.base import PUBLIC, Mechanism, TrueValues, draw_seeds
-from relaxdp.mechanisms.report_arrays import BATCH, Codes, ReportPart, join_report_parts, read_report_column
-from relaxdp.sampling.arrow_columns import check_lengths, ids_to_arrow, read_ids, to_arrow
-from relaxdp.sampling.bridge import KeyedBridgeSampler, draw_fresh_bridge_reports
+from relaxdp.mechanisms.report_arrays import BATCH, ReportPart, join_report_parts, read_report_column
+from relaxdp.sampling.arrow_columns import check_lengths, to_arrow
+from relaxdp.sampling.bridge import draw_fresh_bridge_reports
 from relaxdp.sampling.entropy import Entropy
-from relaxdp.sampling.keyed_stream import CHUNK, MacInputs, PathKeyInfo, Purpose, Words, derive_bridge_key
-from relaxdp.sampling.keys import Key
-from relaxdp.theory.randomized_response import NOISE
+from relaxdp.sampling.keyed_stream import CHUNK, Purpose, Words
 
 
 class DrawnOnceRandomness:
@@ -75,58 +73,10 @@ def draw_bridged_column(
     Claim: every symbol has exactly the distribution of `compute_bridge_distribution`;
     tests/exact/sampling/test_bridge_arrays.py.
     """
-
-    def draw(_: int, below: Codes | None, above: Codes) -> Codes:
-        ends: Any = {"lower_reports": below, "upper_reports": above, "entropy": entropy}
-        return draw_fresh_bridge_reports(mechanism.alphabet, lower_retention, middle_retention, upper_retention, **ends)
-
-    return _draw_between_columns(mechanism, lower_reports, upper_reports, draw)
-
-
-def draw_keyed_bridged_column(
-    mechanism: Mechanism,
-    lower_retention: Fraction,
-    middle_retention: Fraction,
-    upper_retention: Fraction,
-    *,
-    lower_reports: Any | None,
-    upper_reports: Any,
-    ids: Any,
-    key: Key,
-    inputs: PathKeyInfo,
-) -> pa.Array:
-    """Return the same as a pure function of the key and its arguments: asked for again, it is the same column."""
-    if lower_reports is None and lower_retention != NOISE:
-        raise ValueError("Lower reports are missing. Only a lower retention of 0 has no reports.")
-    array = ids_to_arrow(ids)
-    check_lengths(upper_reports=upper_reports, ids=array)
-    derived = derive_bridge_key(key, inputs, lower_retention, middle_retention, upper_retention)
-    sampler = KeyedBridgeSampler(derived, mechanism.alphabet, lower_retention, middle_retention, upper_retention)
-
-    def draw(start: int, below: Codes | None, above: Codes) -> Codes:
-        messages = MacInputs(read_ids(array[start : start + len(above)], start))
-        below = np.zeros_like(above) if below is None else below
-        parts = [slice(first, first + CHUNK) for first in range(0, mechanism.symbols, CHUNK)]
-        drawn = [
-            sampler.draw_reports(messages, below[:, each], above[:, each], first_symbol=each.start) for each in parts
-        ]
-        return np.concatenate(drawn, axis=1)
-
-    return _draw_between_columns(mechanism, lower_reports, upper_reports, draw, CHUNK)
-
-
-def _draw_between_columns(
-    mechanism: Mechanism,
-    lower_reports: Any | None,
-    upper_reports: Any,
-    draw: Callable[[int, Codes | None, Codes], Codes],
-    max_symbols: int = BATCH,
-) -> pa.Array:
-    """Return the reports that are drawn between two columns, a piece of at most so many symbols at a time."""
     if lower_reports is not None:
         check_lengths(lower_reports=lower_reports, upper_reports=upper_reports)
-    parts = []
-    for start, stop in iterate_slices(mechanism, len(upper_reports), max_symbols):
+    retentions, parts = (lower_retention, middle_retention, upper_retention), []
+    for start, stop in iterate_slices(mechanism, len(upper_reports)):
         above, seeds = read_report_column(mechanism, upper_reports[start:stop])
         below = None
         if lower_reports is not None:
@@ -136,11 +86,14 @@ def _draw_between_columns(
                     "Two reports in the same row belong to different individuals: their seeds differ.",
                     hint="Pass two releases of the same individuals, in the same order: an individual keeps its seed.",
                 )
-        parts.append((draw(start, below, above), seeds))
+        drawn = draw_fresh_bridge_reports(
+            mechanism.alphabet, *retentions, lower_reports=below, upper_reports=above, entropy=entropy
+        )
+        parts.append((drawn, seeds))
     return join_report_parts(mechanism, parts)
 
 
-def iterate_slices(mechanism: Mechanism, n_individuals: int, max_symbols: int = BATCH) -> Iterator[tuple[int, int]]:
-    """Return first and last individual of slices of at most `max_symbols` symbols."""
-    step = min(CHUNK, max(1, max_symbols // mechanism.symbols))
+def iterate_slices(mechanism: Mechanism, n_individuals: int) -> Iterator[tuple[int, int]]:
+    """Return first and last individual of slices of at most BATCH symbols."""
+    step = min(CHUNK, max(1, BATCH // mechanism.symbols))
     return ((start, min(start + step, n_individuals)) for start in range(0, n_individuals, step))

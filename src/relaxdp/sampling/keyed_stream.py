@@ -13,14 +13,11 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Literal, Self
 from unicodedata import is_normalized
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.ciphers.algorithms import AES
-from cryptography.hazmat.primitives.cmac import CMAC
 from numpy.typing import NDArray
 
 from relaxdp.errors import ArgumentError
@@ -142,7 +139,7 @@ def _add_tag(tag: int, payload: bytes) -> bytes:
 
 _USE_NAME = "Use a name such as 'patients'."
 
-Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"]
+Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -200,41 +197,6 @@ def derive_path_key(key: Key, inputs: PathKeyInfo, purpose: Purpose = "path") ->
     return require_key(key).derive(inputs.make_hkdf_info(purpose))
 
 
-def derive_bridge_key(key: Key, inputs: PathKeyInfo, lower: Fraction, middle: Fraction, upper: Fraction) -> bytes:
-    """Return the key of one bridge; a bridge from noise is a blur. The three retentions are bound into it.
-
-    So a level that is drawn between other neighbours is drawn with other noise.
-    """
-    levels = b"".join(
-        add_length_prefix(number.to_bytes((number.bit_length() + 7) // 8, "little"))
-        for level in (lower, middle, upper)
-        for number in (level.numerator, level.denominator)
-    )
-    return key.derive(inputs.make_hkdf_info("bridge" if lower else "blur") + add_length_prefix(levels))
-
-
-def compute_cmac(derived_key: bytes, message: bytes) -> bytes:
-    """Return the AES-256-CMAC of a message of whole blocks."""
-    code = CMAC(AES(derived_key))
-    code.update(message)
-    return code.finalize()
-
-
-def pack_last_block(true_index: int, symbol: int, attempt: int) -> bytes:
-    """Return the last block of a message: index of the truth (or 0), which symbol, which try."""
-    return struct.pack("<QII", true_index, symbol, attempt)
-
-
-def generate_word_pairs(
-    derived_key: bytes, prefix: bytes, *, true_index: int = 0, symbol: int = 0
-) -> Iterator[tuple[int, int]]:
-    """Return the pairs (position word, value word) of one symbol of one object; `prefix` is whole blocks."""
-    for j in range(2**32):
-        block = pack_last_block(true_index, symbol, j)
-        position, value = struct.unpack("<QQ", compute_cmac(derived_key, prefix + block))
-        yield position, value
-
-
 Words = NDArray[np.uint64]
 
 # So many objects at a time that all their words stay in the processor's cache.
@@ -244,8 +206,8 @@ CHUNK = 1 << 16
 class AesBlockCipher:
     """AES-256 under one derived key, over rows of two 64-bit words (one block each).
 
-    CMAC over arrays is put together by hand from the library's AES. Its own CMAC takes one message per call, as in
-    `compute_cmac`, and 200 times as long.
+    CMAC over arrays is put together by hand from the library's AES. Its own CMAC takes one message per call, and 200
+    times as long.
     """
 
     def __init__(self, derived_key: bytes) -> None:

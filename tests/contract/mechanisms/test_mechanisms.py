@@ -18,12 +18,7 @@ import relaxdp as rx
 from relaxdp.errors import ColumnError, EstimationError, IdError, LevelError, RelaxdpError, StateFileError
 from relaxdp.mechanisms import registry
 from relaxdp.mechanisms.base import Mechanism, make_path_key_info
-from relaxdp.mechanisms.bridged_columns import (
-    DrawnOnceRandomness,
-    draw_bridged_column,
-    draw_keyed_bridged_column,
-    make_noiseless_column,
-)
+from relaxdp.mechanisms.bridged_columns import DrawnOnceRandomness, draw_bridged_column, make_noiseless_column
 from relaxdp.mechanisms.keyed_reports import release_codes, release_reports
 from relaxdp.mechanisms.numeric import RangeMechanism
 from relaxdp.mechanisms.registry import create_mechanism, get_mechanism_arguments
@@ -35,7 +30,6 @@ from relaxdp.mechanisms.report_arrays import (
     make_report_list,
     read_report_column,
 )
-from relaxdp.sampling.bridge import draw_keyed_bridge_report
 from relaxdp.sampling.entropy import SystemEntropy
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.theory.randomized_response import NOISE, TRUTH, compute_retention
@@ -260,33 +254,12 @@ def test_columns_are_relaxed_blurred_and_bridged(mechanism: Mechanism) -> None:
             assert read_report_column(encoding, column)[1].tolist() == read_report_column(encoding, truth)[1].tolist()  # type: ignore[union-attr]
     same = draw_bridged_column(encoding, low, high, high, lower_reports=first, upper_reports=second, entropy=entropy)
     assert same.equals(second)
-    name = make_path_key_info(encoding, PathId("r", "a"))
-    levels: tuple[Fraction, Fraction, Fraction]
-    for levels, lower in (((low, middle, high), first), ((NOISE, middle, high), None)):
-        given: Any = {"ids": ids(), "key": KEY, "inputs": name}
-        keyed = draw_keyed_bridged_column(encoding, *levels, lower_reports=lower, upper_reports=second, **given)
-        assert draw_keyed_bridged_column(encoding, *levels, lower_reports=lower, upper_reports=second, **given).equals(
-            keyed
-        )
-        above, below, drawn = (
-            read_report_column(encoding, each)[0] for each in (second, second if lower is None else lower, keyed)
-        )
-        for row in range(0, ROWS, 60):
-            for symbol in range(encoding.symbols):
-                assert drawn[row, symbol] == draw_keyed_bridge_report(
-                    KEY, name, ids()[row], *levels, symbol=symbol, upper_report=int(above[row, symbol]),
-                    lower_report=0 if lower is None else int(below[row, symbol]),
-                )  # fmt: skip
     empty = draw_bridged_column(
         encoding, NOISE, low, TRUTH, lower_reports=None, upper_reports=truth[:0], entropy=entropy
     )
     assert (len(empty), empty.type) == (0, get_report_arrow_type(encoding))
     with pytest.raises(ColumnError):
         draw_bridged_column(encoding, low, middle, high, lower_reports=first[:3], upper_reports=second, entropy=entropy)
-    with pytest.raises(ColumnError):
-        draw_keyed_bridged_column(
-            encoding, low, middle, high, lower_reports=first, upper_reports=second, ids=[1], key=KEY, inputs=name
-        )
 
 
 def test_seeds_of_two_objects_are_not_bridged() -> None:

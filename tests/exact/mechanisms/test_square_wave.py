@@ -73,8 +73,8 @@ def by_chain(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
 
 
 @cache
-def by_market(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
-    """The last report is delivered; the first one is blurred from it, and those between are bridged, lowest first."""
+def by_bridges(alphabet: int, levels: tuple[F, ...], place: int) -> Law:
+    """The last report comes first; the lowest one is blurred from it, and the one between is a bridge."""
     law: Law = {}
     last = levels[-1]
     for top, chance in enumerate(compute_report_distribution(alphabet, last, truth=place)):
@@ -108,22 +108,22 @@ def spread(encoding: SquareWave) -> F:
 @pytest.mark.parametrize("window", [2, 4])
 @pytest.mark.parametrize("levels", LEVELS, ids=str)
 def test_all_reports_cost_the_last_level(window: int, levels: tuple[F, ...]) -> None:
-    """On the keyed path, by Algorithm 1, and where a market blurs and bridges: the three laws are one."""
+    """On the keyed path, by Algorithm 1, and by blurs and bridges: the three laws are one."""
     encoding = wave(window)
     laws = [law_of(encoding, levels, truth, by_path) for truth in TRUTHS]
     assert all(sum(law.values()) == 1 for law in laws)
     check_guarantee(laws, spread(encoding), levels[-1])
-    for sampler in (by_chain, by_market):
+    for sampler in (by_chain, by_bridges):
         assert [law_of(encoding, levels, truth, sampler) for truth in TRUTHS] == laws
 
 
 @pytest.mark.parametrize("window", [2, 4])
-def test_what_is_sold_costs_the_level_that_is_sold(window: int) -> None:
-    """Whoever buys two levels below what was delivered: the second is a bridge, and two blurs would be caught."""
+def test_levels_below_the_last_cost_the_highest_of_them(window: int) -> None:
+    """Two levels below the last: the second is a bridge, and two blurs would be caught."""
     encoding, levels = wave(window), (F(1, 8), F(4, 8), F(7, 8))
-    sold = [without_last(law_of(encoding, levels, truth, by_market)) for truth in TRUTHS]
-    assert sold == [law_of(encoding, levels[:2], truth, by_path) for truth in TRUTHS]
-    check_guarantee(sold, spread(encoding), levels[1])
+    lower = [without_last(law_of(encoding, levels, truth, by_bridges)) for truth in TRUTHS]
+    assert lower == [law_of(encoding, levels[:2], truth, by_path) for truth in TRUTHS]
+    check_guarantee(lower, spread(encoding), levels[1])
     blurred = [law_of(encoding, levels, truth, by_blurs) for truth in TRUTHS]
     assert all(sum(law.values()) == 1 for law in blurred)
     ratios = [max(chances) / min(chances) for each in blurred[0] if (chances := [law[each] for law in blurred])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction as F
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,22 +10,16 @@ import pytest
 from numpy.typing import NDArray
 
 from relaxdp.hazmat import bridge_once, relax_once
-from relaxdp.mechanisms.bridged_columns import draw_bridged_column, draw_keyed_bridged_column
+from relaxdp.mechanisms.bridged_columns import draw_bridged_column
 from relaxdp.mechanisms.categorical import Categorical
 from relaxdp.mechanisms.report_arrays import make_report_column
 from relaxdp.sampling.bridge import (
     FRESH_CHUNK,
-    KeyedBridgeSampler,
     _AgreeDifferProbability,
-    _BoundaryPair,
     _FreshBridgeSampler,
     draw_fresh_bridge_reports,
-    draw_from_mixture,
-    draw_keyed_bridge_report,
 )
 from relaxdp.sampling.entropy import Keystream, SystemEntropy
-from relaxdp.sampling.keyed_stream import Ids, MacInputs, PathId, PathKeyInfo, derive_bridge_key
-from relaxdp.sampling.keys import Key
 from relaxdp.theory.epsilon import ONE
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture, compute_bridge_mixture
 
@@ -170,14 +163,10 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
         relax_once(10, F(0), F(0), truths=codes, last_reports=None)
     with pytest.raises(ValueError, match="Lower reports are missing"):
         relax_once(10, F(1, 3), F(1, 2), truths=codes, last_reports=None)
-    encoding, name = Categorical(["a", "b"]), PathKeyInfo(PathId("r", "a"), "categorical", 2, b"")
+    encoding = Categorical(["a", "b"])
     column: Any = {"lower_reports": None, "upper_reports": make_report_column(encoding, codes[:, None])}
     with pytest.raises(ValueError, match="Lower reports are missing"):
         draw_bridged_column(encoding, F(1, 3), F(1, 2), TRUTH, **column, entropy=SystemEntropy())
-    with pytest.raises(ValueError, match="Lower reports are missing"):
-        draw_keyed_bridged_column(
-            encoding, F(1, 3), F(1, 2), TRUTH, **column, ids=range(4), key=Key.generate(), inputs=name
-        )
     with pytest.raises(ValueError, match="one unsigned type and one length"):
         relax_once(10, F(1, 3), F(1, 2), truths=codes, last_reports=codes[:1])
     with pytest.raises(ValueError, match="does not fit into the type"):
@@ -187,23 +176,6 @@ def test_what_would_leak_or_cannot_be_is_refused() -> None:
     level = F(1, 3)
     with pytest.raises(ValueError, match="Different reports at equal levels"):
         bridge_once(3, level, level, level, lower_reports=codes, upper_reports=codes + np.uint8(1))
-
-
-def test_reports_between_which_there_is_no_keyed_bridge() -> None:
-    """Different reports at equal levels, and codes outside of the alphabet, at either end."""
-    level, codes, messages = F(1, 3), np.zeros((4, 1), np.uint8), MacInputs(Ids.from_integers(np.arange(4)))
-    bridges = KeyedBridgeSampler(bytes(32), 3, level, level, level)
-    assert bridges.draw_reports(messages, codes, codes, first_symbol=0).tolist() == codes.tolist()
-    for other in ([1, 1, 1, 1], [0, 0, 1, 0]):
-        with pytest.raises(ValueError, match="Different reports at equal levels"):
-            bridges.draw_reports(messages, codes, np.array(other, np.uint8)[:, None], first_symbol=0)
-    for values in (2, 3, 200):
-        between = KeyedBridgeSampler(bytes(32), values, level, F(1, 2), TRUTH)
-        outside = np.array([0, 0, values, 0], np.uint8)[:, None]
-        assert between.draw_reports(messages, outside - outside // values, codes, first_symbol=0).max() < values
-        for ends in ((outside, codes), (codes, outside)):
-            with pytest.raises(ValueError, match="outside of the alphabet"):
-                between.draw_reports(messages, *ends, first_symbol=0)
 
 
 def test_fresh_is_fresh_and_every_system_stream_has_its_own_seed() -> None:
@@ -235,91 +207,6 @@ def test_keystream_is_aes_ctr() -> None:
     buffer = np.empty(32, np.uint8)
     Keystream(key + counter).fill(buffer)
     assert bytes(buffer) == bytes(a ^ b for a, b in zip(plain, cipher, strict=True))
-
-
-@pytest.mark.parametrize("symbols", [1, 4])
-@pytest.mark.parametrize("values", [2, 3, 10, 300, 2**63 + 1])
-def test_keyed_arrays_equal_one_at_a_time(values: int, symbols: int) -> None:
-    """At 2^63 + 1 values about half of the value words are rejected, so that branch is met too."""
-    key, name = Key.from_bytes(bytes(range(32))), PathKeyInfo(PathId("r", "a"), "categorical", values, b"p")
-    rng = np.random.default_rng(values % 1000)
-    lower, upper = rng.integers(0, min(values, 2**63), (2, 300, symbols)).astype(np.uint64)
-    lower[::2] = upper[::2]
-    ids = rng.integers(-(2**63), 2**63, 300)
-    for levels in [(F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 3), F(4, 7)), (F(1, 3), F(1, 3), F(4, 7))]:
-        below = lower if levels[0] else np.zeros_like(lower)
-        bridges = KeyedBridgeSampler(derive_bridge_key(key, name, *levels), values, *levels)
-        together = bridges.draw_reports(MacInputs(Ids.from_integers(ids)), below, upper, first_symbol=3)
-        for row, symbol in np.ndindex(300, symbols):
-            alone = draw_keyed_bridge_report(
-                key, name, int(ids[row]), *levels,
-                lower_report=int(below[row, symbol]), upper_report=int(upper[row, symbol]), symbol=3 + symbol,
-            )  # fmt: skip
-            assert alone == together[row, symbol]
-
-
-@pytest.mark.parametrize("values", [3, 2**63 + 1])
-def test_keyed_arrays_at_words_that_lie_on_a_boundary(values: int) -> None:
-    """Cuts that end with their word and cuts that do not, met exactly; the last value word that is accepted, and on."""
-    limit, again = ONE - ONE % values, [(5, 1), (0, 0), (ONE - 1, 2), (0, 0)]
-    for levels in [(F(1, 4), F(1, 2), F(1)), (F(1, 9), F(1, 3), F(1)), (NOISE, F(1, 4), F(1, 2))]:
-        bridges = KeyedBridgeSampler(bytes(32), values, *levels)
-        cuts = {int(cut * ONE) % ONE for mixture in bridges._mixtures for cut in (mixture.to_upper, 1 - mixture.redraw)}
-        firsts = {(cut + step) % ONE for cut in cuts for step in (-1, 0, 1)}
-        words = [(first, value) for first in firsts for value in (0, limit - 1, limit % ONE, ONE - 1)]
-        rows = np.array(words, np.uint64)
-        bridges.cipher = SimpleNamespace(  # type: ignore[assignment]
-            compute_chaining_state=lambda blocks: blocks,
-            encrypt=lambda rows: rows,
-            iterate_word_pairs=lambda row: iter([tuple(row.tolist()), *again]),
-        )
-        bridges._make_last_blocks = lambda *_: rows  # type: ignore[method-assign] # noqa: B023
-        for low, high in [(1, 1), (0, 2)]:
-            lower, upper = (np.full((len(words), 1), report, np.uint64) for report in (low, high))
-            together = bridges.draw_reports(MacInputs(None, rows[None]), lower, upper, first_symbol=0)
-            mixture = compute_bridge_mixture(values, *levels, ends_agree=low == high)
-            for word, report in zip(words, together[:, 0].tolist(), strict=True):
-                pairs = iter([word, *again])
-                assert report == draw_from_mixture(mixture, values, pairs, lower_report=low, upper_report=high)
-
-
-def test_keyed_arrays_resolve_a_tie_alone() -> None:
-    """A cut exactly at an object's word, with a rest: the array must hand the object to the exact rule."""
-    key, name = Key.from_bytes(bytes(32)), PathKeyInfo(PathId("r", "a"), "categorical", 3, b"")
-    levels = (F(1, 9), F(1, 3), F(1))
-    derived, messages = derive_bridge_key(key, name, *levels), MacInputs(Ids.from_integers(np.arange(1)))
-    bridges = KeyedBridgeSampler(derived, 3, *levels)
-    ((_, blocks),) = messages.group_by_block_count()
-    lower, upper = np.zeros((1, 1), np.uint64), np.full((1, 1), 2, np.uint64)
-    ends = np.array([[[2, 0]]], np.uint64)
-    state = bridges.cipher.compute_chaining_state(np.concatenate([blocks, ends]))
-    stream = bridges.cipher.iterate_word_pairs(
-        bridges.cipher.make_last_blocks(state, np.zeros(1, np.uint64), np.zeros((1, 1), np.uint64))[0]
-    )
-    (first, _), (second, _) = next(stream), next(stream)
-    for rest, expected in [(F(second + 1, ONE), 2), (F(second, ONE), 0)]:
-        cut = (first + rest) / ONE
-        bridges._mixtures = (BridgeMixture(cut, 1 - cut, F(0)), BridgeMixture(cut, 1 - cut, F(0)))
-        bridges._boundaries = (_BoundaryPair(cut, cut), _BoundaryPair(F(1), F(1)))
-        assert bridges.draw_reports(messages, lower, upper, first_symbol=0).tolist() == [[expected]]
-
-
-def test_a_cut_is_exact_at_its_word() -> None:
-    """Below, at and above a boundary: with digits left the word cannot tell, without it can; certainty is never met."""
-    words = np.array([6, 7, 8, ONE - 1], np.uint64)
-    agree = np.zeros(4, np.uint8)
-    for cut, reached, unclear in [
-        (F(7, ONE), [False, True, True, True], [False] * 4),
-        (F(7, ONE) + F(1, 3 * ONE), [False, True, True, True], [False, True, False, False]),
-        (F(0), [True] * 4, [False] * 4),
-        (F(1), [False] * 4, [False] * 4),
-    ]:
-        for kinds in (agree, agree + np.uint8(1)):
-            noted = np.zeros(4, np.bool_)
-            other = F(1, 2)
-            made = _BoundaryPair(cut, other) if kinds is agree else _BoundaryPair(other, cut)
-            assert made.find_reached(words, kinds, noted).tolist() == reached
-            assert noted.tolist() == unclear
 
 
 def test_mixture_of_algorithm_1_is_what_arrays_draw() -> None:

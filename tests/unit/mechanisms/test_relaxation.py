@@ -40,7 +40,6 @@ from relaxdp.errors import (
     UndeclaredValueError,
 )
 from relaxdp.hazmat import SeededEntropy
-from relaxdp.mechanisms.bridged_columns import iterate_slices
 from relaxdp.mechanisms.relaxation import _FORMAT, RelaxationState, StateFileStore
 from relaxdp.mechanisms.report_arrays import read_report_column
 from relaxdp.sampling import private_file
@@ -148,7 +147,7 @@ def test_one_value_is_drawn_from_the_operating_system() -> None:
 
 @pytest.mark.parametrize("batch", [20, 100])
 def test_many_symbols_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batch: int) -> None:
-    monkeypatch.setattr(iterate_slices, "__defaults__", (batch,))
+    monkeypatch.setattr("relaxdp.mechanisms.bridged_columns.BATCH", batch)
     for name, mechanism in {
         "unary": rx.Unary(range(33), optimised=False),
         "hash": rx.LocalHash(range(30), buckets=300),

@@ -17,6 +17,7 @@ import pytest
 from scipy.stats import chi2
 from tests.bloom_fleet import Fleet
 from tests.refusals import refused
+from tests.vectors.scalar import words
 
 from relaxdp import Key, Relaxation
 from relaxdp.errors import ColumnError, LevelError, MechanismError, RapporError
@@ -46,15 +47,7 @@ from relaxdp.mechanisms.report_arrays import (
 )
 from relaxdp.rappor.reports import RapporDevice
 from relaxdp.sampling.keyed_path import find_report, iterate_path_draws
-from relaxdp.sampling.keyed_stream import (
-    PathId,
-    PathKeyInfo,
-    compute_cmac,
-    derive_path_key,
-    encode_canonical,
-    generate_word_pairs,
-    pack_last_block,
-)
+from relaxdp.sampling.keyed_stream import PathId, PathKeyInfo, derive_path_key, encode_canonical
 from relaxdp.sampling.keys import add_length_prefix
 from relaxdp.theory.randomized_response import Level, compute_log_rounded_up
 
@@ -119,15 +112,14 @@ def test_params_and_stream_byte_by_byte() -> None:
     assert encoding.params == struct.pack("<IIII", 16, 2, 64, 13) + add_length_prefix(b"md5-bytes")
     assert isinstance(create_mechanism("bloom", options=get_mechanism_arguments(Bloom(SHAPE))["options"]), Bloom)
     whole = PathKeyInfo(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(ALL_COHORTS))
-    first = compute_cmac(derive_path_key(KEY, whole, "cohort"), encode_canonical("device-1") + pack_last_block(0, 0, 0))
-    cohort = struct.unpack("<Q", first[:8])[0] % 64
+    cohort = next(words(derive_path_key(KEY, whole, "cohort"), encode_canonical("device-1")))[0] % 64
     assert draw_cohorts(SHAPE, ["device-1"], key=KEY, path=PATH).tolist() == [cohort]
     # Every bit: a key of its own for the cohort; the id, the word, no index, the symbol, the try.
     mine = PathKeyInfo(PathId("words-2026", "word"), "bloom", 2, SHAPE.params(cohort))
     prefix, truth = encode_canonical("device-1") + encode_canonical("cheese"), SHAPE.compute_bits("cheese", cohort)
     bits = []
     for symbol in range(16):
-        drawn = iterate_path_draws(generate_word_pairs(derive_path_key(KEY, mine), prefix, symbol=symbol), 2)
+        drawn = iterate_path_draws(words(derive_path_key(KEY, mine), prefix, 0, symbol), 2)
         bits.append(find_report(drawn, compute_bit_threshold(SHAPE, 4), truth=int(symbol in truth)))
     report = RapporDevice(SHAPE, "cheese", key=KEY, id="device-1", **WHERE).get_report(4)
     assert (report.cohort, report.bits) == (cohort, "".join(map(str, reversed(bits))))

@@ -13,12 +13,13 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from tests.refusals import refused
+from tests.vectors.scalar import words
 
 from relaxdp import Categorical, Key
 from relaxdp.errors import ColumnError, IdError
 from relaxdp.sampling.arrow_columns import ids_to_arrow, read_ids, to_arrow
 from relaxdp.sampling.keyed_path import NumpyPathSampler, find_report, iterate_path_draws
-from relaxdp.sampling.keyed_stream import MacInputs, encode_canonical, generate_word_pairs
+from relaxdp.sampling.keyed_stream import MacInputs, encode_canonical
 from relaxdp.theory.epsilon import ONE, compute_threshold
 
 KEY = Key.from_bytes(bytes(range(100, 132)))
@@ -61,11 +62,7 @@ def test_array_equals_scalar(make: Callable[[int], Any], count: int) -> None:
         truth = RNG.integers(0, values, count // 5).astype(np.uint64)
         together = array_reports(derived, values, level, ids[rows], truth)
         alone = [
-            find_report(
-                iterate_path_draws(generate_word_pairs(derived, encode_canonical(item), true_index=int(t)), values),
-                level,
-                truth=int(t),
-            )
+            find_report(iterate_path_draws(words(derived, encode_canonical(item), int(t)), values), level, truth=int(t))
             for item, t in zip(ids[rows], truth, strict=True)
         ]
         assert together.tolist() == alone
@@ -191,7 +188,7 @@ def test_a_position_that_equals_the_threshold(values: int) -> None:
     """The thresholds are the positions of the path itself, and those beside them: at equality a draw still counts."""
     truth = np.array([1], np.uint64)
     for row in range(5):
-        draws = [*iterate_path_draws(generate_word_pairs(bytes(32), encode_canonical(row), true_index=1), values)]
+        draws = [*iterate_path_draws(words(bytes(32), encode_canonical(row), 1), values)]
         for draw in draws[:6]:
             for level in (draw.position - 1, draw.position, draw.position + 1):
                 alone = find_report(draws, level, truth=1)
@@ -252,7 +249,7 @@ def test_rejected_words() -> None:
     for level, chunk in [(1, 10), (ONE // 1000, 10), (ONE // 2, 10_000), (ONE - 1, 10)]:
         together = array_reports(bytes(32), values, level, ids, truth, symbol=5, chunk=chunk)
         for row in range(2000):
-            stream = generate_word_pairs(bytes(32), encode_canonical(row), true_index=int(truth[row]), symbol=5)
+            stream = words(bytes(32), encode_canonical(row), int(truth[row]), 5)
             alone = find_report(iterate_path_draws(stream, values), level, truth=int(truth[row]))
             assert alone == int(together[row])
 

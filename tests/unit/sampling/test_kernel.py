@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.conftest import missing
 from tests.refusals import refused
+from tests.vectors.scalar import words
 
 from relaxdp.errors import IdError, KernelError
 from relaxdp.hazmat import SeededEntropy
@@ -35,7 +36,7 @@ from relaxdp.sampling.keyed_path import (
     iterate_path_draws,
     replace_symbols_by_reports,
 )
-from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, compute_cmac, encode_canonical, pack_last_block
+from relaxdp.sampling.keyed_stream import CHUNK, Ids, MacInputs, encode_canonical
 from relaxdp.theory.epsilon import ONE, compute_threshold
 from relaxdp.theory.randomized_response import NOISE, TRUTH, BridgeMixture
 
@@ -145,20 +146,12 @@ def test_tags_are_codes_of_whole_messages(setting: str, monkeypatch: pytest.Monk
         (more, numbers, numbers % np.uint64(8)),
     ]
     for after, index, symbol in cases:
-        words = compute_tags(derived, MacInputs(read_ids(pa.array(ids), 0), after), index, symbol)
-        codes = [
-            compute_cmac(
-                derived,
-                encode_canonical(each)
-                + (b"" if after is None else after[:, row].tobytes())
-                + pack_last_block(
-                    0 if index is None else int(index[row]), symbol if isinstance(symbol, int) else int(symbol[row]), 0
-                ),
-            )
-            for row, each in enumerate(ids)
-        ]
-        pairs = np.frombuffer(b"".join(codes), "<u8").reshape(-1, 2)
-        assert words.tolist() == pairs[:, 0].tolist()
+        tags = compute_tags(derived, MacInputs(read_ids(pa.array(ids), 0), after), index, symbol)
+        indices = [0] * len(ids) if index is None else index.tolist()
+        symbols = [symbol] * len(ids) if isinstance(symbol, int) else symbol.tolist()
+        for row, each in enumerate(ids):
+            prefix = encode_canonical(each) + (b"" if after is None else after[:, row].tobytes())
+            assert tags[row] == next(words(derived, prefix, indices[row], symbols[row]))[0]
 
 
 def test_nothing_has_no_length() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
 from hashlib import sha256
 from itertools import islice, product
 from typing import Any
@@ -17,26 +16,24 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.refusals import refused
+from tests.vectors.scalar import block, words
 
 from relaxdp import Categorical, Key
 from relaxdp.errors import ArgumentError
 from relaxdp.mechanisms.base import make_path_key_info
-from relaxdp.sampling.keyed_path import AcceptedDraw, find_report, iterate_path_draws, reduce_word_pair
+from relaxdp.sampling.keyed_path import AcceptedDraw, compute_tags, find_report, iterate_path_draws, reduce_word_pair
 from relaxdp.sampling.keyed_stream import (
     CHUNK,
     AesBlockCipher,
+    Ids,
+    MacInputs,
     PathId,
     PathKeyInfo,
     Purpose,
-    compute_cmac,
-    derive_bridge_key,
     derive_path_key,
     encode_canonical,
-    generate_word_pairs,
     is_missing,
-    pack_last_block,
 )
-from relaxdp.sampling.keys import add_length_prefix
 from relaxdp.theory.epsilon import compute_threshold
 
 KEY = Key.from_bytes(bytes(range(32)))
@@ -101,11 +98,9 @@ def test_specification(
     name = make_path_key_info(answers, PathId(release, attribute))
     key = derive_path_key(KEY, name)
     assert key.hex() == derived
-    assert (encode_canonical(object_id) + pack_last_block(truth, 0, 0)).hex() == message
-    assert compute_cmac(key, bytes.fromhex(message)).hex() == first
-    draws = list(
-        iterate_path_draws(generate_word_pairs(key, encode_canonical(object_id), true_index=truth), len(values))
-    )
+    assert (encode_canonical(object_id) + struct.pack("<QII", truth, 0, 0)).hex() == message
+    assert struct.pack("<QQ", *block(key, bytes.fromhex(message))).hex() == first
+    draws = list(iterate_path_draws(words(key, encode_canonical(object_id), truth), len(values)))
     assert [tuple(draw) for draw in draws[: len(path)]] == path
     epsilons = ["0.1", "0.5", "1", "2"]
     assert [compute_threshold(epsilon, len(values)) for epsilon in epsilons] == levels
@@ -125,7 +120,6 @@ NIST = [(16, "28a7023f452e8f82bd4bf28d8c37c35c"), (64, "e1992190549f6ed5696a2c05
 @pytest.mark.parametrize(("length", "code"), NIST)
 def test_nist_cmac(length: int, code: str) -> None:
     message = NIST_MESSAGE[:length]
-    assert compute_cmac(NIST_KEY, message).hex() == code
     cipher = AesBlockCipher(NIST_KEY)
     rows = np.frombuffer(message, "<u8").reshape(-1, 1, 2)
     last = rows[-1] ^ cipher.subkey
@@ -155,7 +149,7 @@ def test_the_words_of_a_row_go_on() -> None:
         state = cipher.compute_chaining_state(np.frombuffer(encode_canonical(7), "<u8").reshape(-1, 1, 2))
         (row,) = cipher.make_last_blocks(state, np.array([3], np.uint64), np.array([[5]], np.uint64))
         assert list(islice(cipher.iterate_word_pairs(row), 100)) == list(
-            islice(generate_word_pairs(key, encode_canonical(7), true_index=3, symbol=5), 100)
+            islice(words(key, encode_canonical(7), 3, 5), 100)
         )
 
 
@@ -238,31 +232,14 @@ def check_paths_apart(derive: Callable[[Key, PathKeyInfo, Purpose], bytes]) -> N
         PathKeyInfo(PathId("r", "a"), "categorical", 3, b"q"),
         PathKeyInfo(PathId("ra", ""), "categorical", 3, b"p"),
     ]
-    purposes: tuple[Purpose, ...] = ("path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge")
+    purposes: tuple[Purpose, ...] = ("path", "coin", "round", "seed", "cohort", "fingerprint")
     keys = {derive(KEY, name, purpose) for name in (base, *others) for purpose in purposes}
     keys.add(derive(Key.from_bytes(bytes(32)), base, "path"))
-    assert len(keys) == 8 * 7 + 1
+    assert len(keys) == 6 * 7 + 1
 
 
 def test_everything_is_bound_into_the_key() -> None:
     check_paths_apart(derive_path_key)
-
-
-def test_a_bridges_key_binds_its_three_retentions_in_their_shortest_bytes() -> None:
-    name = PathKeyInfo(PathId("r", "a"), "categorical", 3, b"p")
-    for lower, purpose in [(Fraction(0), b"blur"), (Fraction(1, 256), b"bridge")]:
-        levels = (lower, Fraction(255, 65536), Fraction(2**63 + 1, 2**64))
-        numbers = [number for level in levels for number in (level.numerator, level.denominator)]
-        packed = b"".join(add_length_prefix(number.to_bytes(9, "little").rstrip(b"\0")) for number in numbers)
-        info = add_length_prefix(purpose) + name.make_hkdf_info("path")[len(add_length_prefix(b"path")) :]
-        assert derive_bridge_key(KEY, name, *levels) == KEY.derive(info + add_length_prefix(packed))
-
-
-def test_words_go_on_and_are_those_of_the_first_truth_and_symbol_where_none_is_named() -> None:
-    derived = derive_path_key(KEY, PathKeyInfo(PathId("r", "a"), "categorical", 3, b"p"))
-    first = list(islice(generate_word_pairs(derived, encode_canonical(7)), 100))
-    assert first == list(islice(generate_word_pairs(derived, encode_canonical(7), true_index=0, symbol=0), 100))
-    assert len(set(first)) == 100
 
 
 @pytest.mark.parametrize(("release", "attribute"), [(1, "a"), ("r", b"a"), (None, None)])
@@ -305,16 +282,17 @@ def test_values_are_bound_in_their_order() -> None:
     assert Categorical([1, 2]).params != Categorical(["1", "2"]).params
 
 
-def check_truth_is_bound(stream: Callable[[int], tuple[int, int]]) -> None:
+def check_truth_is_bound(stream: Callable[[int], int]) -> None:
     """Damage limitation: with another truth an object's noise is other noise."""
     assert len({stream(truth) for truth in range(50)}) == 50
 
 
 def test_the_truth_is_part_of_the_stream_and_a_mutant_without_it_is_caught() -> None:
     derived = derive_path_key(KEY, PathKeyInfo(PathId("r", "a"), "categorical", 50, b""))
-    check_truth_is_bound(lambda truth: next(generate_word_pairs(derived, encode_canonical(7), true_index=truth)))
+    ids = MacInputs(Ids.from_integers(np.array([7])))
+    check_truth_is_bound(lambda truth: int(compute_tags(derived, ids, np.array([truth], np.uint64))[0]))
     with pytest.raises(AssertionError):
-        check_truth_is_bound(lambda truth: next(generate_word_pairs(derived, encode_canonical(7))))
+        check_truth_is_bound(lambda truth: int(compute_tags(derived, ids, None)[0]))
 
 
 def test_what_is_missing() -> None:

@@ -11,7 +11,7 @@ import { alphabetSize } from "./threshold.js";
 
 const KEY_BYTES = 32;
 const SALT = new TextEncoder().encode("relaxdp stream 1");
-const PURPOSES = ["path", "coin", "round", "seed", "cohort", "fingerprint", "blur", "bridge"];
+const PURPOSES = ["path", "coin", "round", "seed", "cohort", "fingerprint"];
 
 /**
  * Derive the key of one purpose: HKDF-SHA256 over everything that two mechanisms must not share.
