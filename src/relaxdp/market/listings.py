@@ -370,7 +370,7 @@ def count_file_bytes(connection: Connection, digest: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class LevelOffer:
     """A level with its expected margin of error, which depends on its rows and levels, never on a report."""
 
     level: Level
@@ -383,7 +383,7 @@ class Offer:
     """Whether another level costs no more and is more accurate."""
 
 
-def make_offers(listing: Listing, levels: Iterable[ListedLevel]) -> list[Offer]:
+def make_offers(listing: Listing, levels: Iterable[ListedLevel]) -> list[LevelOffer]:
     """Return the levels with their margins of error."""
     found = list(_compute_margins(listing, levels))
 
@@ -394,7 +394,7 @@ def make_offers(listing: Listing, levels: Iterable[ListedLevel]) -> list[Offer]:
         )
 
     return [
-        Offer(each.level, each.price, each.rows, margin, is_useful, is_dominated(each.price, margin))
+        LevelOffer(each.level, each.price, each.rows, margin, is_useful, is_dominated(each.price, margin))
         for each, margin, is_useful in found
     ]
 
@@ -408,7 +408,7 @@ def _compute_margins(
         yield each, margin, margin is not None and margin <= precision.readable
 
 
-def recommend_level(offers: Sequence[Offer]) -> Level | None:
+def recommend_level(offers: Sequence[LevelOffer]) -> Level | None:
     """Return the cheapest useful level that no other dominates; None where no level is useful."""
     useful = [each for each in offers if each.is_useful and not each.is_dominated]
     return min(useful, key=lambda each: (each.price, each.level)).level if useful else None
