@@ -96,9 +96,6 @@ bench-table: $(VENV)/dev.stamp ## measure releases of 10 and 100 million rows; w
 bench-collector: $(VENV)/dev.stamp ## measure the collector beside plain SQLite and an empty route (5 minutes, 2 GB)
 	$(BIN)/python -m benchmarks.collector
 
-bench-market: $(VENV)/dev.stamp ## measure deliveries and sales beside releases; writes docs/benchmarks-market.md (3 minutes)
-	$(BIN)/python -m benchmarks.market
-
 bench-pages: $(VENV)/dev.stamp node_modules/.stamp ## measure what pages weigh and when they are ready on a slow line; writes docs/benchmarks-pages.md
 	$(BIN)/python -m benchmarks.pages
 

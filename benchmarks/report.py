@@ -60,10 +60,6 @@ values, and objects per second are compared.
 exactly. The limit is to make as many secure bytes (AES-256 in counter mode) and to copy as many, both into memory
 that is mapped already. The NumPy line knows no last report, so it does less than the step.
 
-**Bridge.** The report at epsilon 1 between those at 0.5 and 2, as a market draws it for a level that it sells:
-{path_objects:,} symbols, integer ids, from codes to codes, and from Arrow columns to an Arrow column. A bit shares the
-AES blocks of its object's id and of its pair of ends, so it needs one of its own; a categorical report needs three.
-
 **Histogram.** {step_objects:,} codes of one byte, beside `np.bincount`.
 
 **Memory.** One call in a fresh process, at its peak, beyond its inputs and its result: what the process grew by

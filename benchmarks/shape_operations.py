@@ -27,15 +27,20 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
-from tests.servers.markets import here, level_of, release_file
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.collector.component import CollectorComponent
+from relaxdp.market.listings import PreparedLevel, add_level, create_listing, find_listing
+from relaxdp.market.orders import request_order
+from relaxdp.market.publish import draw_levels
+from relaxdp.market.receipts import Signer, create_signing_key
 from relaxdp.service.application import build_application
 from relaxdp.service.maintenance import prepare
+from relaxdp.service.schema import SCHEMA
 from relaxdp.service.settings import Settings
+from relaxdp.storage.database import Database
 
 Operation = Callable[[str], object]
 """Does an operation once, under a name that was not used before."""
@@ -126,21 +131,36 @@ def release_by_command(folder: Path) -> Iterator[Operation]:
 @contextmanager
 def estimate_by_command(folder: Path) -> Iterator[Operation]:
     """Estimate from one released file with `relaxdp estimate`."""
-    released = release_file(folder, "1")
-    yield lambda _: _command("estimate", str(released))
+    released = str(folder / "released.parquet")
+    rx.Vault.create(folder / "study.vault", budget=9).release(
+        _table(folder), {"answer": VALUES}, id="id", epsilon=1, name="survey", output=released
+    )
+    yield lambda _: _command("estimate", released)
 
 
 @contextmanager
 def sale(folder: Path) -> Iterator[Operation]:
-    """Sell a level below the one delivered level of a listing, which nobody has bought before."""
-    with here(folder) as trader:
-        trader.account("seller", "seller")
-        trader.account("buyer", "buyer")
-        trader.credit("buyer", 1000)
-        for name in ("first", "second"):
-            trader.list_release("seller", name, {"points": [["0.1", 10], ["1", 100]]})
-            trader.deliver("seller", name, release_file(folder, "1", release=name))
-        yield lambda name: trader.market.buy("buyer", name, Decimal("0.5"))
+    """Order the level of a listing that approves orders at once."""
+    vault = rx.Vault.create(folder / "study.vault", budget=9)
+    vault.release(_table(folder), {"answer": VALUES}, id="id", epsilon=1, name="survey")
+    (level,) = draw_levels(vault, "survey", "answer", [Decimal(1)], None)
+    signer, database = Signer(create_signing_key()), Database(str(folder / "market.db"))
+    database.prepare(SCHEMA)
+    with database.writing() as connection:
+        listing = create_listing(
+            connection, listing_id="survey", kind="release", seller="seller", description=level.description,
+            column=level.column, id_column=level.id_column, currency="EUR", title=None, about=None,
+            approval="automatic",
+        )  # fmt: skip
+        add_level(connection, listing, PreparedLevel.create(level, folder), "60")
+
+    def operation(buyer: str) -> None:
+        with database.writing() as connection:
+            listing = find_listing(connection, "survey")
+            request_order(connection, listing, buyer, "1", upgrade=False, signer=signer, now=0)
+
+    yield operation
+    database.close()
 
 
 @contextmanager
@@ -149,7 +169,8 @@ def device_report(folder: Path) -> Iterator[Operation]:
     settings = Settings(database=f"sqlite:///{folder}/service.db", request_log=False)
     token = prepare(settings)
     app: Any = build_application(settings, lambda resources: [CollectorComponent(resources)])
-    report = {"level": level_of("1"), "report": "flu"}
+    level = rx.Categorical(VALUES).level(1)
+    report = {"level": {"epsilon": "1", "threshold": str(level.threshold)}, "report": "flu"}
     asked = {"question": "?", "encoding": {"name": "categorical", "values": VALUES}, "levels": [{"epsilon": "1"}]}
     started, stop = asyncio.Event(), asyncio.Event()
 

@@ -36,7 +36,6 @@ MAX_WORDS = 30
 GENERATED = {
     "docs/api.md": "tests/docs/api_page.py",
     "docs/benchmarks.md": "benchmarks/report.py",
-    "docs/benchmarks-market.md": "benchmarks/market_page.py",
     "docs/benchmarks-pages.md": "benchmarks/pages.py",
     "docs/benchmarks-table.md": "benchmarks/table.py",
     "docs/commands.md": "tests/docs/help_page.py",
