@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import relaxdp as rx
 from relaxdp.errors import (
     ArgumentError,
     BudgetExceededError,
+    EstimationError,
     IdError,
     KeyFileError,
     MetadataError,
@@ -194,6 +197,15 @@ def test_what_is_rejected(spark: Any, vault: rx.Vault, tmp_path: Path) -> None:
     assert not any(SECRET.encode() in each for each in logs)
     secret = (vault.path / "key").read_text().splitlines()[1]
     assert not any(secret.encode() in each for each in logs)
+
+
+def test_rows_at_different_levels_are_rejected(spark: Any, vault: rx.Vault, tmp_path: Path) -> None:
+    table = make_table()
+    found = rx.description(release(vault, table))
+    column = replace(found.columns["diagnosis"], level_column="ward", row_epsilons=(Decimal(1),))
+    stated = replace(found, columns={"diagnosis": column})
+    with refused(EstimationError, says="rows at different levels", hint="Parquet file"):
+        rx.estimate(to_spark(spark, table, tmp_path), description=stated)
 
 
 def test_workers_need_the_key(spark: Any, tmp_path: Path) -> None:

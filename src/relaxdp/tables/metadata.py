@@ -134,8 +134,10 @@ class ColumnDescription:
             clip, level_column = content.get("clip", False), content.get("level_column")
             if type(clip) is not bool or "function" in content:  # numbers of which a function was taken
                 raise ValueError
-            row_epsilons = tuple(as_epsilon(each) for each in content.get("row_epsilons", ()))
-            if (level_column is None) != (not row_epsilons) or not isinstance(level_column, str | None):
+            row_epsilons = content.get("row_epsilons", [])
+            if type(row_epsilons) is not list or not isinstance(level_column, str | None):
+                raise ValueError
+            if bool(row_epsilons) != (level_column is not None):
                 raise ValueError
             return cls(
                 path=PathId(content["release"], content["attribute"]),
@@ -149,7 +151,7 @@ class ColumnDescription:
                 clip=clip,
                 options=dict(content.get("options", {})),
                 level_column=level_column,
-                row_epsilons=row_epsilons,
+                row_epsilons=tuple(map(as_epsilon, row_epsilons)),
             )
 
 
@@ -236,7 +238,7 @@ def require_same_description(given: FileDescription, own: FileDescription | None
                 released=", ".join(map(repr, own.columns)),
             )
         if not described.path.release:  # a mechanism and an epsilon, which state neither path nor ids
-            fields = ("encoding", "epsilon", "threshold", "values", "range", "options")
+            fields = ("encoding", "epsilon", "threshold", "values", "range", "options", "level_column", "row_epsilons")
             stated = replace(mine, **{each: getattr(described, each) for each in fields})
         if stated != mine:
             raise MetadataError(

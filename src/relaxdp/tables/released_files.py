@@ -408,6 +408,14 @@ def describe_frame(
             name=label,
             column=whole.id_column,
         )
+    stated = [each.level_column for each in columns.values() if each.level_column not in (None, *names)]
+    if stated:
+        raise ColumnError(
+            "{name} has no column {column!r}, which states the level of each row.",
+            hint="Keep the column {column!r} in the data frame.",
+            name=label,
+            column=stated[0],
+        )
     return require_same_description(replace(whole, columns=columns), own, label)
 
 

@@ -83,6 +83,12 @@ def count_spark_column(
 
 def _describe_spark_frame(label: str, frame: Any, given: FileDescription | None, *, needs_ids: bool) -> ReleasedFile:
     description = describe_frame(label, frame, frame.columns, given, needs_ids=needs_ids)
+    if any(each.level_column is not None for each in description.columns.values()):
+        raise EstimationError(
+            "{name} has rows at different levels, which Spark DataFrames do not support.",
+            hint="Pass the released Parquet file, such as rx.estimate('patients.parquet').",
+            name=label,
+        )
     has_given = given is not None and description.id_column in frame.columns
     table = InMemoryTable(label, ColumnNames.from_frame(frame.columns), pa.table({}))
     return ReleasedFile(Path(label), table, description, has_given_description=has_given)

@@ -22,14 +22,12 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from tests.refusals import refused
 from tests.released import open_vault, release_to
-from tests.servers.markets import release_file
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
 from relaxdp.errors import EstimationError, MetadataError, RelaxdpError, TableFileError
-from relaxdp.market.deliveries import read_delivery
-from relaxdp.market.goods import level_file
+from relaxdp.market.level_file import read_level_file, write_level_file
 from relaxdp.tables.files import TableFile, get_sidecar_path
 from relaxdp.tables.released_files import open_released_file
 
@@ -125,11 +123,11 @@ def test_parquet_is_byte_for_byte_what_a_writer_makes_that_knows_the_rows_before
     assert pa_parquet.read_metadata("one.parquet").metadata[b"relaxdp"] == table.schema.metadata[b"relaxdp"]
 
 
-def test_a_level_of_the_market_says_its_rows(tmp_path: Path) -> None:
-    goods = read_delivery(release_file(tmp_path, "2"))
-    (tmp_path / "level.parquet").write_bytes(level_file(goods))
-    assert open_released_file(tmp_path / "level.parquet")[1].rows == len(goods.ids)
-    assert len(estimate(tmp_path / "level.parquet")) > 1
+def test_a_level_of_the_market_states_its_rows(place: Path) -> None:
+    level = read_level_file(release("one.parquet", passthrough=[]))
+    write_level_file(level, place / "level.parquet")
+    assert open_released_file(place / "level.parquet")[1].rows == len(level.ids) == ROWS
+    assert estimate("level.parquet") == estimate("one.parquet")
 
 
 def test_a_file_of_an_earlier_version_says_no_rows_and_is_read(place: Path) -> None:
