@@ -12,12 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 from tests.servers.collectors import running
-from tests.servers.markets import here, level_of, release_file
 from typer.testing import CliRunner
 
 import relaxdp as rx
 from relaxdp.cli.main import app
+from relaxdp.device.address import Server
 from relaxdp.device.device import Device
+from relaxdp.market.client import MarketClient
+from relaxdp.market.pool_member import join_pool
+from relaxdp.market.publish import Terms, publish
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.mechanisms.registry import create_mechanism
 
@@ -50,11 +53,6 @@ def run(*words: str) -> Any:
 def release(target: str, epsilon: str, *more: str) -> Any:
     words = ["release", "in.parquet", target, "--column", "income=0..10", "--id", "id", "--epsilon", epsilon, "--json"]
     return run(*words, *more)
-
-
-def _reports(file: Path) -> Any:
-    table = pa_parquet.read_table(file).sort_by("id")
-    return table[next(name for name in table.column_names if name != "id")].to_numpy()
 
 
 def is_right(rows: list[dict[str, Any]], widest: float) -> None:
@@ -172,25 +170,28 @@ def test_campaign(place: Path) -> None:
 
 
 def test_market(place: Path) -> None:
-    """A release is sold at a level that was never delivered, and a pool takes single reports."""
-    with here(place) as trader:
-        trader.account("clinic", "seller")
-        for buyer in ("institute", "newspaper"):
-            trader.account(buyer, "buyer")
-            trader.credit(buyer, 1000)
-        trader.list_release("clinic", "incomes", {"formula": "10*epsilon"}, levels=["1", "2", "4"])
-        path = release_file(place, "4", mechanism=spread(), truths=[6.25] * 2000, ids=list(range(2000)))
-        trader.deliver("clinic", "incomes", path)
-        # The first is blurred from what was delivered; the second lies between the two, and is bridged.
-        for buyer, level, widest in (("institute", "1", 5), ("newspaper", "2", 2)):
-            bought = trader.buy(buyer, "incomes", level)
-            (place / f"{level}.parquet").write_bytes(trader.data(buyer, bought["number"]))
-            is_right(run("estimate", f"{level}.parquet", "--json")["groups"][0]["estimates"], widest)
-        first, second = (_reports(place / f"{level}.parquet") for level in "12")
-        kept = spread().level("1").retention / spread().level("2").retention
-        expected = float(kept + (1 - kept) / 12)  # 0.57; two blurs of what was delivered agree in 0.33
-        assert abs(np.mean(first == second) - expected) < 4 * (expected * (1 - expected) / 2000) ** 0.5
+    """Levels of a release are published and ordered, and a pool takes single reports."""
+    vault = rx.Vault("study.vault")
+    vault.release("in.parquet", {"income": spread()}, id="id", epsilon=1, name="incomes")
+    with running(f"sqlite:///{place}/db.sqlite", place / "server") as server:
+        operator = MarketClient(Server.parse(server.base), server.token)
+        seller, buyer = (
+            MarketClient(operator.server, operator.create_token(role, role)) for role in ("seller", "buyer")
+        )
+        prices, terms = {"2": "10", "8": "80"}, Terms(currency="EUR", approval="automatic")
+        publish(vault, "incomes", seller, prices, terms)
+        for epsilon, widest in (("2", 1.2), ("8", 0.4)):
+            order = buyer.order("incomes", epsilon, upgrade=epsilon == "8")
+            buyer.download(order["id"], place / f"{epsilon}.parquet")
+            is_right(run("estimate", f"{epsilon}.parquet", "--json")["groups"][0]["estimates"], widest)
         encoding = {"name": "wave", "range": [0, 10], "options": OPTIONS}
-        trader.pool("pool", encoding, {"formula": "10*epsilon"}, levels=["1", "2"])
-        trader.join("clinic", "pool", level_of("2", spread()), 7)
-        assert trader.listing("pool")["encoding"] == {**encoding, "range": [0.0, 10.0]}
+        operator.create_pool(
+            "pool", title="Income", currency="EUR", prices=prices, approval="automatic", encoding=encoding
+        )
+        key, memory = rx.Key.generate(), place / "answers"
+        pool = join_pool(seller, "pool", "6.25", key=key, limit=2, memory=memory)
+        assert pool["mechanism"]["encoding"] == "wave"
+        assert pool["mechanism"]["options"] == OPTIONS
+        receipt = buyer.download(buyer.order("pool", "8")["id"], place / "pool.parquet").receipt
+        assert receipt.rows == 1
+        assert pa_parquet.read_table(place / "pool.parquet")["answer_epsilon"].to_pylist() == ["2"]
