@@ -22,7 +22,6 @@ from relaxdp.server_errors import ReceiptError
 from relaxdp.tables.atomic_files import make_temporary_folder
 
 VERSION = 1
-PUBLIC_KEY_BYTES = 32
 MAX_LETTERS = 10_000
 _HEADER = b"relaxdp market receipt 1\n"
 _NOT_A_RECEIPT = "This is not a signed receipt of a market."
