@@ -43,7 +43,7 @@ from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 app = CommandGroup(
-    help="Sell a release at several levels, order levels of others, and verify what was delivered.\n\n"
+    help="Sell a release at several levels, and order levels of others.\n\n"
     "Example: relaxdp market publish patients --levels 0.1=10,0.5=60,1=160 --currency EUR"
 )
 
@@ -282,7 +282,7 @@ def verify(
 ) -> None:
     """Verify that the market signed a receipt for exactly the ids and reports of a downloaded file.
 
-    Example: relaxdp market verify patients.parquet --public-key 3b6a27...
+    Example: relaxdp market verify patients.parquet --server https://market.example
     """
     if public_key is None and server is None:
         raise ArgumentError(
