@@ -73,7 +73,7 @@ def publish(
 
     Raises:
         BudgetError: The largest level exceeds the budget. Nothing was published.
-        LevelDiffersError: A level was published with other rows. The levels below it may be published.
+        LevelDiffersError: A level was published with other rows. New levels above it are published.
     """
     levels = sorted({as_epsilon(each): price for each, price in prices.items()}.items())
     if not levels or len(levels) < len(prices):
@@ -86,7 +86,8 @@ def publish(
     market_listing = _create_listing(market, listing or name, planned, dict(levels), terms, limits)
     known = {each["epsilon"]: each["digest"] for each in market_listing["levels"]}
     new = []
-    for reports in draw_levels(vault, name, chosen, [each for each, _ in levels], limits):
+    # The largest level first: a smaller one alone could be too imprecise for the vault to charge it.
+    for reports in draw_levels(vault, name, chosen, [each for each, _ in reversed(levels)], limits):
         epsilon = format_epsilon(reports.description.epsilon)
         digest = compute_level_digest(reports)
         if known.get(epsilon, digest) != digest:
@@ -103,7 +104,7 @@ def publish(
             new.append(epsilon)
             if progress is not None:
                 progress(epsilon)
-    return Published(market_listing, tuple(new), vault.spent - before, vault.remaining)
+    return Published(market_listing, tuple(reversed(new)), vault.spent - before, vault.remaining)
 
 
 _FREE = "1e-9"
@@ -160,7 +161,7 @@ def _draw(vault: Vault, name: str, column: str, epsilon: Decimal) -> LevelReport
 def draw_levels(
     vault: Vault, name: str, column: str, epsilons: Sequence[Decimal], limits: str | None
 ) -> Iterator[LevelReports]:
-    """Return each level, ascending. With limits, a row is at the smaller of the level and its own limit."""
+    """Return each level. With limits, a row is at the smaller of the level and its own limit."""
     if limits is None:
         for epsilon in epsilons:
             yield _draw(vault, name, column, epsilon)
@@ -169,7 +170,7 @@ def draw_levels(
     drawn: dict[Decimal, LevelReports] = {}
     for epsilon in epsilons:
         used = [min(epsilon, each) for each in own]
-        for each in sorted({*used, epsilon}):
+        for each in sorted({*used, epsilon}, reverse=True):
             if each not in drawn:
                 drawn[each] = _draw(vault, name, column, each)
         yield _mix_levels([drawn[each] for each in used], drawn[epsilon], used, positions)
