@@ -1,271 +1,233 @@
-"""The market, in exact rationals: in every order of deliveries and sales, all that is out is one path.
+"""What all buyers together learn, in exact rationals: as much as the best level that one of them holds, and no more.
 
-All buyers together then learn exactly what the largest level sold tells. Mistakes that a market could make must fail.
+A published row is read from the seller's key: `path_law` feeds all words of a small generator to the sampler's own
+rule, at the thresholds of the file's rows, in the order in which the files are made. (That rows carry the reports of
+the vault at min(level, own limit) is tested by value in tests/unit/market/test_publish.py.) Proved for 2 and 3 values:
+
+- whatever the order of levels, later ones included, whoever orders them, whichever files an individual is missing from,
+  and whatever its limit: the reports of an individual that buyers hold have the joint distribution of one path
+  (Algorithm 1), so that all posteriors, for every prior on a grid, are those of the highest report alone;
+- the largest likelihood ratio of everything that buyers hold is e^epsilon of the highest report's threshold, exactly;
+- a buyer who chooses the next level after a look at the reports learns no more: the history of such a plan, given the
+  true value, has the probability of its reports at its levels, which is covered above.
+
+Absence from a file must not depend on the true value, and levels must not be drawn twice: the last tests show both.
 """
 
 from __future__ import annotations
 
 import itertools
-import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction as F
 from functools import cache
+from typing import NamedTuple
 
 import pytest
-from tests.exact.checks import check_all, check_guarantee, check_marginals, check_sums
-from tests.exact.enumeration import Transcript, compute_transcript_distribution
-from tests.exact.market.orders import (
-    Afresh,
-    AmongDeliveries,
-    Draw,
-    FromTheTop,
-    IndependentDelivery,
-    LateDelivery,
-    Market,
-    NoLower,
-    State,
-    by_level,
-    deliver,
-    next_law,
-    orders,
-    pooled,
-    sell,
-)
+from tests.exact.checks import check_all
+from tests.exact.enumeration import Law, compute_transcript_distribution, path_law
 
-from relaxdp.theory.randomized_response import compute_odds
+import relaxdp as rx
+from relaxdp.theory.randomized_response import compute_odds, compute_report_distribution
 
-# Levels and their grid: equal steps, other steps, near both ends, and fractions without a small common grid.
-GRIDS = [((4, 7, 10, 13), 16), ((2, 5, 9, 14), 16), ((1, 2, 14, 15), 16), ((110, 308, 385, 630), 770)]
-LEVELS, ONE = GRIDS[1]
-# How many orders there are of one, two, three and four levels, each sold up to twice. With one level it is: nothing,
-# a delivery, and after it one sale or two.
-ORDERS = [4, 54, 2_178, 181_160]
+LEVELS = {2: ((2, 4, 5, 7), 8), 3: ((1, 3, 4, 6), 8)}
+"""For 2 and 3 values: thresholds of the listed levels, and how many values a word has."""
 
-RIGHT = Market()
-chain = cache(compute_transcript_distribution)
-Pool = tuple[tuple[Draw, ...], tuple[int, ...]]
-"""All draws, and the places of those that are sold."""
+
+class Row(NamedTuple):
+    """One row that a buyer holds: the report of an individual at a threshold, and the key that it was read from."""
+
+    threshold: int
+    key: int = 0
+
+
+class History(NamedTuple):
+    """What the market did: levels with whether the individual was in the table, its limit, and who holds what."""
+
+    published: tuple[tuple[int, bool], ...]
+    limit: int
+    held: tuple[int, ...]
+    """Orders: levels in the order of delivery; several buyers may order the same one."""
+
+
+def list_histories(levels: Sequence[int], one: int) -> Iterator[History]:
+    """All orders of some of the levels, in and out of each table, every limit, and what a coalition may hold of it.
+
+    The coalition holds any of the levels, and one of them twice, as two of its buyers do who ordered the same.
+    """
+    for size in range(1, len(levels) + 1):
+        for order, presence in itertools.product(
+            itertools.permutations(levels, size), itertools.product([True, False], repeat=size)
+        ):
+            some = itertools.chain.from_iterable(itertools.combinations(order, n) for n in range(1, size + 1))
+            for limit, held in itertools.product((*levels, one), some):
+                published = tuple(zip(order, presence, strict=True))
+                yield History(published, limit, held)
+                yield History(published, limit, (*held, held[0]))
+
+
+Rule = Callable[[History], tuple[Row, ...]]
+
+
+def sell(history: History) -> tuple[Row, ...]:
+    """Return the rows of the individual that the coalition holds: from one key, at min(level, own limit)."""
+    present = {level for level, is_present in history.published if is_present}
+    return tuple(Row(min(level, history.limit)) for level in history.held if level in present)
 
 
 @cache
-def pools(levels: tuple[int, ...], market: Market) -> Counter[Pool]:
-    """What is out and what of it is sold, with the number of orders that lead there."""
-    return Counter((state.draws, tuple(sorted(set(state.sold)))) for state in orders(levels, market))
+def read_key(values: int, thresholds: tuple[int, ...], true_value: int, one: int) -> Law:
+    """Return the joint distribution of the reports that are read from one key, at these thresholds, in this order."""
+    return path_law(values, thresholds, true_value, one=one)
 
 
-def check_path(values: int, one: int, draws: tuple[Draw, ...], places: tuple[int, ...]) -> None:
-    """Some of the draws have the law of one path, read at their levels."""
-    levels = tuple(sorted(F(draws[place].level, one) for place in places))
-    assert pooled(values, one, draws, places) == [chain(values, levels, truth) for truth in range(values)]
-
-
-def pooled_odds(values: int, one: int, pool: Pool) -> F:
-    """The guarantee of all that is sold, pooled: the greatest ratio of a transcript's chances under two truths."""
-    laws = pooled(values, one, *pool)
-    transcripts = {reports for law in laws for reports in law}
-    return max(max(law[reports] for law in laws) / min(law[reports] for law in laws) for reports in transcripts)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("levels", "one", "sizes"),
-    [(LEVELS, ONE, [2, 3, 4]), *[(levels, one, [2, 3]) for levels, one in GRIDS if levels != LEVELS]],
-)
-def test_every_order_is_one_path(levels: tuple[int, ...], one: int, sizes: list[int]) -> None:
-    """All that is out has the law of one path, and so has every part of what is sold, that is for any coalition."""
-    found = pools(levels, RIGHT)
-    assert [pools(levels[:count], RIGHT).total() for count in (1, 2, 3)] + [found.total()] == ORDERS
-    for values, (draws, places) in itertools.product(sizes, found):
-        check_path(values, one, draws, tuple(range(len(draws))))
-        for size in range(1, len(places) + 1):
-            for part in itertools.combinations(places, size):
-                check_path(values, one, draws, part)
-                part_levels = sorted(F(draws[place].level, one) for place in part)
-                check_all(pooled(values, one, draws, part), values, part_levels)
-
-
-@pytest.mark.long
-def test_the_orders_are_of_all_kinds() -> None:
-    """What the enumeration must not lose: one to four deliveries, all kinds of draws, sales at delivered levels."""
-    found = pools(LEVELS, RIGHT)
-    lists = {draws for draws, _ in found}
-    assert (len(found), len(lists)) == (261, 65)
-    assert Counter(sum(draw.upper is None for draw in draws) for draws in lists) == {0: 1, 1: 24, 2: 29, 3: 10, 4: 1}
-    # First and later deliveries, blurs, and bridges: between two sold levels, two delivered ones, and one of each.
-    ends = {
-        tuple(None if end is None else draws[end].upper is None for end in (draw.lower, draw.upper))
-        for draws in lists
-        for draw in draws
+@cache
+def compute_held_distribution(values: int, rows: tuple[Row, ...], true_value: int, one: int) -> Law:
+    """Return the joint distribution of rows, in ascending order of thresholds. Different keys are independent."""
+    order = sorted(range(len(rows)), key=lambda place: rows[place].threshold)
+    laws = {
+        key: read_key(values, tuple(row.threshold for row in rows if row.key == key), true_value, one)
+        for key in sorted({row.key for row in rows})
     }
-    assert ends == set(itertools.product([None, True, False], repeat=2)) - {(False, None)}
-    at_delivered = [(draws, places) for draws, places in found if any(draws[place].upper is None for place in places)]
-    assert len(at_delivered) == 196
-    sold_twice = [state for state in orders(LEVELS[:3], RIGHT) if len(state.sold) > len(set(state.sold))]
-    assert len(sold_twice) == 2_059
+    places = [place for key in laws for place, row in enumerate(rows) if row.key == key]
+    found: defaultdict[tuple[int, ...], F] = defaultdict(F)
+    for parts in itertools.product(*(law.items() for law in laws.values())):
+        reports = dict(zip(places, itertools.chain.from_iterable(each for each, _ in parts), strict=True))
+        chance = F(1)
+        for _, each in parts:
+            chance *= each
+        found[tuple(reports[place] for place in order)] += chance
+    return dict(found)
 
 
-def hands(sales: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Every way in which sales, in order, go to buyers: to a new one, or as an upgrade to one who has only less."""
-
-    def extend(bought: tuple[tuple[int, ...], ...], left: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
-        if not left:
-            yield bought
-            return
-        level = left[0]
-        for place, levels in enumerate(bought):
-            if levels[-1] < level:
-                yield from extend((*bought[:place], (*levels, level), *bought[place + 1 :]), left[1:])
-        yield from extend((*bought, (level,)), left[1:])
-
-    return extend((), sales)
-
-
-def test_every_coalition_of_named_buyers() -> None:
-    """Three levels, sold and upgraded to any buyers: a coalition knows exactly what its best member alone knows."""
-    alone = {level: compute_odds(F(level, ONE), 2) for level in LEVELS}
-    known: dict[Pool, F] = {}
-    checked = upgrades = 0
-    for state in orders(LEVELS[:3], RIGHT):
-        kept = by_level(state, state.kept)
-        for buyers in hands([state.draws[place].level for place in state.sold]):
-            upgrades += any(len(bought) > 1 for bought in buyers)
-            for coalition in itertools.chain.from_iterable(
-                itertools.combinations(buyers, size) for size in range(1, len(buyers) + 1)
-            ):
-                together = set().union(*coalition)
-                pool = state.draws, tuple(kept[level] for level in sorted(together))
-                if pool not in known:
-                    known[pool] = pooled_odds(2, ONE, pool)
-                assert known[pool] == alone[max(bought[-1] for bought in coalition)]
-                checked += 1
-    assert (checked, upgrades) == (469_183, 26_421)
+@cache
+def check_rows(values: int, rows: tuple[Row, ...], one: int) -> None:
+    """The rows are one path: Algorithm 1's distribution, all posteriors, and the largest likelihood ratio."""
+    thresholds = sorted(row.threshold for row in rows)
+    levels = [F(threshold, one) for threshold in thresholds]
+    laws = [compute_held_distribution(values, rows, true_value, one) for true_value in range(values)]
+    different = sorted(set(levels))
+    for true_value, law in enumerate(laws):
+        chain = compute_transcript_distribution(values, different, true_value)
+        assert law == {
+            tuple(reports[different.index(level)] for level in levels): chance for reports, chance in chain.items()
+        }
+    check_all(laws, values, levels)
+    for prior in list_priors(values):
+        for reports in laws[0]:
+            alone = compute_posterior(
+                prior, [compute_chance(values, levels[-1], t, reports[-1]) for t in range(values)]
+            )
+            assert compute_posterior(prior, [law[reports] for law in laws]) == alone
 
 
-# Of all orders of three levels: in how many the joint law is wrong, and in how many the buyers exceed their best level.
-# (Where the last delivery itself is sold, nothing that is drawn from it adds to it.)
-MUTANTS: list[tuple[type[Market], int, int, int]] = [
-    (Afresh, 2_178, 943, 31),
-    (FromTheTop, 2_178, 934, 60),
-    (NoLower, 2_178, 467, 30),
-    (AmongDeliveries, 2_178, 236, 14),
-    (LateDelivery, 7_681, 502, 18),
-    (IndependentDelivery, 2_178, 1_884, 1_776),
-]
+def list_priors(values: int) -> Iterator[list[F]]:
+    """All priors in steps of a quarter, also those that rule out a value."""
+    for parts in itertools.product(range(5), repeat=values):
+        if sum(parts) == 4:
+            yield [F(part, 4) for part in parts]
 
 
-@pytest.mark.parametrize("values", [2, pytest.param(3, marks=pytest.mark.long)])
-@pytest.mark.parametrize(("market", "all_orders", "wrong", "exceeded"), MUTANTS)
-def test_mutants_are_caught(market: type[Market], all_orders: int, wrong: int, exceeded: int, values: int) -> None:
-    """Only together are these reports wrong: nearly all of these mistakes leave every single one as it should be."""
-    found = pools(LEVELS[:3], market())
-    fails: Counter[str] = Counter()
-    for (draws, places), number in found.items():
-        laws = pooled(values, ONE, draws, places)
-        levels = sorted(F(draws[place].level, ONE) for place in places)
-        check_sums(laws)
-        if market is not IndependentDelivery:
-            check_marginals(laws, values, levels)
-        try:
-            check_path(values, ONE, draws, tuple(range(len(draws))))
-        except AssertionError:
-            fails["path"] += number
-        best = levels[-1] if levels else F(0)
-        if pooled_odds(values, ONE, (draws, places)) > compute_odds(best, values):
-            fails["guarantee"] += number
-            with pytest.raises(AssertionError):
-                check_guarantee(laws, values, best)
-    assert (found.total(), fails["path"], fails["guarantee"]) == (all_orders, wrong, exceeded)
+def compute_chance(values: int, level: F, true_value: int, report: int) -> F:
+    return compute_report_distribution(values, level, truth=true_value)[report]
 
 
-def test_blurs_of_one_delivery_pool_to_more() -> None:
-    """Sold at odds 1.5 and 2, from a delivery at odds 4: pooled 29/11, where the best buyer has 2."""
-    low, high, top, one = 3, 5, 9, 15
-    assert [compute_odds(F(level, one), 2) for level in (low, high, top)] == [F(3, 2), 2, 4]
-
-    def odds_after(market: Market, first: int, second: int) -> F:
-        state = sell(market, sell(market, deliver(market, State(), top), first), second)
-        return pooled_odds(2, one, (state.draws, state.sold))
-
-    for first, second in ((low, high), (high, low)):
-        assert odds_after(RIGHT, first, second) == 2
-        assert odds_after(FromTheTop(), first, second) == F(29, 11)
-        assert odds_after(AmongDeliveries(), first, second) == F(29, 11)
-    assert odds_after(NoLower(), low, high) == F(29, 11)
-    assert odds_after(NoLower(), high, low) == 2  # downwards there is no lower neighbour to forget
+def compute_posterior(prior: Sequence[F], likelihoods: Sequence[F]) -> list[F]:
+    joint = [before * likelihood for before, likelihood in zip(prior, likelihoods, strict=True)]
+    return [each / sum(joint) for each in joint]
 
 
-Act = Callable[[Market, State, int], State]
-Plan = tuple[Act, int, "tuple[Plan, ...]"] | None
-"""What happens next: a delivery and what follows it, a sale and what follows each report, or nothing more."""
-History = tuple[tuple[int, int], ...]
-"""What buyers have seen: levels and reports, in the order of sales."""
+@pytest.mark.parametrize("values", [2, 3])
+def test_every_history_of_a_listing_is_one_path(values: int) -> None:
+    levels, one = LEVELS[values]
+    histories = list(list_histories(levels, one))
+    found = {sell(history) for history in histories}
+    assert (len(histories), len(found)) == (72_560, 178)
+    for rows in found:
+        if rows:
+            check_rows(values, rows, one)
 
 
-def histories(market: Market, plan: Plan, values: int, truth: int) -> dict[History, F]:
-    """The law of what buyers see who go by a plan; the seller's deliveries are part of it."""
-    seen: defaultdict[History, F] = defaultdict(F)
-    stack: list[tuple[Plan, State, Transcript, History, F]] = [(plan, State(), (), (), F(1))]
-    while stack:
-        now, state, reports, history, chance = stack.pop()
-        if now is None:
-            seen[history] += chance
+@pytest.mark.parametrize("values", [2, 3])
+def test_the_scenario_of_the_paper(values: int) -> None:
+    """0.3, later 0.7 for the same buyer, 0.5 for another one; both pool. Nothing is left to learn beyond 0.7.
+
+    On the grid of small words through the sampler's rule, and at the real thresholds by Algorithm 1.
+    """
+    one, answers = 16, rx.Categorical(list(range(values)))
+    real = [answers.level(epsilon) for epsilon in ("0.3", "0.7", "0.5")]
+    coarse = [round(one * level.retention) for level in real]
+    assert coarse[0] < coarse[2] < coarse[1]
+    for order in itertools.permutations(coarse):
+        check_rows(values, tuple(map(Row, order)), one)
+    levels = sorted(level.retention for level in real)
+    laws = [compute_transcript_distribution(values, levels, true_value) for true_value in range(values)]
+    check_all(laws, values, levels)
+    assert compute_largest_ratio(laws) == compute_odds(answers.level("0.7").retention, values)
+
+
+def compute_largest_ratio(laws: Sequence[Law]) -> F:
+    return max(max(chances) / min(chances) for reports in laws[0] if (chances := [law[reports] for law in laws]))
+
+
+# Markets that make a mistake. Each gives the first buyer of a level a perfect report, and fails only together.
+
+
+def draw_for_each_level(history: History) -> tuple[Row, ...]:
+    """Draw each level independently."""
+    order = [level for level, _ in history.published]
+    return tuple(row._replace(key=order.index(level)) for row, level in _pair(history))
+
+
+def draw_for_each_order(history: History) -> tuple[Row, ...]:
+    """Draw a level again for its next buyer."""
+    seen: list[int] = []
+    rows = []
+    for row, level in _pair(history):
+        rows.append(row._replace(key=seen.count(level)))
+        seen.append(level)
+    return tuple(rows)
+
+
+def change_the_key(history: History) -> tuple[Row, ...]:
+    """Publish all levels but the first from a second key, as after the loss of the first one."""
+    first = history.published[0][0]
+    return tuple(row._replace(key=int(level != first)) for row, level in _pair(history))
+
+
+def _pair(history: History) -> list[tuple[Row, int]]:
+    """Return the rows with the listed levels of the files that they are in."""
+    present = {level for level, is_present in history.published if is_present}
+    return list(zip(sell(history), [level for level in history.held if level in present], strict=True))
+
+
+@pytest.mark.parametrize("values", [2, 3])
+@pytest.mark.parametrize("rule", [draw_for_each_level, draw_for_each_order, change_the_key])
+def test_markets_that_draw_twice_are_found(rule: Rule, values: int) -> None:
+    """The same check fails wherever two rows come from two keys, and for nothing else; they reveal more together."""
+    levels, one = LEVELS[values]
+    wrong = 0
+    found = {rows for history in list_histories(levels[:3], one) if (rows := rule(history))}
+    for rows in found:
+        if len({row.key for row in rows}) == 1:
+            check_rows(values, rows, one)
             continue
-        act, level, following = now
-        after = act(market, state, level)
-        drawn = len(after.draws) > len(state.draws)
-        for report, step in enumerate(next_law(values, ONE, after.draws, reports, truth) if drawn else [F(1)]):
-            known = (*reports, report) if drawn else reports
-            if act is sell:
-                bought = known[after.sold[-1]]
-                stack.append((following[bought], after, known, (*history, (level, bought)), chance * step))
-            else:
-                stack.append((following[0], after, known, history, chance * step))
-    return seen
+        wrong += 1
+        with pytest.raises(AssertionError):
+            check_rows(values, rows, one)
+        laws = [compute_held_distribution(values, rows, true_value, one) for true_value in range(values)]
+        best = max(row.threshold for row in rows)
+        assert compute_largest_ratio(laws) > compute_odds(F(best, one), values)
+    assert wrong >= 10
 
 
-def told(market: Market, plan: Plan, values: int) -> list[F]:
-    """The odds of everything that buyers may see, as parts of the odds of the largest level that they then have."""
-    laws = [histories(market, plan, values, truth) for truth in range(values)]
-    assert [sum(law.values()) for law in laws] == [1] * values
-    found = []
-    for history in set().union(*laws):
-        best = max((F(level, ONE) for level, _ in history), default=F(0))
-        chances = [law[history] for law in laws]
-        found.append(max(chances) / min(chances) / compute_odds(best, values))
-    return found
-
-
-def plans(left: frozenset[int], later: tuple[int, ...], top: int) -> Iterator[Plan]:
-    """Every plan of buyers of two-valued reports: stop, wait for the next delivery, or buy a level and look at it."""
-    yield None
-    if later:
-        for plan in plans(left, later[1:], later[0]):
-            yield deliver, later[0], (plan,)
-    for level in sorted(level for level in left if level <= top):
-        for following in itertools.product(list(plans(left - {level}, later, top)), repeat=2):
-            yield sell, level, following
-
-
-def any_plan(left: frozenset[int], later: tuple[int, ...], top: int, values: int, chooser: random.Random) -> Plan:
-    """A plan in which every choice is a random one, another after each report."""
-    level = chooser.choice([*sorted(level for level in left if level <= top), *later[:1], None])
-    if level is None and top:
-        return None
-    if level is None or level in later:
-        return deliver, later[0], (any_plan(left, later[1:], later[0], values, chooser),)
-    following = tuple(any_plan(left - {level}, later, top, values, chooser) for _ in range(values))
-    return sell, level, following
-
-
-def test_levels_chosen_from_reports_that_were_bought() -> None:
-    """Fully adaptive: every plan for three levels and two values, and many for four levels and three values."""
-    _, middle, high = LEVELS[:3]
-    every: list[Plan] = [(deliver, middle, (plan,)) for plan in plans(frozenset(LEVELS[:3]), (high,), middle)]
-    assert len(every) == 967
-    some = [any_plan(frozenset(LEVELS), LEVELS[1:], 0, 3, random.Random(seed)) for seed in range(500)]
-    bought = Counter(len(history) for plan in some for history in histories(RIGHT, plan, 3, 0))
-    assert min(bought[number] for number in range(5)) > 100
-    for tried, values in ((every, 2), (some, 3)):
-        assert all(part == 1 for plan in tried for part in told(RIGHT, plan, values))
-        assert max(part for plan in tried for part in told(FromTheTop(), plan, values)) > 1
+def test_absence_that_depends_on_the_true_value_is_found() -> None:
+    """An individual who leaves the table because of the answer reveals it, though every report is right."""
+    threshold, one = 4, 8
+    laws = []
+    for true_value in range(2):
+        leaves = F(3, 4) if true_value else F(1, 4)
+        present = read_key(2, (threshold,), true_value, one)
+        laws.append({(): leaves, **{report: chance * (1 - leaves) for report, chance in present.items()}})
+    assert all(sum(law.values()) == 1 for law in laws)
+    assert compute_largest_ratio(laws) > compute_odds(F(threshold, one), 2)
