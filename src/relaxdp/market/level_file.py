@@ -93,16 +93,16 @@ def describe_path(description: ColumnDescription) -> ColumnDescription:
     """Return the description of a column without its level. It names the path."""
     mechanism = require_tradable_mechanism(description)
     names = (description.path.release, description.path.attribute, description.key_fingerprint, description.id_type)
-    if not all(isinstance(name, str) and _is_plain_text(name) for name in names):
+    if not all(map(_is_plain_text, names)):
         raise LevelFileError("The release, the column, the key or the ids have a name that is no plain text.")
     bare = replace(description, level_column=None, row_epsilons=(), **get_mechanism_arguments(mechanism))
     lowest = mechanism.level(1)
     return replace(bare, epsilon=lowest.epsilon, threshold=lowest.threshold)
 
 
-def _is_plain_text(name: str) -> bool:
+def _is_plain_text(name: object) -> bool:
     try:
-        return "\0" not in name and len(name.encode()) <= MAX_LETTERS
+        return isinstance(name, str) and "\0" not in name and len(name.encode()) <= MAX_LETTERS
     except UnicodeEncodeError:  # half of a letter
         return False
 
@@ -192,7 +192,7 @@ def read_level_file(path: Path, *, is_sorted: bool = True) -> LevelReports:
     mechanism = require_tradable_mechanism(described)
     path_description = describe_path(described)
     names = [description.id_column, column, *([described.level_column] if described.level_column is not None else [])]
-    if sorted(table.schema.names) != sorted(names) or not all(map(_is_plain_text, names)):
+    if not all(map(_is_plain_text, names)) or sorted(table.schema.names) != sorted(names):
         raise LevelFileError("The file has other columns than ids, reports and the level of each row.", hint=_PUBLISH)
     arrays = _read_columns(path, table, names)
     ids, reports = arrays[0], _rewrite_reports(mechanism, arrays[1])
@@ -221,12 +221,13 @@ def _read_row_epsilons(column: pa.Array, described: ColumnDescription) -> pa.Arr
 
 def _check_ids(ids: pa.Array, described: ColumnDescription, *, is_sorted: bool) -> None:
     try:
+        is_described = get_id_type(ids.type) == described.id_type
         IdOrderCheck().check(ids if is_sorted else ids.take(pc.sort_indices(get_storage_column(ids))))
     except NotAscendingError:
         raise LevelFileError("The rows are not in the order of their ids, or an id occurs twice.") from None
     except RelaxdpError as problem:
         raise LevelFileError(problem.template, **problem.fields) from None
-    if get_id_type(ids.type) != described.id_type:
+    if not is_described:
         raise LevelFileError("The ids are of another type than the description of the file states.")
 
 
@@ -269,7 +270,7 @@ def _read_columns(path: Path, table: TableFile, names: list[str]) -> list[pa.Arr
         raise
     except (pa.ArrowException, RelaxdpError, OSError, ValueError, LookupError):
         raise _make_damage_error() from None
-    if len(columns[0]) != table.rows:
+    if not columns or len(columns[0]) != table.rows:
         raise _make_damage_error()
     return columns
 
