@@ -269,6 +269,8 @@ def plan_levels(
     known = list_levels(connection, listing)
     asked = [(listing.parse_level(epsilon), parse_price(price)) for epsilon, price in prices.items()]
     found = {each.level: each for each in known}
+    if len(dict(asked)) < len(asked):
+        raise MarketError("Two of the levels are equal.", hint="Name each level once.")
     for level, price in asked:
         if level in found and found[level].price != price:
             raise MarketError(
