@@ -173,7 +173,12 @@ class MarketClient:
     def _refuse(self, answer: Answer) -> None:
         code, sentence = refusal(answer, _SENTENCE)
         if sentence:
-            raise RefusedByServerError("{said}", host=self.server.host, said=sentence, status=answer.status, error=code)
+            said, mark, consequence = sentence.rpartition(" Nothing was ")
+            problem = RefusedByServerError(
+                "{said}", host=self.server.host, said=said or sentence, status=answer.status, error=code
+            )
+            problem.consequence = f"Nothing was {consequence}" if mark else ""
+            raise problem
         self._client.checked(answer, self.server)
 
     def _list(self, name: str, found: Content) -> list[Content]:
