@@ -27,8 +27,9 @@ _NUMBERS = itertools.count(1)
 
 
 def make_table(ids: Sequence[Any] = range(400), values: Sequence[Any] = VALUES) -> pa.Table:
-    """Return a table with an answer for each id, and a limit that only every fourth row reaches."""
-    answers, limits = ([each[row % len(each)] for row in range(len(ids))] for each in (values, LIMITS))
+    """Return a table with an answer for each id, and a limit that does not depend on it."""
+    answers = [values[row % len(values)] for row in range(len(ids))]
+    limits = [LIMITS[row // len(values) % len(LIMITS)] for row in range(len(ids))]
     return pa.table({"id": pa.array(list(ids)), "diagnosis": pa.array(answers), "limit": pa.array(limits)})
 
 

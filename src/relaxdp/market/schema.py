@@ -165,6 +165,8 @@ def _declare_triggers() -> None:
             failure = "SELECT RAISE(ABORT, 'what the market delivered is not changed')"
             _declare_trigger("sqlite", f"{head} BEGIN {failure}; END")
             _declare_trigger("postgresql", f"{head} EXECUTE FUNCTION market_keep()")
+        head = f"CREATE TRIGGER {table}_kept BEFORE TRUNCATE ON {table}"
+        _declare_trigger("postgresql", f"{head} EXECUTE FUNCTION market_keep()")
 
 
 _declare_triggers()

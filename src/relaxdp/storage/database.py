@@ -125,10 +125,11 @@ def hold_creation(connection: Connection) -> None:
         connection.exec_driver_sql(_CREATION)
 
 
-# `secure_delete` overwrites what is deleted: a report that was withdrawn is not left in a free page.
+# `secure_delete` overwrites what is deleted: a report that was withdrawn is not left in a free page. With
+# `recursive_triggers` a row that is replaced counts as deleted.
 _PRAGMAS = (
     "journal_mode = WAL", "synchronous = FULL", "fullfsync = ON", "secure_delete = ON", "temp_store = MEMORY",
-    "cache_size = -65536", "wal_autocheckpoint = 4000",
+    "cache_size = -65536", "wal_autocheckpoint = 4000", "foreign_keys = ON", "recursive_triggers = ON",
 )  # fmt: skip
 
 # Whatever the server, the database or the user have as defaults: a commit is on disk, and on synchronous replicas if
