@@ -21,12 +21,13 @@ from relaxdp.mechanisms.base import Mechanism
 from relaxdp.storage.database import Database
 
 VALUES = ["flu", "covid", "none"]
+ROWS = 1200
 PRICES = {"0.25": "20", "0.5": "60", "1": "100"}
 LIMITS = ["0.25", "0.5", "1", "4"]
 _NUMBERS = itertools.count(1)
 
 
-def make_table(ids: Sequence[Any] = range(400), values: Sequence[Any] = VALUES) -> pa.Table:
+def make_table(ids: Sequence[Any] = range(ROWS), values: Sequence[Any] = VALUES) -> pa.Table:
     """Return a table with an answer for each id, and a limit that does not depend on it."""
     answers = [values[row % len(values)] for row in range(len(ids))]
     limits = [LIMITS[row // len(values) % len(LIMITS)] for row in range(len(ids))]
@@ -82,12 +83,13 @@ class Market:
         seller: MarketClient | None = None,
         prices: Mapping[Any, str] = PRICES,
         approval: str = "automatic",
+        name: str = "survey",
         **options: Any,
     ) -> Published:
-        """Publish levels of the release `survey`, by default as a new seller."""
+        """Publish levels of a release, by default as a new seller."""
         options.setdefault("listing", self.make_name())
         terms = Terms(currency="EUR", title="Diagnoses", approval=approval)
-        return publish(vault, "survey", seller or self.add("seller"), prices, terms, **options)
+        return publish(vault, name, seller or self.add("seller"), prices, terms, **options)
 
     @contextmanager
     def open_database(self) -> Iterator[Database]:

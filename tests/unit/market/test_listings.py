@@ -11,7 +11,16 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from tests.refusals import refused
-from tests.servers.markets import PRICES, VALUES, Market, make_market_fixture, make_table, make_vault, release_again
+from tests.servers.markets import (
+    PRICES,
+    ROWS,
+    VALUES,
+    Market,
+    make_market_fixture,
+    make_table,
+    make_vault,
+    release_again,
+)
 
 import relaxdp as rx
 from relaxdp.market.client import MarketClient
@@ -159,7 +168,7 @@ def test_a_level_named_twice_is_rejected(market: Market, seller: MarketClient, t
 
 
 def test_a_listing_has_at_most_100_levels(market: Market, seller: MarketClient, tmp_path: Path) -> None:
-    vault, name = make_vault(tmp_path, make_table(range(120))), market.make_name()
+    vault, name = make_vault(tmp_path, make_table(range(400))), market.make_name()
     prices = {f"{step / 50:g}": str(step) for step in range(1, 101)}
     assert len(market.publish(vault, seller, prices, listing=name).new) == 100
     spent = vault.spent
@@ -175,7 +184,7 @@ def test_a_level_is_never_replaced(market: Market, seller: MarketClient, tmp_pat
     vault, name = make_vault(tmp_path), market.make_name()
     first = market.publish(vault, seller, {"1": "100"}, listing=name).listing
     vault.relax("survey", 1, output=(same := tmp_path / "same.parquet"))
-    table = make_table(range(399))
+    table = make_table(range(ROWS - 1))
     release_again(vault, table)
     vault.relax("survey", 1, output=(fewer := tmp_path / "fewer.parquet"))
     for path in (same, fewer):  # a released file has the column of limits, which a level has not

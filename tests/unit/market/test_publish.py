@@ -1,0 +1,216 @@
+"""Publishing from a vault: which reports leave, what they cost, and that nothing else leaves."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pa_parquet
+import pytest
+from sqlalchemy import select
+from tests.refusals import refused
+from tests.servers.collectors import STORES
+from tests.servers.markets import (
+    PRICES,
+    ROWS,
+    VALUES,
+    Market,
+    make_market_fixture,
+    make_table,
+    make_vault,
+    release_again,
+)
+
+import relaxdp as rx
+from relaxdp.errors import BudgetExceededError, ColumnError, UnknownReleaseError, UselessReleaseError
+from relaxdp.market.client import MarketClient
+from relaxdp.market.schema import FILES, LISTINGS
+from relaxdp.mechanisms.base import Mechanism
+from relaxdp.server_errors import LevelDiffersError, MarketError
+from relaxdp.tables.metadata import METADATA_KEY
+
+market = make_market_fixture(STORES)
+MECHANISMS: dict[str, Mechanism] = {
+    "categorical": rx.Categorical(VALUES), "unary": rx.Unary(VALUES), "local hash": rx.LocalHash(VALUES, buckets=4)
+}  # fmt: skip
+
+
+def buy(market: Market, listing: str, epsilon: str, folder: Path) -> Path:
+    """Buy a level as a new buyer, and return the file."""
+    buyer, path = market.add("buyer"), folder / f"{listing}-{epsilon}-{len([*folder.iterdir()])}.parquet"
+    buyer.download(buyer.order(listing, epsilon)["id"], path)
+    return path
+
+
+def read_reports(file: Path) -> dict[Any, Any]:
+    table = pa_parquet.read_table(file).to_pydict()
+    return dict(zip(table["id"], table["diagnosis"], strict=True))
+
+
+def relax(vault: rx.Vault, epsilon: Any) -> dict[Any, Any]:
+    table = vault.relax("survey", epsilon).to_frame().to_pydict()
+    return dict(zip(table["id"], table["diagnosis"], strict=True))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_row_is_the_vaults_report_at_the_smaller_of_level_and_limit(
+    market: Market, tmp_path: Path, name: str
+) -> None:
+    """For every row by value, with limits at, between, below and above the listed levels, and without limits."""
+    vault, table = make_vault(tmp_path, mechanism=MECHANISMS[name]), make_table().to_pydict()
+    plain = market.publish(vault).listing["id"]
+    limited = market.publish(vault, prices={"0.5": "60", "2": "200"}, limits="limit").listing["id"]
+    drawn = {epsilon: relax(vault, epsilon) for epsilon in ("0.25", "0.5", "1", "2")}
+    for epsilon in PRICES:
+        assert read_reports(buy(market, plain, epsilon, tmp_path)) == drawn[epsilon]
+    for epsilon in ("0.5", "2"):
+        path = buy(market, limited, epsilon, tmp_path)
+        used = [min(epsilon, limit, key=Decimal) for limit in table["limit"]]
+        assert pa_parquet.read_table(path)["diagnosis_epsilon"].to_pylist() == used
+        assert read_reports(path) == {row: drawn[own][row] for row, own in zip(table["id"], used, strict=True)}
+    assert len({*table["limit"]}) == 4
+
+
+def test_nothing_but_ids_reports_and_levels_leaves(market: Market, tmp_path: Path) -> None:
+    """No pass-through column, no state of the vault, and no key, in the file and in what the market stores."""
+    vault = make_vault(tmp_path)
+    listings = [market.publish(vault, limits=limits).listing["id"] for limits in (None, "limit")]
+    for listing, columns in zip(listings, (["id", "diagnosis"], ["id", "diagnosis", "diagnosis_epsilon"]), strict=True):
+        path = buy(market, listing, "1", tmp_path)
+        assert pa_parquet.read_schema(path).names == columns
+        stated = json.loads(pa_parquet.read_schema(path).metadata[METADATA_KEY])
+        assert sorted(stated) == ["columns", "id", "rows"]
+        assert [*stated["columns"]] == ["diagnosis"]
+    key = (vault.path / "key").read_text("ascii").splitlines()[1]
+    secrets = [vault.id.encode(), key.encode(), bytes.fromhex(key), b"limit"]
+    with market.open_database() as database, database.reading() as connection:
+        stored = b"".join(connection.execute(select(FILES.c.content)).scalars())
+        stored += repr(connection.execute(select(LISTINGS).where(LISTINGS.c.id.in_(listings))).all()).encode()
+    assert [secret for secret in secrets if secret in stored] == []
+
+
+def test_the_vault_is_charged_for_the_largest_level(market: Market, tmp_path: Path) -> None:
+    vault, seller, name = make_vault(tmp_path), market.add("seller"), market.make_name()
+    found = market.publish(vault, seller, listing=name)
+    assert (found.new, found.cost, found.remaining) == (("0.25", "0.5", "1"), Decimal("0.99"), Decimal(9))
+    again = market.publish(vault, seller, listing=name)
+    assert (again.new, again.cost, again.listing) == ((), Decimal(0), found.listing)
+    below = market.publish(vault, seller, {"0.75": "80"}, listing=name)
+    assert (below.new, below.cost) == (("0.75",), Decimal(0))
+    above = market.publish(vault, seller, {"2": "200", "1": "100"}, listing=name)
+    assert (above.new, above.cost, vault.spent) == (("2",), Decimal(1), Decimal(2))
+    assert [level["epsilon"] for level in above.listing["levels"]] == ["0.25", "0.5", "0.75", "1", "2"]
+
+
+def test_what_the_vault_does_not_allow_is_not_sent(market: Market, tmp_path: Path) -> None:
+    """The budget, the names and the limits are checked before the market hears of anything."""
+    vault, seller = make_vault(tmp_path, budget=1), market.add("seller")
+    before, spent = market.operator.listings(), vault.spent
+    with refused(BudgetExceededError):
+        market.publish(vault, seller, {"0.5": "10", "1.5": "20"})
+    with refused(UnknownReleaseError):
+        market.publish(vault, seller, name="nothing")
+    with refused(ColumnError):
+        market.publish(vault, seller, column="limit")
+    for prices in ({}, {"1": "1", "1.0": "2"}):
+        with refused(MarketError):
+            market.publish(vault, seller, prices)
+    assert market.operator.listings() == before
+    with refused(ColumnError):
+        market.publish(vault, seller, limits="diagnosis")
+    assert vault.spent == spent
+
+
+def test_a_release_of_several_columns_is_published_column_by_column(market: Market, tmp_path: Path) -> None:
+    """Also of a number, whose column of reports has another name than the table's."""
+    table = make_table().append_column("age", [[row % 90 for row in range(ROWS)]])
+    vault, seller = make_vault(tmp_path), market.add("seller")
+    columns: dict[str, Any] = {"diagnosis": VALUES, "age": rx.Numeric(0, 120)}
+    vault.release(table, columns, id="id", epsilon="0.5", name="both", planned_epsilon=9)
+    with refused(ColumnError, hint="--column") as found:
+        market.publish(vault, seller, name="both")
+    assert "'diagnosis', 'age'" in found.value.message
+    with refused(ColumnError, hint="--column"):
+        market.publish(vault, seller, name="both", column="weight")
+    spent = vault.spent
+    age = market.publish(vault, seller, {"1": "5"}, name="both", column="age").listing
+    assert vault.spent - spent == Decimal("0.5")
+    market.publish(vault, seller, {"1": "5"}, name="both", column="diagnosis")
+    path = buy(market, age["id"], "1", tmp_path)
+    assert rx.estimate(path).n == ROWS
+    assert pa_parquet.read_table(path)["age_report"].to_pylist() == (
+        vault.relax("both", 1, columns=["age"]).to_frame()["age_report"].to_pylist()
+    )
+
+
+@pytest.mark.parametrize("ids", [range(ROWS - 1), range(ROWS + 1)], ids=["left", "joined"])
+def test_rows_may_join_and_leave_between_levels(market: Market, tmp_path: Path, ids: Any) -> None:
+    """A new level has the rows of the last release, each on its own path; a published one stays as it was."""
+    vault, seller, name = make_vault(tmp_path), market.add("seller"), market.make_name()
+    first = market.publish(vault, seller, {"0.5": "60"}, listing=name).listing
+    release_again(vault, make_table(ids))
+    with refused(LevelDiffersError) as found:
+        market.publish(vault, seller, {"0.5": "60"}, listing=name)
+    assert "never replaced" in found.value.message
+    later = market.publish(vault, seller, {"1": "100"}, listing=name).listing
+    assert [level["rows"] for level in later["levels"]] == [ROWS, len(ids)]
+    assert later["levels"][0] == first["levels"][0]
+    assert read_reports(buy(market, name, "1", tmp_path)) == relax(vault, 1)
+    old, now = read_reports(buy(market, name, "0.5", tmp_path)), relax(vault, "0.5")
+    assert all(old[row] == now[row] for row in old.keys() & now.keys())
+
+
+def test_changed_limits_are_other_rows(market: Market, tmp_path: Path) -> None:
+    """A published level states the level of each row, so that it cannot be published again with another one."""
+    vault, seller, name = make_vault(tmp_path), market.add("seller"), market.make_name()
+    market.publish(vault, seller, {"0.5": "60"}, listing=name, limits="limit")
+    with refused(LevelDiffersError):
+        market.publish(vault, seller, {"0.5": "60"}, listing=name)
+    market.publish(vault, seller, {"0.1": "6"}, listing=name)
+    # All limits are above 0.1, so that the rows of this level are the same with them.
+    assert market.publish(vault, seller, {"0.1": "6"}, listing=name, limits="limit").new == ()
+
+
+@pytest.mark.parametrize(
+    ("limits", "problem"), [("0", "is not an epsilon"), ("SECRET", "is not an epsilon"), (None, "no limit")]
+)
+def test_limits_that_are_none(market: Market, tmp_path: Path, limits: Any, problem: str) -> None:
+    table = make_table()
+    table = table.set_column(2, "limit", [[*["1"] * (ROWS - 1), limits]])
+    with refused(ColumnError) as found:
+        market.publish(make_vault(tmp_path, table), limits="limit")
+    assert problem in found.value.message
+    assert "SECRET" not in found.value.message
+
+
+def test_the_largest_level_decides_whether_publishing_is_useful(market: Market, tmp_path: Path) -> None:
+    """A level that tells next to nothing may be listed below one that tells more; the vault charges the largest."""
+    few = make_vault(tmp_path, make_table(range(160)))
+    assert len(market.publish(few, prices={"0.1": "1", "1": "2"}, limits="limit").new) == 2
+    with refused(UselessReleaseError):
+        market.publish(make_vault(tmp_path, make_table(range(160))), prices={"0.1": "1"})
+
+
+def test_a_market_that_breaks_off_is_continued_for_free(
+    market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The charge stays, and the same command publishes the same rows."""
+    vault, seller, name = make_vault(tmp_path), market.add("seller"), market.make_name()
+    real = MarketClient.add_level
+
+    def break_off(self: MarketClient, listing: str, file: Path, price: str) -> Any:
+        if price == PRICES["0.5"]:
+            raise ConnectionResetError
+        return real(self, listing, file, price)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MarketClient, "add_level", break_off)
+        with pytest.raises(ConnectionResetError):
+            market.publish(vault, seller, listing=name)
+    assert vault.spent == 1
+    found = market.publish(vault, seller, listing=name)
+    assert (found.new, found.cost) == (("0.25", "0.5"), Decimal(0))
+    whole = market.publish(vault, market.add("seller")).listing["levels"]
+    assert [level["digest"] for level in found.listing["levels"]] == [level["digest"] for level in whole]
