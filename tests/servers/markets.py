@@ -60,12 +60,21 @@ class Market:
 
     def __init__(self, server: Running) -> None:
         self.server = server
+        self._clients: list[MarketClient] = []
         self.operator = self.connect(server.token)
         self.tokens: dict[str, str] = {}
 
     def connect(self, token: str | None = None, attempts: int = 3) -> MarketClient:
         """Return the market as the holder of a token sees it."""
-        return MarketClient(Server.parse(self.server.base), token, Client(attempts=attempts, first_wait=0.05))
+        client = MarketClient(Server.parse(self.server.base), token, Client(attempts=attempts, first_wait=0.05))
+        self._clients.append(client)
+        return client
+
+    def start_again(self) -> None:
+        """Start a server that was stopped or killed. It gets another port, which its clients learn."""
+        self.server.start()
+        for client in self._clients:
+            client.server = Server.parse(self.server.base)
 
     def add(self, role: str) -> MarketClient:
         """Return the market as a new seller or buyer sees it."""

@@ -164,7 +164,9 @@ def create_listing(
 
 def find_listing(connection: Connection, listing_id: str) -> Listing:
     """Return a listing."""
-    row = connection.execute(select(LISTINGS).where(LISTINGS.c.id == listing_id)).first()
+    # PostgreSQL has no null character in a text, and would fail instead of finding nothing.
+    query = select(LISTINGS).where(LISTINGS.c.id == listing_id)
+    row = None if "\0" in listing_id else connection.execute(query).first()
     if row is None:
         raise UnknownListingError(
             "There is no listing {listing!r}.", hint="List what is for sale: relaxdp market list.", listing=listing_id

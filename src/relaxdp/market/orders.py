@@ -43,7 +43,8 @@ class Order:
 
 def find_order(connection: Connection, order_id: str, member: Member) -> Order:
     """Return an order of a buyer, or of a seller's listing; others are as unknown as missing ones."""
-    row = connection.execute(select(ORDERS).where(ORDERS.c.id == order_id)).first()
+    query = select(ORDERS).where(ORDERS.c.id == order_id)
+    row = None if "\0" in order_id else connection.execute(query).first()
     order = None if row is None else _read_order(connection, row)
     if order is None or member.name not in (order.buyer, order.listing.seller or OPERATOR.name):
         raise UnknownOrderError(

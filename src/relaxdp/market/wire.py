@@ -16,6 +16,7 @@ Amount = Annotated[str, Meta(max_length=20, description="Such as 60 or 9.50.")]
 # PostgreSQL keeps no null character in a text.
 _PLAIN = "^[^\\u0000]*$"
 Title = Annotated[str, Meta(min_length=1, max_length=MAX_TITLE, pattern=_PLAIN)]
+Column = Annotated[str, Meta(min_length=1, max_length=1000, pattern=_PLAIN)]
 About = Annotated[str, Meta(max_length=2000, pattern=_PLAIN)]
 Prices = Annotated[dict[EpsilonText, Amount], Meta(min_length=1, max_length=MAX_LEVELS)]
 Approval = Literal["seller", "automatic"]
@@ -55,8 +56,8 @@ class ListingRequest(Struct, frozen=True, forbid_unknown_fields=True):
     id: Id
     currency: Currency
     prices: Prices
-    column: Annotated[str, Meta(min_length=1, max_length=1000)]
-    id_column: Annotated[str, Meta(min_length=1, max_length=1000)]
+    column: Column
+    id_column: Column
     description: dict[str, Any]
     """The column as a released file describes it."""
     title: Title | None = None
