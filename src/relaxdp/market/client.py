@@ -177,7 +177,8 @@ class MarketClient:
             problem = RefusedByServerError(
                 "{said}", host=self.server.host, said=said or sentence, status=answer.status, error=code
             )
-            problem.consequence = f"Nothing was {consequence}" if mark else ""
+            # A command knows better than this general one what it did not do.
+            problem.consequence = f"Nothing was {consequence}" if mark and consequence != "done." else ""
             raise problem
         self._client.checked(answer, self.server)
 
