@@ -26,6 +26,8 @@ from relaxdp.tables.vault import Vault
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 Progress = Callable[[str], None]
+Limits = tuple[list[Decimal], pa.Array]
+"""The different limits, and for each row the position of its limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +85,12 @@ def publish(
     planned = _choose_column(vault, name, column)
     chosen, before = planned.columns[0].column, vault.spent
     vault.relax(name, levels[-1][0], columns=[chosen], dry_run=True)  # the budget rejects it before anything is sent
+    own = None if limits is None else _read_limits(vault, name, chosen, limits)
     market_listing = _create_listing(market, listing or name, planned, dict(levels), terms, limits)
     known = {each["epsilon"]: each["digest"] for each in market_listing["levels"]}
     new = []
     # The largest level first: a smaller one alone could be too imprecise for the vault to charge it.
-    for reports in draw_levels(vault, name, chosen, [each for each, _ in reversed(levels)], limits):
+    for reports in draw_levels(vault, name, chosen, [each for each, _ in reversed(levels)], own):
         epsilon = format_epsilon(reports.description.epsilon)
         digest = compute_level_digest(reports)
         if known.get(epsilon, digest) != digest:
@@ -159,14 +162,14 @@ def _draw(vault: Vault, name: str, column: str, epsilon: Decimal) -> LevelReport
 
 
 def draw_levels(
-    vault: Vault, name: str, column: str, epsilons: Sequence[Decimal], limits: str | None
+    vault: Vault, name: str, column: str, epsilons: Sequence[Decimal], limits: Limits | None
 ) -> Iterator[LevelReports]:
     """Return each level. With limits, a row is at the smaller of the level and its own limit."""
     if limits is None:
         for epsilon in epsilons:
             yield _draw(vault, name, column, epsilon)
         return
-    own, positions = _read_limits(vault, name, column, limits)
+    own, positions = limits
     drawn: dict[Decimal, LevelReports] = {}
     for epsilon in epsilons:
         used = [min(epsilon, each) for each in own]
@@ -176,8 +179,7 @@ def draw_levels(
         yield _mix_levels([drawn[each] for each in used], drawn[epsilon], used, positions)
 
 
-def _read_limits(vault: Vault, name: str, column: str, limits: str) -> tuple[list[Decimal], pa.Array]:
-    """Return the different limits, and for each row the position of its limit."""
+def _read_limits(vault: Vault, name: str, column: str, limits: str) -> Limits:
     release = vault.relax(name, _FREE, columns=[column])
     if limits not in release.passthrough:
         raise ColumnError(
