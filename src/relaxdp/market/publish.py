@@ -75,7 +75,7 @@ def publish(
 
     Raises:
         BudgetError: The largest level exceeds the budget. Nothing was published.
-        LevelDiffersError: A level was published with other rows. New levels above it are published.
+        LevelDiffersError: A level was published with other rows. Nothing was published.
     """
     levels = sorted({as_epsilon(each): price for each, price in prices.items()}.items())
     if not levels or len(levels) < len(prices):
@@ -89,8 +89,10 @@ def publish(
     market_listing = _create_listing(market, listing or name, planned, dict(levels), terms, limits)
     known = {each["epsilon"]: each["digest"] for each in market_listing["levels"]}
     new = []
-    # The largest level first: a smaller one alone could be too imprecise for the vault to charge it.
-    for reports in draw_levels(vault, name, chosen, [each for each, _ in reversed(levels)], own):
+    # Published levels come first: where rows have changed, nothing is charged or published. Then the largest one comes
+    # first: a smaller one alone could be too imprecise for the vault to charge it.
+    order = sorted(dict(levels), key=lambda each: (format_epsilon(each) not in known, -each))
+    for reports in draw_levels(vault, name, chosen, order, own):
         epsilon = format_epsilon(reports.description.epsilon)
         digest = compute_level_digest(reports)
         if known.get(epsilon, digest) != digest:

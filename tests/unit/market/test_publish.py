@@ -151,9 +151,12 @@ def test_rows_may_join_and_leave_between_levels(market: Market, tmp_path: Path, 
     vault, seller, name = make_vault(tmp_path), market.add("seller"), market.make_name()
     first = market.publish(vault, seller, {"0.5": "60"}, listing=name).listing
     release_again(vault, make_table(ids))
-    with refused(LevelDiffersError) as found:
-        market.publish(vault, seller, {"0.5": "60"}, listing=name)
-    assert "never replaced" in found.value.message
+    for prices in ({"0.5": "60"}, {"0.5": "60", "0.25": "20", "1": "100"}):
+        with refused(LevelDiffersError) as found:
+            market.publish(vault, seller, prices, listing=name)
+        assert "never replaced" in found.value.message
+        assert seller.listing(name) == first
+    assert vault.spent == Decimal("0.5")
     later = market.publish(vault, seller, {"1": "100"}, listing=name).listing
     assert [level["rows"] for level in later["levels"]] == [ROWS, len(ids)]
     assert later["levels"][0] == first["levels"][0]
