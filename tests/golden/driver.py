@@ -283,6 +283,12 @@ class DataHolder:
         with self._at_home():
             self._vault.raise_budget(budget, reason=reason)
 
+    @contextmanager
+    def use_vault(self) -> Iterator[rx.Vault]:
+        """Give the vault to another part of the product."""
+        with self._at_home():
+            yield self._vault
+
     def account(self) -> dict[str, Any]:
         """Return the budget, the epsilon spent, the rest, and the level of each released column."""
         account = self._account()

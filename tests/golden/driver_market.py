@@ -1,13 +1,14 @@
-"""The adapter's part for the market: sellers, buyers, receipts, and exact distributions of sold reports."""
+"""The adapter's part for the market: sellers, buyers, receipts, and exact distributions of keyed reports."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 from tests.commands import printed
 from tests.exact.enumeration import compute_transcript_distribution, path_law
-from tests.exact.market.orders import Market as MarketRule
-from tests.exact.market.orders import State, deliver, pooled, sell
 from tests.golden.driver import DataHolder, k_ary
 from tests.golden.driver_server import Service, estimate_files, rejecting
 
@@ -25,10 +24,10 @@ from relaxdp.audit.attacks import RelaxedReportsDistribution, guess_by_maximum_l
 from relaxdp.device.address import Server
 from relaxdp.errors import RelaxdpError
 from relaxdp.market.client import MarketClient
+from relaxdp.market.publish import Terms, publish
 
-MARKET_DRAWS_LEVELS = True
-"""Whether the market draws the levels that the seller did not deliver. Set it to False when the market only passes on
-the seller's own files: the market scenario then compares every report by value."""
+_HOLDERS: dict[Path, tuple[DataHolder, str, str]] = {}
+"""Who released a file, under which name and at which level."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,13 @@ class Bought:
     def values(self) -> dict[str, Any]:
         """What a scenario records."""
         terms = {"level": self.level, "price": self.price, "paid": self.paid, "rows": self.rows, "is_new": self.is_new}
-        said = {name: self.receipt[name] for name in ("listing", "buyer", "price", "paid")}
-        return {**terms, "receipt": {**said, "level": self.receipt["epsilon"], "rows": self.receipt["objects"]}}
+        said = {name: self.receipt[name] for name in ("listing", "buyer", "rows")}
+        amounts = {"price": int(self.receipt["price"]), "paid": int(self.receipt["due"])}
+        return {**terms, "receipt": {**said, **amounts, "level": self.receipt["epsilon"]}}
 
 
 class Marketplace:
-    """The market of a service. Its operator makes accounts, which have more than enough credits."""
+    """The market of a service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -61,68 +61,59 @@ class Marketplace:
         self.public_key = self._operator.public_key().hex()
 
     def add_seller(self, name: str) -> Seller:
-        """Make the account of a seller."""
+        """Make the token of a seller."""
         return Seller(self._client(name, "seller"))
 
     def add_buyer(self, name: str, folder: Path) -> Buyer:
-        """Make the account of a buyer, whose files go to the folder."""
-        client = self._client(name, "buyer")
-        self._operator.credit(name, 1_000_000, "a scenario")
+        """Make the token of a buyer, whose files go to the folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        return Buyer(client, folder)
+        return Buyer(self._client(name, "buyer"), folder)
 
     def _client(self, name: str, role: str) -> MarketClient:
         with rejecting():
-            token = self._operator.create_account(name, role)["token"]
+            token = self._operator.create_token(name, role)
         return MarketClient(Server.parse(self._service.url), token)
 
     def show(self, listing: str) -> dict[str, Any]:
-        """Return the levels of a listing without an account: prices and expected margins of error."""
+        """Return the levels of a listing without a token: prices and expected margins of error."""
         with rejecting():
-            found = MarketClient(Server.parse(self._service.url)).listing(listing)
-        levels = found["levels"]
+            levels = MarketClient(Server.parse(self._service.url)).listing(listing)["levels"]
+        (rows,) = {each["rows"] for each in levels}
         return {
-            "rows": found["objects"],
-            "prices": {each["epsilon"]: each["price"] for each in levels},
-            "margins_of_error": {each["epsilon"]: each["half_width"] for each in levels},
-            "available": [each["epsilon"] for each in levels if each["available"]],
+            "rows": rows,
+            "prices": {each["epsilon"]: int(each["price"]) for each in levels},
+            "margins_of_error": {each["epsilon"]: each["margin"] for each in levels},
+            "available": [each["epsilon"] for each in levels],
         }
 
 
 class Seller:
-    """Lists datasets, with a price for each level."""
+    """Lists datasets, with a price for each level, and approves every order."""
 
     def __init__(self, client: MarketClient) -> None:
         self._client = client
+        self._prices: dict[str, Mapping[str, int]] = {}
 
     def list_dataset(self, name: str, prices: Mapping[str, int], file: Path) -> None:
-        """Put a dataset up for sale at these levels, and deliver it.
-
-        Today's market takes the file of the top level and draws the others. One that draws nothing takes the files of
-        all levels, which the seller makes from the same key for free.
-        """
-        with rejecting():
-            points = {"points": [[level, price] for level, price in prices.items()]}
-            self._client.create_listing(name, points, levels=list(prices), name=name)
-            self._client.deliver(name, file)
+        """Put a dataset up for sale at these levels, and publish those up to the level of the file."""
+        self._prices[name] = prices
+        self.deliver(name, file)
 
     def deliver(self, name: str, file: Path) -> None:
-        """Deliver a higher level."""
-        with rejecting():
-            self._client.deliver(name, file)
-
-    def close(self, name: str) -> None:
-        """Sell no more."""
-        with rejecting():
-            self._client.close(name)
+        """Publish all levels of a listing up to the level of the file, from the vault that released it."""
+        holder, release, top = _HOLDERS[file]
+        prices = {level: str(price) for level, price in self._prices[name].items() if Decimal(level) <= Decimal(top)}
+        terms = Terms(currency="EUR", approval="automatic")
+        with rejecting(), holder.use_vault() as vault:
+            publish(vault, release, self._client, prices, terms, listing=name)
 
     def privacy_loss(self, name: str) -> dict[str, Any]:
         """Return the privacy loss towards all buyers together, and the levels that were sold."""
         with rejecting():
-            listings = self._client.sales()["listings"]
-        (found,) = [each for each in listings if each["listing"]["id"] == name]
+            columns = self._client.sales()["columns"]
+        (found,) = [each for each in columns if each["listing"] == name]
         return {
-            "towards_all_buyers": found["loss_buyers"],
+            "towards_all_buyers": found["largest_sold"],
             "sold": {each["epsilon"]: each["buyers"] for each in found["sold"]},
         }
 
@@ -136,41 +127,43 @@ class Buyer:
     def ask_price(self, listing: str, level: str) -> dict[str, Any]:
         """Return the price of a level, the level that this buyer has, and the difference that is due."""
         with rejecting():
-            found = self._client.quote(listing, level)
-        return {name: found[name] for name in ("price", "due", "owned")}
+            found = self._client.listing(listing)
+        (offer,) = [each for each in found["levels"] if each["epsilon"] == level]
+        return {"price": int(offer["price"]), "due": int(offer["due"]), "owned": found["owned"]}
 
     def buy(self, listing: str, level: str, file: str) -> Bought:
         """Buy a level."""
         with rejecting():
-            return self._download(self._client.buy(listing, level), file)
+            return self._download(self._client.order(listing, level), file)
 
     def upgrade(self, listing: str, level: str, file: str) -> Bought:
         """Buy a higher level for the difference."""
         with rejecting():
-            return self._download(self._client.upgrade(listing, level), file)
+            return self._download(self._client.order(listing, level, upgrade=True), file)
 
     def download_again(self, listing: str, level: str, file: str) -> Bought:
         """Get the file of an earlier purchase once more."""
         with rejecting():
-            owned = self._client.purchases()["purchases"]
-            (bought,) = [each for each in owned if (each["listing"], each["epsilon"]) == (listing, level)]
-            return self._download(bought, file)
+            (order,) = [
+                each for each in self._client.orders() if (each["listing"], each["epsilon"]) == (listing, level)
+            ]
+            return self._download(order, file)
 
-    def _download(self, bought: Mapping[str, Any], name: str) -> Bought:
+    def _download(self, order: Mapping[str, Any], name: str) -> Bought:
         file = self._folder / f"{name}.parquet"
-        signed = self._client.download(bought["number"], file)
+        signed = self._client.download(order["id"], file)
         receipt_file = file.with_suffix(".json")
         receipt_file.write_text(json.dumps(signed.to_json()), "utf-8")
         return Bought(
-            bought["epsilon"], bought["price"], bought["paid"], bought["objects"], bought["new"], file, receipt_file,
-            signed.receipt.to_json(),
+            order["epsilon"], int(order["price"]), int(order["due"]), signed.receipt.rows, order["is_new"], file,
+            receipt_file, signed.to_json()["receipt"],
         )  # fmt: skip
 
 
 def verify_receipt(receipt: Path, data: Path, public_key: str) -> bool:
     """Return whether a receipt is the market's and belongs to this file. No market is asked."""
     try:
-        printed("market", "receipt", "--check", str(receipt), "--data", str(data), "--public-key", public_key)
+        printed("market", "verify", str(data), "--receipt", str(receipt), "--public-key", public_key)
     except RelaxdpError:
         return False
     return True
@@ -182,9 +175,9 @@ def release_dataset(
     """Release one column of a table at a level, as its owner does before it is sold."""
     table = pa.table({"id": pa.array(ids), "diagnosis": pa.array(answers)})
     where: Any = {"id": "id", "epsilon": level, "name": name, "planned_epsilon": "9"}
-    with TemporaryDirectory() as folder:
-        holder = DataHolder(Path(folder, "holder"), key=key, budget=level)
-        pa_parquet.write_table(holder.release(table, {"diagnosis": k_ary(values)}, **where).table, file)
+    holder = DataHolder(Path(mkdtemp(dir=file.parent), "holder"), key=key, budget=level)
+    pa_parquet.write_table(holder.release(table, {"diagnosis": k_ary(values)}, **where).table, file)
+    _HOLDERS[file] = holder, name, level
     return file
 
 
@@ -223,19 +216,6 @@ WORDS = 1 << 64
 def _thresholds(values: int, levels: Sequence[str]) -> list[int]:
     encoding = rx.Categorical(list(range(values)))
     return [encoding.level(level).threshold for level in levels]
-
-
-def sold_distribution(values: int, delivered: str, sales: Sequence[str], true_value: int) -> Distribution:
-    """Return the joint distribution of the reports that the market sells, in ascending order of levels.
-
-    `sales` is the order in which levels are sold for the first time.
-    """
-    rule, state = MarketRule(), State()
-    (top,) = _thresholds(values, [delivered])
-    state = deliver(rule, state, top)
-    for threshold in _thresholds(values, sales):
-        state = sell(rule, state, threshold)
-    return pooled(values, WORDS, state.draws, state.sold)[true_value]
 
 
 def relaxed_distribution(values: int, levels: Sequence[str], true_value: int) -> Distribution:

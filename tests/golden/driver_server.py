@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -57,8 +56,6 @@ MECHANISMS = {
 }
 OUTCOMES = {"new": "new", "same": "same", "report_differs": "different", "campaign_closed": "closed"}
 """A report is new, or known, or rejected because another one is stored or because the campaign has ended."""
-MARKET_KEY = bytes(range(100, 132))
-"""Today's market draws and signs with a key. One that draws nothing needs it for receipts only."""
 ATTRIBUTE = "answer"
 """The attribute of the path of every question; its release name is the question's name."""
 
@@ -88,13 +85,10 @@ class Service:
         self, folder: Path, *options: str, module: str = "relaxdp", port: int = 0, database: str | None = None
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        market_key = folder / "service.db.market-key"
-        if not market_key.exists():
-            rx.Key.from_bytes(MARKET_KEY).save(market_key)
         self.folder, self.database = folder, database or f"sqlite:///{folder / 'service.db'}"
         token = folder / "operator.token"
         words = ["serve", "--db", self.database, "--port", str(port), "--rate", "0", "--no-request-log"]
-        words += ["--market-key", str(market_key), *options]
+        words += options
         self._process = subprocess.Popen(
             [sys.executable, "-m", module, *words, *([] if token.exists() else ["--token-file", str(token)])],
             stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, CLOCK_VARIABLE: str(folder / "clock")},
@@ -193,12 +187,10 @@ def serve_with_clock(folder: Path, time: str) -> Iterator[Service]:
         service.stop()
 
 
-def restore(backup: Path, folder: Path, *, keys: Path) -> None:
-    """Make the database of a new service from a backup. What a backup leaves out is copied from the folder `keys`."""
+def restore(backup: Path, folder: Path) -> None:
+    """Make the database of a new service from a backup."""
     folder.mkdir()
     printed("admin", "restore", str(backup), "--db", f"sqlite:///{folder / 'service.db'}")
-    for each in keys.glob("*.market-key*"):
-        (shutil.copytree if each.is_dir() else shutil.copy)(each, folder / each.name)
 
 
 def renew_token(folder: Path) -> None:

@@ -1,10 +1,7 @@
 """The paper's market: one release, levels 0.1 to 1.0 in steps of 0.01, two buyers, an upgrade and a coalition.
 
-The recorded values hold for every market that keeps the promise: levels, prices, payments, privacy loss, sizes. Today's
-market draws the levels that the seller did not deliver, so their reports are checked by distribution: exactly in
-test_market_distribution.py, and here by a test of the files that buyers hold. `market-seller-files` has the seller's
-own reports at these levels. Once the market draws nothing, `MARKET_DRAWS_LEVELS` becomes False in the driver, and the
-bought reports must equal them by value.
+The recorded values hold for every market that keeps the promise: levels, prices, payments, privacy loss, sizes. Bought
+reports equal those that the seller's vault releases at the same level (`market-seller-files`) by value.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ import pytest
 from scipy.special import chdtrc
 from tests.golden import recorded
 from tests.golden.driver_market import (
-    MARKET_DRAWS_LEVELS,
     Buyer,
     Marketplace,
     Seller,
@@ -40,7 +36,7 @@ KEY = bytes(range(32))
 LEVELS = [f"{step / 100:.2f}".rstrip("0").rstrip(".") for step in range(10, 101)]
 PRICES = {level: 10 + 3 * place for place, level in enumerate(LEVELS)}
 CONFIDENCE = "0.999999"
-"""The true shares must be in every interval, whichever market draws the reports."""
+"""The true shares must be in every interval."""
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +117,7 @@ def test_a_buyer_who_comes_back_a_second_buyer_and_a_coalition(market: Marketpla
     reports, own_reports = ({level: read_column(file) for level, file in each.items()} for each in (bought, own))
     assert p_value(reports) > 1e-6
     assert p_value(own_reports) > 1e-6
-    if not MARKET_DRAWS_LEVELS:
-        assert reports == own_reports
+    assert reports == own_reports
     recorded.check("market-seller-files", {level: _summary(file) for level, file in own.items()})
     independent = read_column(make_file(tmp_path, "0.5", name="another"))
     assert p_value({**reports, "0.5": independent}) < 1e-12
@@ -149,8 +144,8 @@ def test_a_buyer_who_comes_back_a_second_buyer_and_a_coalition(market: Marketpla
 
 
 def test_a_path_has_one_listing_and_levels_are_delivered_once(market: Marketplace, tmp_path: Path) -> None:
-    """A sold path stays as it is: no second listing, no other reports. A buyer keeps the files after the end."""
-    seller, rival = market.add_seller("hospital"), market.add_seller("rival")
+    """A sold path stays as it is: no second listing, no other reports. A buyer can download again."""
+    seller = market.add_seller("hospital")
     buyer = market.add_buyer("reader", tmp_path / "reader")
     prices = {"0.2": 20, "0.4": 40, "0.6": 60}
     seller.list_dataset("visits", prices, make_file(tmp_path, "0.4", name="visits", rows=500))
@@ -158,7 +153,7 @@ def test_a_path_has_one_listing_and_levels_are_delivered_once(market: Marketplac
     with pytest.raises(Rejected):
         buyer.upgrade("visits", "0.6", "too-early")  # it was not delivered yet
     with pytest.raises(Rejected):
-        rival.list_dataset("copy", prices, make_file(tmp_path, "0.6", name="visits", rows=500))
+        seller.list_dataset("copy", prices, make_file(tmp_path, "0.6", name="visits", rows=500))
     other_key = tmp_path / "other-key.parquet"
     release_dataset(other_key, range(500), ANSWERS[:500], VALUES, key=bytes(32), name="visits", level="0.6")
     for wrong in (other_key, make_file(tmp_path, "0.6", name="visits", rows=499), make_file(tmp_path, "0.6", name="x")):
@@ -167,9 +162,6 @@ def test_a_path_has_one_listing_and_levels_are_delivered_once(market: Marketplac
     seller.deliver("visits", make_file(tmp_path, "0.6", name="visits", rows=500))
     upgraded = buyer.upgrade("visits", "0.6", "upgraded")
     found = {"purchases": [first.values, upgraded.values], "loss": seller.privacy_loss("visits")}
-    seller.close("visits")
-    with pytest.raises(Rejected):
-        market.add_buyer("too-late", tmp_path / "too-late").buy("visits", "0.2", "none")
     again = buyer.download_again("visits", "0.6", "again")
     assert again.file.read_bytes() == upgraded.file.read_bytes()
     recorded.check("market-later-delivery", found)

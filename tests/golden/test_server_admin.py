@@ -42,7 +42,7 @@ def test_backup_restore_and_token(tmp_path: Path) -> None:
         assert campaign.send_reports("commute", "0.5", late) == ["new"]
         port, old_token = service.port, service.token
 
-    restore(backup, tmp_path / "second", keys=tmp_path / "first")
+    restore(backup, tmp_path / "second")
     renew_token(tmp_path / "second")
     with serve(tmp_path / "second", port=port) as service:
         campaign = Campaign(service, "commute", [COMMUTE])
