@@ -223,6 +223,8 @@ def _read(response: http.client.HTTPResponse) -> bytes:
                 "the server's answer is longer than {most:,} bytes. The rest of it was not read.", most=MOST_BYTES
             )
         parts.append(part)
+    if response.length:  # a server that ended meanwhile: `read1` takes that for the end of the answer
+        raise http.client.IncompleteRead(b"", response.length)
     return b"".join(parts)
 
 

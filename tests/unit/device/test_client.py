@@ -63,6 +63,16 @@ def test_what_a_server_asks_for_is_heard_but_not_obeyed_forever(
     assert waits == [wait]
 
 
+@pytest.mark.parametrize("cut", [1, 20])
+def test_an_answer_that_breaks_off_is_asked_for_again(collector: FakeCollector, cut: int) -> None:
+    whole = Reply(200, {"several": "words"}).data()
+    answers = iter([Reply(raw=whole[:-cut])])
+    collector.instead = lambda _: next(answers, Reply(raw=whole))
+    client = Client(sleep=lambda _: None)
+    assert client.ask_json(Server.parse(collector.url), "GET", "/") == {"several": "words"}
+    assert len(collector.requests) == 2
+
+
 def test_what_must_not_be_asked_twice_is_not(collector: FakeCollector) -> None:
     collector.instead = lambda _: b""
     client = Client(sleep=lambda _: None)
