@@ -47,6 +47,8 @@ class Answer(NamedTuple):
 class Running:
     """A server that runs, until it is stopped or killed. It may be started again on the same database."""
 
+    module = "relaxdp"
+
     def __init__(self, url: str, folder: Path, *options: str) -> None:
         self.url, self.folder, self.options = url, folder, options
         self.token_file = folder / "token"
@@ -64,7 +66,7 @@ class Running:
             words = [word for word in words if word not in ("--token-file", str(self.token_file))]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "relaxdp", *words],
+                [sys.executable, "-m", self.module, *words],
                 stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
             )  # fmt: skip
         assert self.process.stdout is not None

@@ -50,9 +50,12 @@ def release_again(vault: rx.Vault, table: pa.Table, mechanism: Mechanism | None 
     vault.release(table, columns, epsilon="0.01", accept_new_rows=True, **where)
 
 
-def level_at(mechanism: Mechanism, epsilon: str) -> str:
-    """Return the threshold of a level as text."""
-    return str(mechanism.level(epsilon).threshold)
+def ask_for_listing(vault: rx.Vault, prices: Mapping[str, str] = PRICES) -> dict[str, Any]:
+    """Return what a seller sends before the levels of the release `survey`."""
+    described = vault.relax("survey", 1, dry_run=True).description.columns["diagnosis"].to_dict()
+    return {
+        "currency": "EUR", "prices": prices, "column": "diagnosis", "id_column": "id", "description": described,
+    }  # fmt: skip
 
 
 class Market:

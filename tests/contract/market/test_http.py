@@ -13,7 +13,7 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from sqlalchemy import text
 from tests.servers.collectors import STORES, Answer
-from tests.servers.markets import PRICES, ROWS, Market, make_market_fixture, make_vault
+from tests.servers.markets import ROWS, Market, ask_for_listing, make_market_fixture, make_vault
 
 from relaxdp.market.client import PARQUET
 from relaxdp.market.routes import make_operations
@@ -201,7 +201,9 @@ def test_unknown_names(http: Checked, method: str, path: str, name: str) -> None
 )  # fmt: skip
 def test_fields_of_a_listing(http: Checked, tmp_path: Path, change: dict[str, Any]) -> None:
     """PostgreSQL keeps no null character: it is rejected as the request that it is."""
-    answer = http.ask("POST", f"{PREFIX}/listings", {**ask_for_listing(tmp_path), **change}, token="seller")
+    answer = http.ask(
+        "POST", f"{PREFIX}/listings", {"id": "new", **ask_for_listing(make_vault(tmp_path)), **change}, token="seller"
+    )
     assert (answer.status, answer.error) == (400, "malformed_request"), answer
 
 
@@ -216,22 +218,13 @@ def test_fields_of_a_listing(http: Checked, tmp_path: Path, change: dict[str, An
     ids=str,
 )  # fmt: skip
 def test_descriptions_of_a_listing(http: Checked, tmp_path: Path, change: dict[str, Any], error: str) -> None:
-    asked = ask_for_listing(tmp_path)
+    asked = {"id": "new", **ask_for_listing(make_vault(tmp_path))}
     answer = http.ask(
         "POST", f"{PREFIX}/listings", {**asked, "description": asked["description"] | change}, token="seller"
     )
     assert (answer.status // 100, answer.error) == (4, error)
     assert answer.json["message"].endswith("Nothing was listed.")
     assert "SECRET" not in answer.json["message"]
-
-
-def ask_for_listing(folder: Path) -> dict[str, Any]:
-    planned = make_vault(folder).relax("survey", 1, dry_run=True)
-    described = planned.description.columns["diagnosis"].to_dict()
-    return {
-        "id": "new", "currency": "EUR", "prices": PRICES, "column": "diagnosis", "id_column": "id",
-        "description": described,
-    }  # fmt: skip
 
 
 def test_a_trade_over_http(http: Checked, listing: str, tmp_path: Path) -> None:

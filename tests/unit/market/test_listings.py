@@ -12,10 +12,10 @@ from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from tests.refusals import refused
 from tests.servers.markets import (
-    PRICES,
     ROWS,
     VALUES,
     Market,
+    ask_for_listing,
     make_market_fixture,
     make_table,
     make_vault,
@@ -120,10 +120,7 @@ def test_a_path_has_one_listing_of_its_seller(market: Market, seller: MarketClie
 def test_title_text_and_approval_may_change(market: Market, seller: MarketClient, tmp_path: Path) -> None:
     vault = make_vault(tmp_path)
     first = market.publish(vault, seller, approval="seller").listing
-    asked: dict[str, Any] = {
-        "currency": "EUR", "prices": PRICES, "column": "diagnosis", "id_column": "id",
-        "description": vault.relax("survey", 1, dry_run=True).description.columns["diagnosis"].to_dict(),
-    }  # fmt: skip
+    asked = ask_for_listing(vault)
     same = seller.create_listing(first["id"], **asked)
     assert same == first
     changed = seller.create_listing(first["id"], **asked, title="New", about="Text", approval="automatic")
