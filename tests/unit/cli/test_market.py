@@ -70,10 +70,10 @@ def place(served: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pl
 def test_the_story_of_a_listing(place: Place) -> None:
     """Publish with limits, order, approve, download, verify offline, upgrade, and look at the sales."""
     shown = place.run("seller", "publish", place.listing, *LEVELS, "--limits", "limit", "--about", "Source: a clinic.")
-    assert "Published epsilon 0.1, 0.5, 1. Cost in study.vault: 0.5, 2 remaining." in shown
+    assert "Published epsilon 0.1, 0.5, 1. Cost 0.5, 2 remaining in study.vault." in shown
     assert "Source: a clinic." in shown
     again = place.run("seller", "publish", place.listing, "--levels", "0.1=10", *LEVELS[2:], "--limits", "limit")
-    assert "All levels were published before. Cost in study.vault: 0, 2 remaining." in again
+    assert "All levels were published before. Cost 0, 2 remaining in study.vault." in again
     everyone = printed("market", "list", "--server", place.market.server.base)
     assert place.listing in everyone
     key = everyone.rpartition("public key of the receipts: ")[2].strip()
@@ -92,10 +92,10 @@ def test_the_story_of_a_listing(place: Place) -> None:
     assert f"to {place.names['buyer']}, for 60 EUR (order {order['id']})" in printed(*offline)
     assert json.loads(printed(*offline, "--json"))["valid"] is True
     assert "these 3,000 rows" in printed("market", "verify", "half.parquet", "--server", place.market.server.base)
-    assert "accepted the order again" in place.run("buyer", "verify", "half.parquet", "--restore")
+    assert "The market has this order again." in place.run("buyer", "verify", "half.parquet", "--restore")
 
     shown = place.run("buyer", "list", place.listing)
-    for words in ("you pay", "100 EUR", "yours", "not accurate enough for most uses", "No level is accurate enough"):
+    for words in ("you pay", "100 EUR", "yours", "not accurate enough for most uses", "No level is recommended"):
         assert words in shown
     upgrade = place.json("buyer", "upgrade", place.listing, "--epsilon", "1")
     assert (upgrade["due"], upgrade["previous"]) == ("100", order["id"])
@@ -104,7 +104,7 @@ def test_the_story_of_a_listing(place: Place) -> None:
     place.run("seller", "approve", again)
     place.run("other", "order", place.listing, "--epsilon", "0.1")
     shown = place.run("seller", "sales")
-    assert "privacy loss towards all buyers together 1, towards the market 1" in shown
+    assert "privacy loss 1 towards all buyers together, 1 towards the market" in shown
     (column,) = place.json("seller", "sales")["columns"]
     assert (column["open_requests"], column["largest_sold"]) == (1, "1")
 

@@ -166,14 +166,14 @@ def test_rows_may_join_and_leave_between_levels(market: Market, tmp_path: Path, 
 
 
 def test_changed_limits_are_other_rows(market: Market, tmp_path: Path) -> None:
-    """A published level states the level of each row, so that it cannot be published again with another one."""
+    """A published level states the level of each row. One below all limits stays the same."""
     vault, seller, name = make_vault(tmp_path), market.add("seller"), market.make_name()
-    market.publish(vault, seller, {"0.5": "60"}, listing=name, limits="limit")
-    with refused(LevelDiffersError):
-        market.publish(vault, seller, {"0.5": "60"}, listing=name)
-    market.publish(vault, seller, {"0.1": "6"}, listing=name)
-    # All limits are above 0.1, so that the rows of this level are the same with them.
+    market.publish(vault, seller, {"0.5": "60", "0.1": "6"}, listing=name, limits="limit")
+    table = make_table()
+    release_again(vault, table.set_column(2, "limit", [table["limit"].to_pylist()[::-1]]))
     assert market.publish(vault, seller, {"0.1": "6"}, listing=name, limits="limit").new == ()
+    with refused(LevelDiffersError):
+        market.publish(vault, seller, {"0.5": "60"}, listing=name, limits="limit")
 
 
 @pytest.mark.parametrize(
