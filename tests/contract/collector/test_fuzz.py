@@ -12,8 +12,7 @@ from tests.servers.collectors import running, url_of
 @pytest.mark.long
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_no_undocumented_answer(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    market_key = ("--market-key", str(tmp_path / "market-key"))  # without one, PostgreSQL has no market
-    with running(url_of(store, request), tmp_path, "--no-request-log", *market_key) as server:
+    with running(url_of(store, request), tmp_path, "--no-request-log") as server:
         cases, _ = fuzz(server, tmp_path, examples=5, seed=7)
         assert cases >= 500
         assert server.ask("GET", "/healthz").status == 200

@@ -25,7 +25,6 @@ from typer.testing import CliRunner
 
 from relaxdp.cli.main import app
 from relaxdp.errors import RelaxdpError
-from relaxdp.server_errors import MarketKeyError
 from relaxdp.service.maintenance import prepare
 from relaxdp.service.settings import Settings
 from relaxdp.service.tokens import digest_for, digest_of
@@ -70,12 +69,7 @@ def test_backup_restore_and_a_new_token(tmp_path: Path, renewed: bool) -> None:
     assert refused.exception.message.endswith("Nothing was restored.")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "token").write_text(old)  # the copy is older than the new token
-    lost = RUNNER.invoke(app, ["serve", "--port", "0", "--db", again])
-    assert isinstance(lost.exception, MarketKeyError)  # a copy has no key in it
-    assert lost.exception.message.endswith("Nothing was started.")
-    market_key = tmp_path / "service.db.market-key"
-    assert market_key.stat().st_mode & 0o077 == 0
-    with running(again, tmp_path / "b", "--market-key", str(market_key)) as server:
+    with running(again, tmp_path / "b") as server:
         seen = server.ask("GET", "/v1/campaigns/kept/status", operator=True).json
         assert seen["devices"]["total"] == 1
         assert server.ask("POST", "/v1/campaigns/kept/reports", report(campaign, "a")).json == {"status": "same"}
@@ -142,7 +136,7 @@ def test_what_a_start_says(tmp_path: Path) -> None:
         with process:
             assert process.stdout is not None
             lines: list[str] = []
-            while not lines or lines[-1].startswith(("operator", "market", "dashboard")):
+            while not lines or lines[-1].startswith(("operator", "dashboard")):
                 lines.append(process.stdout.readline().rstrip())
             process.terminate()
             assert process.wait(PATIENCE) in (0, 128 + signal.SIGTERM)  # it may not serve yet
@@ -151,7 +145,6 @@ def test_what_a_start_says(tmp_path: Path) -> None:
     first = start("--token-file", str(tmp_path / "token"))
     place = first[-1].removeprefix("listening on ")
     assert first == [
-        f"market key made: {tmp_path}/x.db.market-key (copy it to a safe place, apart from the database)",
         f"operator token written to {tmp_path}/token",
         f"dashboard {place}/   market {place}/market",
         f"listening on {place}",

@@ -194,7 +194,7 @@ def test_every_error_has_a_status_and_a_code() -> None:
     kinds = [each for _, each in inspect.getmembers(server_errors, inspect.isclass) if issubclass(each, ServiceError)]
     assert len(kinds) > 15
     for kind in kinds:
-        closed = kind in (server_errors.StorageUnavailableError, server_errors.MarketClosedError)
+        closed = kind is server_errors.StorageUnavailableError
         assert status_of(kind) == 503 if closed else 400 <= status_of(kind) < 500
         assert code_of(kind).isidentifier()
     assert status_of(errors.EpsilonError) == 422
