@@ -64,7 +64,7 @@ class Offer:
 
 
 class Traffic:
-    """One seller and three buyers at a time. What was not answered is asked again, until there is an answer."""
+    """Two sellers and two buyers at a time. What was not answered is asked again, until there is an answer."""
 
     def __init__(self, market: Market, goods: Goods, seed: int = 1) -> None:
         self.market, self.goods = market, goods
@@ -81,7 +81,7 @@ class Traffic:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Trade for a while."""
-        threads = [threading.Thread(target=self._run, args=(act,)) for act in (self._sell, *[self._buy] * 3)]
+        threads = [threading.Thread(target=self._run, args=(act,)) for act in [self._sell, self._buy] * 2]
         for thread in threads:
             thread.start()
         try:
