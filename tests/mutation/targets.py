@@ -63,4 +63,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "ledger/account.py": _LEDGER,
     "ledger/events.py": ("src/relaxdp/ledger/events.py", *_LEDGER),
+    "market/publish.py": ("tests/unit/market/test_publish.py", "-k", "not postgres"),
+    "market/listings.py": (
+        *("src/relaxdp/market/listings.py", "tests/unit/market/test_listings.py", "tests/unit/market/test_orders.py"),
+        *("tests/unit/market/test_pools.py", "-k", "not postgres"),
+    ),
+    "market/orders.py": ("src/relaxdp/market/orders.py", "tests/unit/market/test_orders.py", "-k", "not postgres"),
+    "market/pools.py": ("tests/unit/market/test_pools.py", "-k", "not postgres"),
+    "market/receipts.py": ("src/relaxdp/market/receipts.py", "tests/unit/market/test_receipts.py"),
 }

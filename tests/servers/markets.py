@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
-from tests.servers.collectors import Running, running
+import uvicorn
+from tests.patience import until
+from tests.servers.collectors import Running
 
 import relaxdp as rx
+import relaxdp.collector.component  # both parts declare their tables when they are imported
+import relaxdp.market.component
+from relaxdp.cli.serve import build
 from relaxdp.device.address import Server
 from relaxdp.device.client import Client
 from relaxdp.market.client import MarketClient
 from relaxdp.market.publish import Published, Terms, publish
 from relaxdp.mechanisms.base import Mechanism
+from relaxdp.service import application, run
+from relaxdp.service.maintenance import prepare
+from relaxdp.service.settings import Settings
 from relaxdp.storage.database import Database
 
 VALUES = ["flu", "covid", "none"]
@@ -56,6 +66,41 @@ def ask_for_listing(vault: rx.Vault, prices: Mapping[str, str] = PRICES) -> dict
     return {
         "currency": "EUR", "prices": prices, "column": "diagnosis", "id_column": "id", "description": described,
     }  # fmt: skip
+
+
+class InThisProcess(Running):
+    """A server in a thread of this process, so that mistakes can be planted into its functions."""
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        settings = Settings(database=self.url, port=0, rate=0.0, request_log=False)
+        listening, self.base = run.listen(settings)
+        prepare(settings, self.token_file)
+        listening.listen()
+        place = urlsplit(self.base)
+        self.host, self.port = str(place.hostname), int(place.port or 0)
+        made: list[uvicorn.Server] = []
+
+        class KeptServer(uvicorn.Server):
+            def __init__(self, config: uvicorn.Config) -> None:
+                super().__init__(config)
+                made.append(self)
+
+        def serve() -> None:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(run, "Server", KeptServer)
+                patch.setattr(application, "tune", lambda: None)  # which would change how all tests collect garbage
+                run.serve(build, settings, listening)
+
+        self._thread = threading.Thread(target=serve)
+        self._thread.start()
+        until(lambda: made and made[0].started)
+        self._server = made[0]
+
+    def kill(self) -> None:
+        """Stop it."""
+        self._server.should_exit = True
+        self._thread.join()
 
 
 class Market:
@@ -114,7 +159,9 @@ class Market:
 
 
 @contextmanager
-def serve_market(store: str, folder: Path, request: pytest.FixtureRequest, *options: str) -> Iterator[Market]:
+def serve_market(
+    store: str, folder: Path, request: pytest.FixtureRequest, *options: str, in_this_process: bool = False
+) -> Iterator[Market]:
     """Run a market for a while, on SQLite or on a PostgreSQL database of its own."""
     url, postgres, name = f"sqlite:///{folder / 'service.db'}", None, ""
     if store == "postgres":
@@ -122,19 +169,23 @@ def serve_market(store: str, folder: Path, request: pytest.FixtureRequest, *opti
         name = postgres.database()
         url = postgres.url(name)
     try:
-        with running(url, folder, *options) as server:
+        server = InThisProcess(url, folder) if in_this_process else Running(url, folder, *options)
+        try:
             yield Market(server)
+        finally:
+            server.kill()
     finally:
         if postgres is not None:
             postgres.give_back(name)
 
 
 def make_market_fixture(stores: Sequence[Any], *options: str) -> Any:
-    """Return a fixture: one market on each store for all tests of a module."""
+    """Return a fixture: one market on each store for all tests of a module, in this process where it has no options."""
 
     @pytest.fixture(scope="module", params=stores)
     def market(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
-        with serve_market(request.param, tmp_path_factory.mktemp("market"), request, *options) as served:
+        folder, here = tmp_path_factory.mktemp("market"), not options
+        with serve_market(request.param, folder, request, *options, in_this_process=here) as served:
             yield served
 
     return market

@@ -144,7 +144,7 @@ def create_listing(
     if not known:
         connection.execute(insert(LISTINGS).values(id=listing_id, **fixed, **free))
     for row in known:
-        if row.id != listing_id and row.seller == seller:
+        if row.id != listing_id:
             raise ListingExistsError(
                 "This column is listed already, as {listing!r}. A path has one listing.",
                 hint="Publish its levels there: --listing {listing}.",

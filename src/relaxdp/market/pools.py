@@ -51,7 +51,7 @@ def create_pool(
     return listing
 
 
-def join_pool(connection: Connection, listing: Listing, member: str, reports: Mapping[str, str | int | float]) -> Level:
+def join_pool(connection: Connection, listing: Listing, member: str, reports: Mapping[str, str | int | float]) -> None:
     """Store the reports of a member at all listed levels up to the member's limit. The same reports change nothing.
 
     A higher limit later adds levels. A report that is stored is never replaced.
@@ -80,7 +80,6 @@ def join_pool(connection: Connection, listing: Listing, member: str, reports: Ma
         if key not in stored:
             row = {"listing": listing.id, "member": member, "threshold": key, "row": row_id, "report": report}
             connection.execute(insert(POOL_REPORTS).values(**row))
-    return max(given)
 
 
 def count_members(connection: Connection, listing: Listing) -> int:

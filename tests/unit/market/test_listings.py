@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,13 +25,13 @@ from tests.servers.markets import (
 )
 
 import relaxdp as rx
-from relaxdp.market.client import MarketClient
+from relaxdp.market.client import PARQUET, MarketClient
 from relaxdp.market.listings import ListedLevel, Listing, make_offers, parse_price, recommend_level
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.sampling.keyed_stream import PathId
 from relaxdp.server_errors import MarketError, RefusedByServerError
 from relaxdp.service.schema import METADATA
-from relaxdp.tables.metadata import ColumnDescription
+from relaxdp.tables.metadata import METADATA_KEY, ColumnDescription
 from relaxdp.tables.release_plan import compute_margin
 
 market = make_market_fixture(["sqlite", "postgres"])
@@ -82,6 +84,8 @@ def test_useful_dominated_and_recommended_levels() -> None:
     assert str(recommend_level(offers)) == "1.5"
     assert str(recommend_level(make_offers(listing, levels[:3]))) == "1"
     assert recommend_level(make_offers(listing, levels[:2])) is None
+    dearer = [*levels[:3], replace(levels[3], price=Decimal("20.0001"))]
+    assert str(recommend_level(make_offers(listing, dearer))) == "1"  # both are useful, and it is cheaper
     (empty,) = make_offers(*make_listing(rx.Categorical(VALUES), {"1": ("5", {})}))
     assert (empty.margin, empty.is_useful, empty.is_dominated) == (None, False, False)
 
@@ -165,45 +169,44 @@ def test_a_level_named_twice_is_rejected(market: Market, seller: MarketClient, t
 
 
 def test_a_listing_has_at_most_100_levels(market: Market, seller: MarketClient, tmp_path: Path) -> None:
-    vault, name = make_vault(tmp_path, make_table(range(400))), market.make_name()
-    prices = {f"{step / 50:g}": str(step) for step in range(1, 101)}
-    assert len(market.publish(vault, seller, prices, listing=name).new) == 100
-    spent = vault.spent
-    with refused(RefusedByServerError, error="market") as found:
-        market.publish(vault, seller, {"2.5": "1000"}, listing=name)
-    assert "would have 101 levels. The maximum is 100." in found.value.message
-    assert vault.spent == spent
-    assert market.publish(vault, seller, {"1.5": "75"}, listing=name).new == ()
+    """One is published, and so many are planned."""
+    vault, name = make_vault(tmp_path), market.make_name()
+    market.publish(vault, seller, {"0.5": "5"}, listing=name)
+    for planned in (99, 100):
+        asked = ask_for_listing(vault, {f"{1 + step / 10:.1f}": str(10 + step) for step in range(planned)})
+        if planned == 99:
+            seller.create_listing(name, **asked)
+            continue
+        with refused(RefusedByServerError, error="market") as found:
+            seller.create_listing(name, **asked)
+        assert "would have 101 levels. The maximum is 100." in found.value.message
 
 
 def test_a_level_is_never_replaced(market: Market, seller: MarketClient, tmp_path: Path) -> None:
     """The same rows are accepted again, as another file too; other rows are rejected by the market itself."""
-    vault, name = make_vault(tmp_path), market.make_name()
-    first = market.publish(vault, seller, {"1": "100"}, listing=name).listing
-    vault.relax("survey", 1, output=(same := tmp_path / "same.parquet"))
-    table = make_table(range(ROWS - 1))
-    release_again(vault, table)
-    vault.relax("survey", 1, output=(fewer := tmp_path / "fewer.parquet"))
-    for path in (same, fewer):  # a released file has the column of limits, which a level has not
-        with refused(RefusedByServerError, error="level_file", status=422):
-            seller.add_level(name, path, "100")
-        make_bare(path)
-    assert seller.add_level(name, same, "100") == first
-    for path, price, error in ((fewer, "100", "level_differs"), (same, "99", "market")):
-        with refused(RefusedByServerError, error=error):
-            seller.add_level(name, path, price)
-    other = make_vault(tmp_path)
-    other.relax("survey", 2, output=(foreign := tmp_path / "foreign.parquet"))
-    make_bare(foreign)
-    with refused(RefusedByServerError, error="level_file"):
-        seller.add_level(name, foreign, "200")
+    vault, name, path = make_vault(tmp_path), market.make_name(), tmp_path / "level.parquet"
+    seller.create_listing(name, **ask_for_listing(vault))
+
+    def send(epsilon: str, price: str, id_column: str = "id") -> Any:
+        table = vault.relax("survey", epsilon).to_frame()
+        stated = json.loads(table.schema.metadata[METADATA_KEY]) | {"id": id_column}
+        table = table.select(["id", "diagnosis"]).rename_columns([id_column, "diagnosis"])
+        pa_parquet.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(stated)}), path)
+        address, token = f"/v1/market/listings/{name}/levels?price={price}", seller._headers["Authorization"]
+        sent = market.server.ask("POST", address, path.read_bytes(), content_type=PARQUET, authorization=token)
+        return sent.status if sent.status < 300 else sent.error
+
+    assert [send("1", "100"), send("1", "100"), send("0.5", "60"), send("0.5", "60")] == [201, 200, 201, 200]
+    first = seller.listing(name)
+    assert send("1", "100", id_column="patient") == "level_file"
+    vault.relax("survey", 1, output=(released := tmp_path / "released.parquet"))
+    with refused(RefusedByServerError, error="level_file", status=422):
+        seller.add_level(name, released, "100")  # it has the column of limits
+    release_again(vault, make_table(range(ROWS - 1)))
+    assert [send("1", "100"), send("1", "99"), send("0.25", "61")] == ["level_differs", "market", "market"]
+    vault = make_vault(tmp_path)
+    assert send("2", "200") == "level_file"
     assert seller.listing(name) == first
-
-
-def make_bare(path: Path) -> None:
-    """Write a released file again, without pass-through columns."""
-    table = pa_parquet.read_table(path)
-    pa_parquet.write_table(table.select(["id", "diagnosis"]), path)
 
 
 # The rules of the database.

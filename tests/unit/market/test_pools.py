@@ -12,10 +12,11 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from tests.refusals import refused
 from tests.servers.collectors import STORES
-from tests.servers.markets import Market, make_market_fixture
+from tests.servers.markets import Market, make_market_fixture, make_vault
 
 import relaxdp as rx
 from relaxdp.device.report import written_report
+from relaxdp.market import pools
 from relaxdp.market.client import MarketClient
 from relaxdp.market.level_file import compute_level_digest, read_level_file
 from relaxdp.market.pool_member import join_pool
@@ -139,12 +140,15 @@ def test_another_answer_is_rejected_where_it_is_known(market: Market, tmp_path: 
         join(market, pool, "0.7", tmp_path, member=member, key=key)
 
 
-def test_what_is_no_set_of_reports_is_rejected(market: Market) -> None:
+def test_what_is_no_set_of_reports_is_rejected(market: Market, tmp_path: Path) -> None:
     """Levels are sent from the lowest up to the own limit: a gap could not be delivered."""
     pool, member, hashed = create_pool(market), market.add("seller"), create_pool(market, ENCODINGS["local hash"][0])
     for levels in (["1"], ["0.5", "2"], ["0.5", "0.7"], ["0.5", "1", "3"]):
         with refused(RefusedByServerError, error="market"):
             member.join_pool(pool, dict.fromkeys(levels, "no"))
+    for other in (market.make_name(), market.publish(make_vault(tmp_path)).listing["id"]):
+        with refused(RefusedByServerError):
+            member.join_pool(other, {"0.25": "flu"})
     for report in ("SECRET", 7, 0.5, "YES", ""):
         with refused(RefusedByServerError, error="report_outside_encoding") as found:
             member.join_pool(pool, {"0.5": report})
@@ -155,6 +159,18 @@ def test_what_is_no_set_of_reports_is_rejected(market: Market) -> None:
     with refused(RefusedByServerError, error="market") as empty:
         market.add("buyer").order(pool, "0.5")
     assert "has joined the pool" in empty.value.message
+
+
+def test_a_pool_has_room_for_so_many_members(market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who have joined may still raise their limits. Members of another pool do not count."""
+    monkeypatch.setattr(pools, "MAX_MEMBERS", 2)
+    pool, other = create_pool(market), create_pool(market)
+    join(market, other, "1", tmp_path)
+    (member, key, _), _ = (join(market, pool, "0.5", tmp_path) for _ in range(2))
+    with refused(RefusedByServerError, error="market") as full:
+        join(market, pool, "0.5", tmp_path)
+    assert "has 2 members" in full.value.message
+    join(market, pool, "1", tmp_path, member=member, key=key)
 
 
 def test_a_pool_stays_as_it_is(market: Market, tmp_path: Path) -> None:

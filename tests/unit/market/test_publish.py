@@ -93,8 +93,10 @@ def test_nothing_but_ids_reports_and_levels_leaves(market: Market, tmp_path: Pat
 
 def test_the_vault_is_charged_for_the_largest_level(market: Market, tmp_path: Path) -> None:
     vault, seller, name = make_vault(tmp_path), market.add("seller"), market.make_name()
-    found = market.publish(vault, seller, listing=name)
+    seen: list[str] = []
+    found = market.publish(vault, seller, listing=name, progress=seen.append)
     assert (found.new, found.cost, found.remaining) == (("0.25", "0.5", "1"), Decimal("0.99"), Decimal(9))
+    assert sorted(seen) == ["0.25", "0.5", "1"]
     again = market.publish(vault, seller, listing=name)
     assert (again.new, again.cost, again.listing) == ((), Decimal(0), found.listing)
     below = market.publish(vault, seller, {"0.75": "80"}, listing=name)
@@ -107,7 +109,7 @@ def test_the_vault_is_charged_for_the_largest_level(market: Market, tmp_path: Pa
 def test_what_the_vault_does_not_allow_is_not_sent(market: Market, tmp_path: Path) -> None:
     """The budget, the names and the limits are checked before the market hears of anything."""
     vault, seller = make_vault(tmp_path, budget=1), market.add("seller")
-    before, spent = market.operator.listings(), vault.spent
+    before, spent, events = market.operator.listings(), vault.spent, len(vault.events())
     with refused(BudgetExceededError):
         market.publish(vault, seller, {"0.5": "10", "1.5": "20"})
     with refused(UnknownReleaseError):
@@ -117,8 +119,10 @@ def test_what_the_vault_does_not_allow_is_not_sent(market: Market, tmp_path: Pat
     for prices in ({}, {"1": "1", "1.0": "2"}):
         with refused(MarketError):
             market.publish(vault, seller, prices)
-    with refused(ColumnError):
-        market.publish(vault, seller, limits="diagnosis")
+    assert len(vault.events()) == events
+    for limits in ("diagnosis", "nothing"):
+        with refused(ColumnError, says="no pass-through column"):
+            market.publish(vault, seller, limits=limits)
     assert market.operator.listings() == before
     assert vault.spent == spent
 
@@ -137,7 +141,9 @@ def test_a_release_of_several_columns_is_published_column_by_column(market: Mark
     spent = vault.spent
     age = market.publish(vault, seller, {"1": "5"}, name="both", column="age").listing
     assert vault.spent - spent == Decimal("0.5")
-    market.publish(vault, seller, {"1": "5"}, name="both", column="diagnosis")
+    assert (
+        market.publish(vault, seller, {"1": "5"}, name="both", column="diagnosis", listing=None).listing["id"] == "both"
+    )
     path = buy(market, age["id"], "1", tmp_path)
     assert rx.estimate(path).n == ROWS
     assert pa_parquet.read_table(path)["age_report"].to_pylist() == (
