@@ -32,7 +32,8 @@ one that is named is killed now or exists no more. [Why it is our own tool](deci
 
 A mutant is killed if a test fails, and times out if it takes more than three times as long as all of them do. What only
 tells people something is not mutated: texts, the arguments of what is raised, `__str__` and `__repr__`, annotations,
-decorators. Seconds are of one processor. All of `theory/` and `sampling/` is tried, and the rules of `ledger/` and `market/`.
+decorators. Seconds are of one processor. All of `theory/` and `sampling/` is tried, and the rules of `ledger/` and
+`market/`.
 
 | module | mutants | killed | timed out | equivalent | seconds |
 |---|---|---|---|---|---|"""

@@ -68,7 +68,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         *("src/relaxdp/market/listings.py", "tests/unit/market/test_listings.py", "tests/unit/market/test_orders.py"),
         *("tests/unit/market/test_pools.py", "-k", "not postgres"),
     ),
-    "market/orders.py": ("src/relaxdp/market/orders.py", "tests/unit/market/test_orders.py", "-k", "not postgres"),
+    "market/orders.py": (
+        *("src/relaxdp/market/orders.py", "tests/unit/market/test_orders.py", "tests/unit/market/test_pools.py"),
+        *("-k", "not postgres"),
+    ),
     "market/pools.py": ("tests/unit/market/test_pools.py", "-k", "not postgres"),
     "market/receipts.py": ("src/relaxdp/market/receipts.py", "tests/unit/market/test_receipts.py"),
 }

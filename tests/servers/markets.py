@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pytest
 import uvicorn
+from sqlalchemy import select
 from tests.patience import until
 from tests.servers.collectors import Running
 
@@ -24,6 +26,8 @@ from relaxdp.device.address import Server
 from relaxdp.device.client import Client
 from relaxdp.market.client import MarketClient
 from relaxdp.market.publish import Published, Terms, publish
+from relaxdp.market.receipts import Receipt, SignedReceipt, Signer
+from relaxdp.market.schema import SETUP
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.service import application, run
 from relaxdp.service.maintenance import prepare
@@ -147,6 +151,13 @@ class Market:
         options.setdefault("listing", self.make_name())
         terms = Terms(currency="EUR", title="Diagnoses", approval=approval)
         return publish(vault, name, seller or self.add("seller"), prices, terms, **options)
+
+    def sign_lost_order(self, receipt: Receipt, buyer: MarketClient, **changes: str) -> SignedReceipt:
+        """Return a receipt like this one, for an order of a buyer that the database of the market has lost."""
+        with self.open_database() as database, database.reading() as connection:
+            signer = Signer(bytes(connection.execute(select(SETUP.c.signing_key)).scalar_one()))
+        lost = {"order": self.make_name("order"), "buyer": buyer.member()["name"], **changes}
+        return signer.sign(replace(receipt, **lost))
 
     @contextmanager
     def open_database(self) -> Iterator[Database]:

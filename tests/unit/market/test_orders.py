@@ -163,6 +163,30 @@ def test_columns_of_one_vault_add_up(market: Market, tmp_path: Path) -> None:
     assert (vaults["largest_sold"], vaults["held"]) == ("1.5", "1.5")
 
 
+def test_a_lost_order_is_restored(
+    market: Market, seller: MarketClient, buyer: MarketClient, listing: str, tmp_path: Path
+) -> None:
+    """From its receipt alone, next to other orders of the same buyer; prices are those of the receipt."""
+    other = market.add("buyer")
+    kept = other.receipt(seller.approve(other.order(listing, "1")["id"])["id"]).receipt
+    first = seller.approve(buyer.order(listing, "0.25")["id"])
+    request = buyer.order(listing, "1", upgrade=True)
+    signed = market.sign_lost_order(kept, buyer, price="90", due="70", previous="another")
+    restored = buyer.restore(signed)
+    assert [restored[name] for name in ("id", "epsilon", "state", "price", "due", "previous", "digest")] == [
+        signed.receipt.order, "1", "approved", "90", "70", "another", kept.digest,
+    ]  # fmt: skip
+    assert restored["requested"] == kept.issued
+    assert buyer.restore(signed) == restored
+    assert buyer.download(restored["id"], tmp_path / "x.parquet") == signed
+    assert {each["id"] for each in buyer.orders()} == {first["id"], request["id"], restored["id"]}
+    wrong = market.sign_lost_order(kept, buyer, epsilon="0.5")  # with the digest of another level
+    with refused(RefusedByServerError, error="receipt") as found:
+        buyer.restore(wrong)
+    assert "has other ids or reports now" in found.value.message
+    assert len(buyer.orders()) == 3
+
+
 def test_only_a_receipt_of_this_buyer_and_market_restores(
     market: Market, seller: MarketClient, buyer: MarketClient, listing: str
 ) -> None:

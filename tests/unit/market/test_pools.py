@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pa_parquet
 import pytest
+from sqlalchemy import delete
 from tests.refusals import refused
 from tests.servers.collectors import STORES
 from tests.servers.markets import Market, make_market_fixture, make_vault
@@ -20,6 +21,7 @@ from relaxdp.market import pools
 from relaxdp.market.client import MarketClient
 from relaxdp.market.level_file import compute_level_digest, read_level_file
 from relaxdp.market.pool_member import join_pool
+from relaxdp.market.schema import FILES
 from relaxdp.mechanisms.base import Mechanism
 from relaxdp.server_errors import AnswerChangedError, DeviceFileError, OfferError, RefusedByServerError
 
@@ -159,6 +161,40 @@ def test_what_is_no_set_of_reports_is_rejected(market: Market, tmp_path: Path) -
     with refused(RefusedByServerError, error="market") as empty:
         market.add("buyer").order(pool, "0.5")
     assert "has joined the pool" in empty.value.message
+
+
+def test_the_operator_approves_orders_of_a_pool(market: Market, tmp_path: Path) -> None:
+    """Its file is made with the approval, from those who have joined until then, and again for a restored order."""
+    pool, buyer = create_pool(market, approval="seller"), market.add("buyer")
+    join(market, pool, "1", tmp_path)
+    order = buyer.order(pool, "1")
+    join(market, pool, "1", tmp_path)
+    assert order["id"] in [each["id"] for each in market.operator.orders()]
+    with refused(RefusedByServerError, error="unknown_order"):
+        market.add("seller").approve(order["id"])
+    approved = market.operator.approve(order["id"])
+    signed = buyer.download(order["id"], tmp_path / "x.parquet")
+    assert (signed.receipt.rows, signed.receipt.digest, signed.receipt.seller) == (2, approved["digest"], "")
+    other = market.add("buyer")
+    lost = market.sign_lost_order(signed.receipt, other)
+    assert other.download(other.restore(lost)["id"], tmp_path / "y.parquet") == lost
+    join(market, pool, "1", tmp_path)
+    late = market.add("buyer")
+    with refused(RefusedByServerError, error="receipt"):
+        late.restore(market.sign_lost_order(signed.receipt, late))
+
+
+def test_a_restored_pool_makes_its_files_again(market: Market, tmp_path: Path) -> None:
+    pool, buyer = create_pool(market), market.add("buyer")
+    join(market, pool, "1", tmp_path)
+    receipt = buyer.receipt(buyer.order(pool, "1")["id"]).receipt
+    with market.open_database() as database, database.writing() as connection:
+        connection.exec_driver_sql(
+            "DROP TRIGGER market_file_kept_1" + ("" if database.is_sqlite else " ON market_file")
+        )
+        connection.execute(delete(FILES).where(FILES.c.digest == receipt.digest))
+    lost = market.sign_lost_order(receipt, other := market.add("buyer"))
+    assert other.download(other.restore(lost)["id"], tmp_path / "x.parquet") == lost
 
 
 def test_a_pool_has_room_for_so_many_members(market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,9 @@ def test_a_changed_field_is_found(field: str) -> None:
     assert SIGNER.sign(changed).signature != SIGNED.signature
     with pytest.raises(ReceiptError):  # a field is there, of its own type
         read_receipt(change(**{field: 1.0 if field in ("version", "rows") else 7}))
+    if field != "previous":
+        with pytest.raises(ReceiptError):
+            read_receipt(change(**{field: None}))
     without = change()
     del without["receipt"][field]
     with pytest.raises(ReceiptError):
@@ -128,7 +131,8 @@ TEXT = json.dumps(SIGNED.to_json())
         TEXT.replace('"rows": 400', '"rows": 4e2'), TEXT[:-1] + ', "signature": "SECRET"}', TEXT[:-1] + ', "more": 1}',
         json.dumps(change(more=1)), json.dumps(change(version=2)), json.dumps(change(digest="AB" * 32)),
         json.dumps(change(digest="ab" * 32 + "\n")), json.dumps({**change(), "signature": None}),
-        json.dumps({**change(), "signature": "A" * 201}), b"\xff\xfe", TEXT.encode()[:-1],
+        json.dumps({**change(), "signature": "A" * 201}), json.dumps({**change(), "receipt": list(asdict(RECEIPT))}),
+        b"\xff\xfe", TEXT.encode()[:-1],
     ],
 )  # fmt: skip
 def test_other_texts_are_no_receipts(text: str | bytes) -> None:
