@@ -98,7 +98,8 @@ class InThisProcess(Running):
 
         self._thread = threading.Thread(target=serve)
         self._thread.start()
-        until(lambda: made and made[0].started)
+        until(lambda: (made and made[0].started) or not self._thread.is_alive())
+        assert self._thread.is_alive(), "the server did not start"
         self._server = made[0]
 
     def kill(self) -> None:
