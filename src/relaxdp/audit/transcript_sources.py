@@ -91,7 +91,7 @@ class RelaxationSource(MechanismSource):
             yield last.reshape(-1, self.mechanism.symbols), seeds
 
     def encode_true_values(self, true_values: TrueValues, entropy: SeededEntropy) -> tuple[Codes, Any]:
-        """Return the symbols of all true values, one after the other, and the public seeds."""
+        """Encode all true values as symbols, one after the other, and return these with the public seeds."""
         permanent = DrawnOnceRandomness(entropy, len(true_values))
         encoded = self.mechanism.read_true_values(true_values)
         codes = self.mechanism.compute_true_symbols(encoded, permanent)
