@@ -222,7 +222,7 @@ _BINS_PER_COLUMN = 32
 
 @dataclass(frozen=True, slots=True)
 class ColumnBinning:
-    """A binning of one column: each small whole number has a bin of its own, anything else shares them by quantiles."""
+    """A binning of one column: a bin for each small whole number, or else bins between quantiles."""
 
     index: int
     low: int

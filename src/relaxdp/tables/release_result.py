@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.errors import ArgumentError
-from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
+from relaxdp.estimation.display import describe_risk, format_html_table, format_risk, format_table
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import add_amounts, subtract_amounts
 from relaxdp.mechanisms.base import Mechanism
@@ -225,7 +225,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         first, rest = self._format_parts()
-        table = format_html(_HEADINGS, [each.to_row(self.spent) for each in self.columns], rest)
+        table = format_html_table(_HEADINGS, [each.to_row(self.spent) for each in self.columns], rest)
         return f"<p>{escape(first)}</p>{table}"
 
     def to_dict(self) -> dict[str, Any]:
