@@ -139,7 +139,7 @@ class _WordRegression:
         fit.population_variance[others] = fit.variance[others] + share * (1 - share) / self.devices.sum()
 
     def _compute_score_shrinkage(self, value: Floats, words: Indices, residual: Floats) -> Floats:
-        """Return the factor by which each score shrinks without the cohort that supports the word most; at most 1.
+        """Return the shrinkage of each score: its factor without the cohort that supports the word most, at most 1.
 
         Among very many candidates some share bits with strong unlisted words, but hardly in more than one cohort.
         """
@@ -372,7 +372,7 @@ class _WordEstimates(Result):
 
 
 def _estimate_boolean(counts: RapporCounts, method: Method) -> DecodedWords:
-    """Return the share of devices whose only bit is set, with its p-value."""
+    """Estimate the share of devices whose only bit, a boolean, is set, with its p-value."""
     parts, precisions = [], []
     for support, (totals, ones) in counts.levels.items():
         if totals.sum():

@@ -36,7 +36,7 @@ from relaxdp.ledger.account import (
     make_release_event,
     require_active_release,
 )
-from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SealedColumn
+from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SnapshotSummary
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.declared_values import DeclaredMechanism, require_ordered_values
@@ -264,7 +264,7 @@ class StagedRelease:
     """Drawn and sealed rows: durable, and not charged yet."""
 
     rows: int
-    columns: tuple[SealedColumn, ...]
+    columns: tuple[SnapshotSummary, ...]
     passthrough: str | None
     """The digest of the sealed pass-through columns."""
     joined: int = 0
@@ -368,7 +368,7 @@ def _make_plan(
         id_type=id_type, passthrough=tuple(field.name for field in passthrough), schema=pa.schema(fields),
         is_relaxation=is_relaxation,
     )  # fmt: skip
-    unsealed = StagedRelease(0, (SealedColumn("", 0, 0, 0, 0),) * len(columns), None)
+    unsealed = StagedRelease(0, (SnapshotSummary("", 0, 0, 0, 0),) * len(columns), None)
     charged = make_release_event(account, plan.draft_event(unsealed), state).columns
     return replace(plan, columns=tuple(replace(each, cost=to.cost) for each, to in zip(columns, charged, strict=True)))
 

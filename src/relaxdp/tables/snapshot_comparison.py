@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import RowsChangedError, VaultError
 from relaxdp.ledger.account import ColumnState
-from relaxdp.ledger.events import SealedColumn
+from relaxdp.ledger.events import SnapshotSummary
 from relaxdp.tables.release_plan import PlannedColumn, ReleasePlan
 from relaxdp.tables.snapshot import (
     ChunkKind,
@@ -154,12 +154,12 @@ class ColumnSnapshotWriter:
         self.part.write(chunk)
         self._rows += len(rows)
 
-    def finish(self) -> SealedColumn:
+    def finish(self) -> SnapshotSummary:
         """Close the snapshot, or reject a table that does not continue what was released."""
         found, known = self.comparison, self._column.state
         if found is None or known is None:
             self.part.close()
-            return SealedColumn(self._staged.close(), self._rows, 0, 0, 0)
+            return SnapshotSummary(self._staged.close(), self._rows, 0, 0, 0)
         self._keep_absent_rows(found.compare_rows(None), is_last=True)
         self.part.close()
         if found.joined_ids and pa.types.is_large_string(found.joined_ids[0].type):
@@ -180,7 +180,7 @@ class ColumnSnapshotWriter:
 
 def seal_column(
     plan: ReleasePlan, state: ColumnState, staged: StagedSnapshot, *, n_joined: int, n_absent: int
-) -> SealedColumn:
+) -> SnapshotSummary:
     """Finish the snapshot of a column, or reject a table in which too many ids were exchanged for others."""
     rows, exchanged = state.known + n_joined, state.exchanged + min(n_joined, n_absent)
     if exchanged > MAX_RESPELLED * rows:
@@ -195,7 +195,7 @@ def seal_column(
                 joined=n_joined,
             )
         exchanged = 0
-    return SealedColumn(staged.close(), rows, state.joined + n_joined, n_absent, exchanged)
+    return SnapshotSummary(staged.close(), rows, state.joined + n_joined, n_absent, exchanged)
 
 
 def reject_changed_values(plan: ReleasePlan, column: PlannedColumn) -> NoReturn:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from relaxdp import errors
 from relaxdp.errors import ArgumentError, IdError, KeyFileError, RelaxdpError, SparkError, TableFileError
 from relaxdp.ledger.account import ColumnState
-from relaxdp.ledger.events import SealedColumn
+from relaxdp.ledger.events import SnapshotSummary
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.keyed_reports import RowTagger
 from relaxdp.sampling.keys import Key
@@ -244,7 +244,7 @@ class SparkStager(Stager):
         for place, column in enumerate(plan.columns):
             staged, known = self._stage_contents(received[place]), column.state
             if known is None:
-                columns.append(SealedColumn(staged.close(), len(tags.ids), 0, 0, 0))
+                columns.append(SnapshotSummary(staged.close(), len(tags.ids), 0, 0, 0))
                 continue
             joined, left, absent = self._compare(known, place, tags, staged)
             columns.append(seal_column(plan, known, staged, n_joined=joined, n_absent=absent))

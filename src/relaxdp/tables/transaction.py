@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from relaxdp.errors import LedgerUncertainError, RelaxdpError, RowsChangedError, TableFileError
 from relaxdp.ledger.account import Account, make_release_event
-from relaxdp.ledger.events import SealedColumn
+from relaxdp.ledger.events import SnapshotSummary
 from relaxdp.tables.determined_columns import PassthroughCheck
 from relaxdp.tables.release_output import FileSink, MemorySink
 from relaxdp.tables.release_plan import (
@@ -197,7 +197,7 @@ class LocalStager(Stager):
         self._sink.finish()
         if plan.is_relaxation:
             kept = [each.state for each in plan.columns if each.state is not None]
-            columns = [SealedColumn(each.snapshot, each.known, each.joined, each.left, each.exchanged) for each in kept]
+            columns = [SnapshotSummary(one.snapshot, one.known, one.joined, one.left, one.exchanged) for one in kept]
             return StagedRelease(rows, tuple(columns), None if plan.state is None else plan.state.passthrough_snapshot)
         sealed = tuple(each.finish() for each in writers)
         digest = None
