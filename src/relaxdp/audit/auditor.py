@@ -151,7 +151,7 @@ def audit(
 
 @dataclass
 class _AuditRun:
-    """The batches of trials of one audit, and the rules that are learned from them and judged on them."""
+    """One run of an audit: batches of trials, and the rules that are learned from them and judged on them."""
 
     mechanism: MechanismFunction | TranscriptSource
     true_values: NDArray[Any]

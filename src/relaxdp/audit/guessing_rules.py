@@ -40,7 +40,7 @@ def compute_epsilon_lower_bound(n_right: Any, n_guesses: Any, error_rate: float)
 
 
 def approximate_epsilon_lower_bound(n_right: Any, n_guesses: Any, error_rate: float) -> Floats:
-    """Return nearly the same bound (Wilson's), a hundred times faster: to choose among rules, never to judge one."""
+    """Approximate the lower bound of epsilon (by Wilson's), much faster: to choose among rules, never to judge one."""
     n_right, n_guesses = np.asarray(n_right, dtype=np.float64), np.maximum(np.asarray(n_guesses, dtype=np.float64), 1)
     share, square = n_right / n_guesses, float(scipy.special.ndtri(error_rate)) ** 2
     center = share + square / (2 * n_guesses)
@@ -71,7 +71,7 @@ class GuessingRule:
     """The lower bound of epsilon on the trials that the rule was learned from."""
 
     def count_guesses(self, transcripts: Transcripts, is_second: NDArray[np.uint8]) -> tuple[int, int]:
-        """Return how many guesses are right, and how many are made; `is_second` is 0 or 1 for each trial."""
+        """Count the guesses: return how many are right, and how many are made; `is_second` is 0 or 1 for each trial."""
         right = guessed = 0
         for start in range(0, len(is_second), _PART):
             part = slice(start, start + _PART)

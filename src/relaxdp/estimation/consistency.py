@@ -1,4 +1,4 @@
-"""Shares that are not negative and sum to 1.
+"""Consistent shares: they are not negative and sum to 1.
 
 By hand: SciPy has no projection onto a simplex.
 """

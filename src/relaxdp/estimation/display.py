@@ -14,7 +14,7 @@ _NEARLY_ALWAYS = 99.95
 
 
 def describe_risk(epsilon: Decimal, n_values: int = 2, subject: str = "") -> str:
-    """Describe the risk in one sentence: how often a person with the reports guesses an answer right.
+    """Describe the risk in one sentence: how often a guess of an answer is right at most.
 
     The number is rounded up, because it is a promise.
 

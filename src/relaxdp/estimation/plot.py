@@ -80,7 +80,7 @@ def _create_axes(figure_size: tuple[float, float], **layout: Any) -> Any:
 
 
 def escape_formulas(text: str) -> str:
-    """Return text that matplotlib does not take for a formula."""
+    """Escape text, so that matplotlib does not take it for a formula."""
     return text.replace("$", r"\$")
 
 

@@ -118,7 +118,7 @@ class RoundedCloneProbabilities:
 
 
 def iterate_clone_probabilities(epsilon: float, distance: float) -> Iterator[RoundedCloneProbabilities]:
-    """Yield clone probabilities, some of which are worse than those of any true values at most this distance apart.
+    """Yield clone probabilities: for any two true values at most this distance apart, one of them is worse.
 
     Two distributions P and Q within e^epsilon of each other and a distance d apart are mixtures. With
     c = d / (e^epsilon - 1) they have e^epsilon c and c of the reports that are likelier with P and with Q, and one

@@ -260,7 +260,7 @@ def _make_width_error(width: int, row: int | None = None) -> EstimationError:
 
 
 def count_codes(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.int64]:
-    """Return how often each of 0 .. size - 1 occurs; `ValueError` where a code is outside.
+    """Count how often each of the codes 0 .. n_codes - 1 occurs; `ValueError` where a code is outside.
 
     `np.bincount` first turns its whole input into 64-bit integers; piece by piece that copy never leaves the cache.
     """
@@ -289,17 +289,17 @@ _LONG = 512
 
 
 def pack_bits(bits: NDArray[np.unsignedinteger]) -> Packed:
-    """Return rows of bits as bytes, the lowest bit first."""
+    """Pack rows of bits into bytes, the lowest bit first."""
     return np.packbits(bits.astype(np.uint8, copy=False), axis=1, bitorder="little")
 
 
 def unpack_bits(packed: Packed, n_bits: int) -> Packed:
-    """Return the first `n_bits` bits of each row."""
+    """Unpack the first `n_bits` bits of each row."""
     return np.unpackbits(packed, axis=1, count=n_bits, bitorder="little")
 
 
 def format_bits(packed: Packed, n_bits: int) -> list[str]:
-    """Return packed reports as text, the highest bit first.
+    """Format packed reports as text, the highest bit first.
 
     >>> format_bits(np.array([[1], [6]], dtype=np.uint8), 4)
     ['0001', '0110']
@@ -321,7 +321,7 @@ def check_zero_padding(packed: Packed, n_bits: int) -> None:
 
 
 def count_bits(packed: Packed, n_bits: int) -> NDArray[np.int64]:
-    """Return in how many rows each of the first `n_bits` bits is set.
+    """Count in how many rows each of the first `n_bits` bits is set.
 
     Short rows are counted side by side, so that the sums run over long ones.
     """

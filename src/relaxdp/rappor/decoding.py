@@ -51,7 +51,7 @@ class WordFit:
 
 
 def fit_word_shares(bit_estimates: BitEstimates, candidates: CandidateMap) -> WordFit:
-    """Return the shares of all candidates.
+    """Fit the shares of all candidate words.
 
     Where there are too many for least squares, a non-negative LASSO selects the most likely words. Every other
     word is fitted together with only those.
@@ -325,7 +325,7 @@ class DecodedWords(Result):
 def decode_words(
     counts: RapporCounts, candidates: CandidateMap | None = None, *, method: Method = "average"
 ) -> DecodedWords:
-    """Return the shares of the candidates, from devices at any levels.
+    """Decode the shares of candidate words, from devices at any levels.
 
     One bit is a boolean: it is debiased directly, without candidates.
 

@@ -66,7 +66,7 @@ class _AgreeDifferProbability:
 
 
 class _FreshBridgeSampler:
-    """One random byte decides most objects; the one in 256 whose byte ties with the boundary reads further words."""
+    """Samples a bridge: one random byte decides most objects; the one in 256 with a tie reads further words."""
 
     def __init__(self, values: int, agree: BridgeMixture, differ: BridgeMixture, source: Bytestream) -> None:
         self._values = values

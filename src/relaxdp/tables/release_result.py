@@ -1,4 +1,4 @@
-"""What a vault released: the rows, what they cost, and what left unprotected."""
+"""The result of a release: its rows, its cost, and its unprotected columns."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReleasedColumn:
 
     @property
     def answers(self) -> int:
-        """The number of possible answers; 2 for numbers, which are in one half of their range or in the other."""
+        """How many answers are possible; 2 for numbers, which are in one half of their range or in the other."""
         encoding = self.mechanism
         return 2 if encoding.mean_weights is not None or isinstance(encoding, Bloom) else len(encoding.labels)
 
@@ -198,7 +198,7 @@ class Release:
         )
 
     def _format_parts(self) -> tuple[str, list[str]]:
-        """Return the line above the table, and those below it."""
+        """Return the parts of the printed text: the line above the table, and those below it."""
         each = " each" if len(self.columns) > 1 else ""
         what = f"as {self.name!r} at epsilon {format_epsilon(self.epsilon)}{each}"
         cost, spent, budget, left = map(format_epsilon, (self.cost, self.spent, self.budget, self.remaining))

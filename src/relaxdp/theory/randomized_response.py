@@ -223,7 +223,7 @@ def compute_next_report_distribution(
 
 @dataclass(frozen=True, slots=True)
 class CloneProbabilities:
-    """The probabilities that reports of others are clones of one report: the input of amplification by shuffling.
+    """The probabilities of clones of a report, for any two truths: the input of amplification by shuffling.
 
     A report supports its own truth of the two with probability `own`, the other one with `clone`, and neither of them
     with `neither`. The rest of its distribution is the same for both. Reports of all other truths support each of the
@@ -299,7 +299,7 @@ class RelaxationLaw:
 
 
 def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> RelaxationLaw:
-    """Compute p_aa, p_ba and p_bb of the paper for a relaxation from `old_epsilon` to `new_epsilon`.
+    """Compute the law of a relaxation from `old_epsilon` to `new_epsilon`: p_aa, p_ba and p_bb of the paper.
 
     The probabilities are those of the thresholds that are really used. They differ from the paper's real numbers by
     less than 2^-63.
