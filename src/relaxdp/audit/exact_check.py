@@ -133,7 +133,7 @@ def compute_transcript_distribution(
 
 
 class _FixedRandomness:
-    """Permanent randomness with fixed values: an array of words for each purpose and symbol that is requested."""
+    """Kept randomness with fixed values: an array of words for each purpose and symbol that is requested."""
 
     def __init__(self, n_individuals: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
         self._n, self._words = n_individuals, words or {}
@@ -165,7 +165,7 @@ def _make_word_patterns(middle_bit: int) -> Words:
 
 
 def _compute_noiseless_distribution(mechanism: Mechanism, true_value: Any) -> Distribution:
-    """Return the distribution of (seed, symbols before noise) of a true value, over all permanent randomness."""
+    """Return the distribution of (seed, symbols before noise) of a true value, over all kept randomness."""
     words = _FixedRandomness(1)
     mechanism.compute_true_symbols(mechanism.read_true_values([true_value]), words)
     draw_seeds(mechanism, words)

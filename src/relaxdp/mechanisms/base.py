@@ -51,7 +51,7 @@ class TrueValues:
         return TrueValues(self.index[selection], chosen)
 
 
-class PermanentRandomness(Protocol):
+class KeptRandomness(Protocol):
     """Randomness that an individual draws once and keeps: a coin, a rounding, a hash seed, a cohort.
 
     On the path it is keyed, so it is the same whenever it is asked for. For Algorithm 1 it is fresh and stored. Seeds
@@ -163,7 +163,7 @@ class Mechanism(ABC):
         """Return the true values of a column, or reject it. An error names the row, never the value."""
 
     @abstractmethod
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentRandomness) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         """Return what each individual would report without noise, as codes of shape (individuals, symbols)."""
 
     # From reports to counts.
@@ -252,7 +252,7 @@ class Mechanism(ABC):
         return counts.estimate()
 
 
-def draw_seeds(mechanism: Mechanism, randomness: PermanentRandomness) -> Words | None:
+def draw_seeds(mechanism: Mechanism, randomness: KeptRandomness) -> Words | None:
     """Return the public word of each individual; None unless the mechanism is `seeded`."""
     return randomness.draw_words("seed") if mechanism.seeded else None
 

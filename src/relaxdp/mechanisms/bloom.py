@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import RapporError, add_consequence
-from relaxdp.mechanisms.base import Joint, Mechanism, PermanentRandomness, TrueValues, make_path_key_info
+from relaxdp.mechanisms.base import Joint, Mechanism, KeptRandomness, TrueValues, make_path_key_info
 from relaxdp.mechanisms.keyed_reports import KeyedRandomness, release_codes
 from relaxdp.mechanisms.report_arrays import Codes, Packed, make_arrow_from_packed, pack_bits
 from relaxdp.sampling.arrow_columns import check_lengths, decode_dictionary, find_row, ids_to_arrow, read_ids, to_arrow
@@ -263,7 +263,7 @@ class Bloom(Mechanism):
         suffix = groups[0][1] if groups else np.empty((1, 0, 2), dtype=np.uint64)
         return TrueValues(np.zeros(len(words), dtype=np.uint64), suffix)
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentRandomness) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         assert true_values.suffix is not None  # noqa: S101 (made by `read_true_values`)
         rows = np.ascontiguousarray(true_values.suffix.transpose(1, 0, 2)).reshape(len(true_values), -1).view(np.uint8)
         lengths = np.ascontiguousarray(rows[:, 4:_HEADER_BYTES]).view("<u4").ravel()

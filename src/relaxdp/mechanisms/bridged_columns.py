@@ -23,7 +23,7 @@ from relaxdp.sampling.keyed_stream import CHUNK, Purpose, Words
 
 
 class DrawnOnceRandomness:
-    """Permanent randomness for Algorithm 1: drawn once, fresh, and the same at every call. The caller stores it."""
+    """Kept randomness for Algorithm 1: drawn once, fresh, and the same at every call. The caller stores it."""
 
     def __init__(self, entropy: Entropy, individuals: int) -> None:
         self._entropy, self._individuals = entropy, individuals
@@ -42,7 +42,7 @@ class DrawnOnceRandomness:
 def iterate_noiseless_reports(
     mechanism: Mechanism, column: pa.Array, entropy: Entropy
 ) -> Iterator[tuple[TrueValues, ReportPart]]:
-    """Yield true values and their reports without noise, with permanent randomness that is drawn now."""
+    """Yield true values and their reports without noise, with kept randomness that is drawn now."""
     for start, stop in iterate_slices(mechanism, len(column)):
         truths = mechanism.read_true_values(column[start:stop], start)
         permanent = DrawnOnceRandomness(entropy, len(truths))
@@ -50,7 +50,7 @@ def iterate_noiseless_reports(
 
 
 def make_noiseless_column(mechanism: Mechanism, values: Any, *, entropy: Entropy) -> pa.Array:
-    """Return a column of reports without noise, with permanent randomness that is drawn now.
+    """Return a column of reports without noise, with kept randomness that is drawn now.
 
     It is as secret as the true values. Keep it, and take every step from it: a second call draws other coins.
     """

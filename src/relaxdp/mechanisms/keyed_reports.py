@@ -44,7 +44,7 @@ _ID_AS_TEXT = "Convert the id to text, such as str(patient)."
 
 
 class KeyedRandomness:
-    """The permanent randomness of individuals on one path: a keyed function of individual and true value."""
+    """The kept randomness of individuals on one path: a keyed function of individual and true value."""
 
     def __init__(self, key: Key, name: PathKeyInfo, ids: MacInputs, truths: TrueValues | None = None) -> None:
         self._key, self._name, self._ids, self._truths = key, name, ids, truths

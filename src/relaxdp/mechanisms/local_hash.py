@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import MechanismError, ValuesError
-from relaxdp.mechanisms.base import Joint, PermanentRandomness, TrueValues, check_option
+from relaxdp.mechanisms.base import Joint, KeptRandomness, TrueValues, check_option
 from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype
 from relaxdp.sampling.keyed_stream import Words
@@ -109,7 +109,7 @@ class LocalHash(DeclaredMechanism):
         """The number of buckets, the name of the hash, and the digest of the ordered values."""
         return struct.pack("<Q", self.alphabet) + add_length_prefix(HASH_NAME.encode()) + self.digest
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentRandomness) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         points = self._value_hash_points.take(true_values.index.astype(np.intp))
         found = compute_hash_buckets(randomness.draw_words("seed"), points, self.alphabet)
         return found.astype(get_code_dtype(self.alphabet))[:, None]

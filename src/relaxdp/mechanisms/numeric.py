@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
-from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism, PermanentRandomness, TrueValues
+from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism, KeptRandomness, TrueValues
 from relaxdp.mechanisms.report_arrays import GIVE_REPORTS, Codes
 from relaxdp.sampling.arrow_columns import decode_dictionary, to_arrow, to_numpy
 from relaxdp.sampling.keyed_stream import NUMBER, Words
@@ -147,7 +147,7 @@ class Numeric(RangeMechanism):
             return MeanWeights((0.0, self.low, self.high), self.low, self.high, absent=0)
         return MeanWeights((self.low, self.high), self.low, self.high)
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentRandomness) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         words, numbers = randomness.draw_words("round"), self.get_numbers(true_values)
         is_missing = np.isnan(numbers)
         present = np.where(is_missing, self.low, numbers)

@@ -143,7 +143,7 @@ class Relaxation:
         return make_decimal_context(200).subtract(total, elsewhere)  # never rounded, whatever the caller's context
 
     def _start_from_values(self, column: Any) -> RelaxationState:
-        """Return the state before the first reports of these values, with permanent randomness that is drawn now."""
+        """Return the state before the first reports of these values, with kept randomness that is drawn now."""
         mechanism, digest = self._mechanism, sha256()
         packed = [np.empty((0, get_packed_width(mechanism)), np.uint8)]
         for truths, part in iterate_noiseless_reports(mechanism, column, self._entropy):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from relaxdp.errors import EstimationError, MechanismError
-from relaxdp.mechanisms.base import MeanWeights, PermanentRandomness, TrueValues, check_option
+from relaxdp.mechanisms.base import MeanWeights, KeptRandomness, TrueValues, check_option
 from relaxdp.mechanisms.numeric import RangeMechanism, read_numbers, round_stochastically
 from relaxdp.mechanisms.report_arrays import GIVE_REPORTS, Codes, get_code_dtype
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold
@@ -155,7 +155,7 @@ class SquareWave(RangeMechanism):
     def threshold(self, epsilon: Decimal) -> int:
         return compute_nonzero_threshold(epsilon, Fraction(self.alphabet, self.window))
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentRandomness) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         """Return the kept bin, moved by the kept offset."""
         words, numbers = randomness.draw_words("round"), self.get_numbers(true_values)
         rounded = round_stochastically(words, numbers, self.low, self.high, self.bins)
