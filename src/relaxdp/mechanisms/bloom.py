@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import RapporError, add_consequence
-from relaxdp.mechanisms.base import Joint, Mechanism, KeptRandomness, TrueValues, make_path_key_info
+from relaxdp.mechanisms.base import Joint, KeptRandomness, Mechanism, TrueValues, make_path_key_info
 from relaxdp.mechanisms.keyed_reports import KeyedRandomness, release_codes
 from relaxdp.mechanisms.report_arrays import Codes, Packed, make_arrow_from_packed, pack_bits
 from relaxdp.sampling.arrow_columns import check_lengths, decode_dictionary, find_row, ids_to_arrow, read_ids, to_arrow

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
-from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism, KeptRandomness, TrueValues
+from relaxdp.mechanisms.base import Joint, KeptRandomness, MeanWeights, Mechanism, TrueValues
 from relaxdp.mechanisms.report_arrays import GIVE_REPORTS, Codes
 from relaxdp.sampling.arrow_columns import decode_dictionary, to_arrow, to_numpy
 from relaxdp.sampling.keyed_stream import NUMBER, Words

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from relaxdp.errors import EstimationError, MechanismError
-from relaxdp.mechanisms.base import MeanWeights, KeptRandomness, TrueValues, check_option
+from relaxdp.mechanisms.base import KeptRandomness, MeanWeights, TrueValues, check_option
 from relaxdp.mechanisms.numeric import RangeMechanism, read_numbers, round_stochastically
 from relaxdp.mechanisms.report_arrays import GIVE_REPORTS, Codes, get_code_dtype
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold

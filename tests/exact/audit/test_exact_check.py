@@ -12,7 +12,7 @@ from tests.refusals import refused
 
 from relaxdp.audit.exact_check import check_exactly
 from relaxdp.errors import MechanismError
-from relaxdp.mechanisms.base import MeanWeights, KeptRandomness, TrueValues
+from relaxdp.mechanisms.base import KeptRandomness, MeanWeights, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.declared_values import DeclaredMechanism

@@ -14,7 +14,7 @@ import relaxdp as rx
 from relaxdp.device.report import read_answer, read_typed_answer
 from relaxdp.errors import MechanismError, UndeclaredValueError
 from relaxdp.mechanisms import registry
-from relaxdp.mechanisms.base import Mechanism, KeptRandomness, TrueValues
+from relaxdp.mechanisms.base import KeptRandomness, Mechanism, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
