@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import relaxdp as rx
-from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues
+from relaxdp.mechanisms.base import Joint, KeptRandomness, TrueValues
 from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.registry import MechanismKind, register_mechanism
 from relaxdp.mechanisms.report_arrays import Codes
@@ -47,7 +47,7 @@ class Hadamard(DeclaredMechanism):
         """Return the threshold of the bit: given the row, it is all that a report tells."""
         return compute_nonzero_threshold(epsilon, 2)
 
-    def compute_true_symbols(self, truths: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, truths: TrueValues, randomness: KeptRandomness) -> Codes:
         """Return the matrix's entry: the parity of the bits that row and column have in common."""
         rows = randomness.draw_words("seed") & np.uint64(self.rows - 1)
         return parity(rows & truths.index).astype(np.uint8)[:, None]

@@ -79,7 +79,7 @@ BEYOND: dict[str, dict[str, tuple[str, ...]]] = {
     "Your own mechanism": {
         "relaxdp.mechanisms.declared_values": ("DeclaredMechanism",),
         "relaxdp.mechanisms.numeric": ("RangeMechanism",),
-        "relaxdp.mechanisms.base": ("TrueValues", "PermanentWords", "MeanWeights"),
+        "relaxdp.mechanisms.base": ("TrueValues", "KeptRandomness", "MeanWeights"),
         "relaxdp.theory.randomized_response": ("SupportProbabilities",),
         "relaxdp.mechanisms.registry": ("create_mechanism", "register_mechanism", "MechanismKind", "MechanismOption"),
         "relaxdp.audit.exact_check": ("ExactCheckResult",),

@@ -9,7 +9,7 @@ __all__ = ["LazyModule", "duckdb", "narwhals", "pandas", "polars", "scipy"]
 
 
 class LazyModule:
-    """Stands for a module."""
+    """A module that is imported when one of its names is used."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -15,7 +15,7 @@ from tests.docs import machine_proofs
 from tests.docs.machine_proofs import FILES, FOLDER, VECTORS, ProofError, check, compiled, loopholes
 from tests.exact.enumeration import Law, compute_transcript_distribution, path_law
 
-from relaxdp.audit.exact_check import _compute_noiseless_symbols
+from relaxdp.audit.exact_check import _compute_noiseless_distribution
 from relaxdp.mechanisms.square_wave import SquareWave
 from relaxdp.sampling.keyed_path import reduce_word_pair
 from relaxdp.theory.randomized_response import compute_bridge_distribution
@@ -98,7 +98,9 @@ def test_the_models_wave_is_the_codes() -> None:
     assert len(found) == 3
     for (bins, window, bin_, eighths), law in found.items():
         said = {place: chance for place, chance in law.items() if chance}
-        assert said == _compute_noiseless_symbols(SquareWave(0, 16, bins=bins, window=window), 8.0 * bin_ + eighths)
+        assert said == _compute_noiseless_distribution(
+            SquareWave(0, 16, bins=bins, window=window), 8.0 * bin_ + eighths
+        )
 
 
 @pytest.mark.long

@@ -1,8 +1,8 @@
 """The paper's four attacks on transcripts: guess every individual's true value from all of its reports.
 
-An attack returns *candidates*: a mask of shape (individuals, values), true for each value that is a best guess. Mostly
+An attack returns *guesses*: a mask of shape (individuals, values), true for each value that is a best guess. Mostly
 there is one. The paper does not say how ties are broken, so here they are broken uniformly: `compute_error_rate` counts
-k candidates, the true value among them, as 1/k right (the expectation, so nothing random is added).
+k guesses, the true value among them, as 1/k right (the expectation, so nothing random is added).
 
 >>> reports = np.array([[1, 1, 0], [0, 0, 0]])
 >>> distribution = RelaxedReportsDistribution.from_epsilons([0.5, 1, 2], n_values=2)
@@ -45,7 +45,7 @@ class TranscriptDistribution(Protocol):
 
 
 def compute_retentions(epsilons: Sequence[Epsilon], n_values: int) -> tuple[Fraction, ...]:
-    """Return the exact retentions at these levels, after rounding to thresholds."""
+    """Return the exact retentions at these epsilons, after rounding to thresholds."""
     return tuple(compute_retention(compute_nonzero_threshold(epsilon, n_values)) for epsilon in epsilons)
 
 
@@ -104,7 +104,7 @@ class IndependentReportsDistribution(_DistributionAtRetentions):
 
 @dataclass(frozen=True, slots=True)
 class NoisySamplesDistribution:
-    """The distribution of samples of one permanent response, as RAPPOR sends them: the paper's baseline."""
+    """The distribution of noisy samples of one permanent response, as RAPPOR sends them: the paper's baseline."""
 
     n_values: int
     permanent: Fraction
@@ -130,7 +130,7 @@ class NoisySamplesDistribution:
 
 
 def require_transcripts(transcripts: Transcripts, n_values: int, n_reports: int | None = None) -> NDArray[np.intp]:
-    """Return transcripts as codes of shape (individuals, reports), or reject them."""
+    """Return valid transcripts as codes of shape (individuals, reports), or reject others."""
     codes = np.asarray(transcripts)
     is_table = codes.ndim == 2 and codes.shape[1] > 0 and codes.dtype.kind in "iub"
     if not is_table or (len(codes) and not (int(codes.min()) >= 0 and int(codes.max()) < n_values)):
@@ -156,28 +156,26 @@ def _compute_logarithms(probabilities: Sequence[Sequence[Fraction]]) -> Floats:
         return np.asarray(np.log(np.array([[float(chance) for chance in row] for row in probabilities])))
 
 
-Candidates = NDArray[np.bool_]
-Attack = Callable[[Transcripts, TranscriptDistribution, Sequence[Epsilon]], Candidates]
+Guesses = NDArray[np.bool_]
+Attack = Callable[[Transcripts, TranscriptDistribution, Sequence[Epsilon]], Guesses]
 
 # Sums of weights and of logarithms that are equal on paper differ by less than this in floats.
 _TIE = 1e-9
 
 
-def guess_last_report(transcripts: Transcripts, *, n_values: int) -> Candidates:
+def guess_last_report(transcripts: Transcripts, *, n_values: int) -> Guesses:
     """Guess the last report."""
     codes = require_transcripts(transcripts, n_values)
     return np.asarray(codes[:, -1:] == np.arange(n_values))
 
 
-def guess_by_maximum_likelihood(transcripts: Transcripts, distribution: TranscriptDistribution) -> Candidates:
+def guess_by_maximum_likelihood(transcripts: Transcripts, distribution: TranscriptDistribution) -> Guesses:
     """Guess the true value with the largest likelihood of the transcript; the best attack on equal shares."""
     return _mark_best_values(distribution.compute_log_likelihoods(transcripts))
 
 
-def guess_by_frequency(
-    transcripts: Transcripts, *, n_values: int, weights: Sequence[Epsilon] | None = None
-) -> Candidates:
-    """Guess the value that was reported most often, or the one with the largest sum of weights of its reports."""
+def guess_by_frequency(transcripts: Transcripts, *, n_values: int, weights: Sequence[Epsilon] | None = None) -> Guesses:
+    """Guess the most frequent report, or with weights the value with the largest sum of weights of its reports."""
     codes = require_transcripts(transcripts, n_values, None if weights is None else len(weights))
     each = np.array([1.0 if weights is None else float(as_epsilon(weights[place])) for place in range(codes.shape[1])])
     cells = codes + np.arange(len(codes))[:, None] * n_values
@@ -196,19 +194,19 @@ ATTACKS: dict[str, Attack] = {
 """The four attacks by name, each called with transcripts, their distribution, and the epsilon of each report."""
 
 
-def compute_error_probabilities(candidates: Candidates, true_values: NDArray[np.integer]) -> Floats:
+def compute_error_probabilities(guesses: Guesses, true_values: NDArray[np.integer]) -> Floats:
     """Return the probability that each individual's guess is wrong, ties being broken uniformly."""
-    hit = candidates[np.arange(len(candidates)), np.asarray(true_values)]
-    return np.asarray(1 - hit / candidates.sum(axis=1))
+    hit = guesses[np.arange(len(guesses)), np.asarray(true_values)]
+    return np.asarray(1 - hit / guesses.sum(axis=1))
 
 
-def compute_error_rate(candidates: Candidates, true_values: NDArray[np.integer]) -> float:
+def compute_error_rate(guesses: Guesses, true_values: NDArray[np.integer]) -> float:
     """Return the share of individuals that are guessed wrong, ties being broken uniformly.
 
     >>> compute_error_rate(np.array([[True, False], [True, True]]), np.array([0, 1]))
     0.25
     """
-    return float(compute_error_probabilities(candidates, true_values).mean())
+    return float(compute_error_probabilities(guesses, true_values).mean())
 
 
 def compute_error_rates(
@@ -237,7 +235,7 @@ def compute_minimum_error_rate(n_values: int, epsilon: Epsilon) -> float:
     return float(noise / (1 + noise))
 
 
-def _mark_best_values(scores: Floats) -> Candidates:
+def _mark_best_values(scores: Floats) -> Guesses:
     largest = scores.max(axis=1, keepdims=True)
     if not np.isfinite(largest).all():
         raise ArgumentError(

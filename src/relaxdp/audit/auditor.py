@@ -151,7 +151,7 @@ def audit(
 
 @dataclass
 class _AuditRun:
-    """The batches of trials of one audit, and the rules that are learned from them and judged on them."""
+    """One run of an audit: batches of trials, and the rules that are learned from them and judged on them."""
 
     mechanism: MechanismFunction | TranscriptSource
     true_values: NDArray[Any]
@@ -209,7 +209,7 @@ class _AuditRun:
             binnings.append(ScoreBinning("the given score", score, transcripts[:half]))
         rules = []
         for binning in binnings:
-            learned, checked = _count_cells(binning, transcripts, value_indices, len(self.true_values), half)
+            learned, checked = _count_trials_per_cell(binning, transcripts, value_indices, len(self.true_values), half)
             for pair in pairs:
                 rules.append(learn_rule(binning, pair, learned[list(pair)], checked[list(pair)], self.error_rate))
         has_all_columns = len(columns) == 1 or any(binning.name == "all columns" for binning in binnings)
@@ -219,7 +219,7 @@ class _AuditRun:
                 rows = np.flatnonzero((value_indices == pair[0]) | (value_indices == pair[1]))
                 chosen, is_second, middle = transcripts[rows], value_indices[rows] == pair[1], len(rows) // 2
                 score_binning = learn_linear_score(columns, chosen[:middle], is_second[:middle])
-                learned, checked = _count_cells(score_binning, chosen, is_second, 2, middle)
+                learned, checked = _count_trials_per_cell(score_binning, chosen, is_second, 2, middle)
                 rules.append(learn_rule(score_binning, pair, learned, checked, self.error_rate))
         return max(rules, key=lambda rule: rule.expected_bound)
 
@@ -242,10 +242,10 @@ class _AuditRun:
                 self.progress(size)
 
 
-def _count_cells(
+def _count_trials_per_cell(
     binning: TranscriptBinning, transcripts: Transcripts, value_indices: NDArray[Any], n_values: int, n_first_half: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return how often each true value has each cell, in the first half of the trials and in the second."""
+    """Return how many trials each true value has in each cell, in the first half of the trials and in the second."""
     cells = binning(transcripts).astype(np.intp) + binning.cells * value_indices.astype(np.intp)
     first, second = (
         np.bincount(part, minlength=binning.cells * n_values).reshape(-1, binning.cells)

@@ -127,7 +127,7 @@ class IndependentReportsSource(RelaxationSource):
 
 
 class RedrawnPermanentSource(RelaxationSource):
-    """Faulty reports whose permanent randomness (coins, roundings, offsets) is drawn again at each level."""
+    """Faulty reports whose kept randomness (coins, roundings, offsets) is drawn again at each level."""
 
     def draw_levels(self, true_values: TrueValues, seed: int, batch: int) -> Iterator[tuple[Codes, Any]]:
         entropy, last = make_batch_entropy(seed, batch), None

@@ -94,11 +94,11 @@ def check_exactly(
             mechanism=mechanism.name,
         )
     retentions = [level.retention for level in levels]
-    symbol_distributions = [_compute_noiseless_symbols(mechanism, true_value) for true_value in values]
+    noiseless = [_compute_noiseless_distribution(mechanism, true_value) for true_value in values]
     privacy_loss = Decimal(0)
     for last, epsilon in enumerate(exact):
-        chains = _compute_chains(mechanism, retentions[: last + 1])
-        ratio = _compute_largest_ratio([_add_noise(symbols, chains) for symbols in symbol_distributions])
+        by_symbol = _compute_symbol_distributions(mechanism, retentions[: last + 1])
+        ratio = _compute_largest_ratio([_compute_noisy_distribution(each, by_symbol) for each in noiseless])
         privacy_loss = Decimal("Infinity") if ratio is None else compute_log_rounded_up(ratio, digits=60)
         if privacy_loss > epsilon:
             raise MechanismError(
@@ -110,9 +110,9 @@ def check_exactly(
                 privacy_loss="everything" if ratio is None else f"{privacy_loss:.6f}",
             )
         if not mechanism.seeded:  # With seeds, only all seeds together are unbiased.
-            chains = _compute_chains(mechanism, retentions[last : last + 1])
-            for true_value, symbols in zip(values, symbol_distributions, strict=True):
-                _require_unbiased(mechanism, true_value, _add_noise(symbols, chains), retentions[last])
+            by_symbol = _compute_symbol_distributions(mechanism, retentions[last : last + 1])
+            for true_value, each in zip(values, noiseless, strict=True):
+                _require_unbiased(mechanism, true_value, _compute_noisy_distribution(each, by_symbol), retentions[last])
     return ExactCheckResult(exact[-1], privacy_loss, size)
 
 
@@ -132,8 +132,8 @@ def compute_transcript_distribution(
     return distributions
 
 
-class _FixedPermanentWords:
-    """Permanent words with fixed values: one array for each purpose and symbol that a mechanism requests."""
+class _FixedRandomness:
+    """Kept randomness with fixed values: an array of words for each purpose and symbol that is requested."""
 
     def __init__(self, n_individuals: int, words: dict[tuple[Purpose, bytes], Words] | None = None) -> None:
         self._n, self._words = n_individuals, words or {}
@@ -164,9 +164,9 @@ def _make_word_patterns(middle_bit: int) -> Words:
     return np.array(words, dtype=np.uint64)
 
 
-def _compute_noiseless_symbols(mechanism: Mechanism, true_value: Any) -> Distribution:
-    """Return the distribution of (seed, symbols before noise) of a true value, over all permanent words."""
-    words = _FixedPermanentWords(1)
+def _compute_noiseless_distribution(mechanism: Mechanism, true_value: Any) -> Distribution:
+    """Return the distribution of (seed, symbols before noise) of a true value, over all kept randomness."""
+    words = _FixedRandomness(1)
     mechanism.compute_true_symbols(mechanism.read_true_values([true_value]), words)
     draw_seeds(mechanism, words)
     slots = words.requested
@@ -197,7 +197,7 @@ def _enumerate_noiseless_symbols(
     patterns = [_make_word_patterns(0 if purpose in PUBLIC else middle_bit) for purpose, _ in slots]
     grid = np.meshgrid(*patterns, indexing="ij")
     n = grid[0].size if slots else 1
-    permanent = _FixedPermanentWords(n, {slot: words.reshape(-1) for slot, words in zip(slots, grid, strict=True)})
+    permanent = _FixedRandomness(n, {slot: words.reshape(-1) for slot, words in zip(slots, grid, strict=True)})
     symbols = mechanism.compute_true_symbols(mechanism.read_true_values([true_value] * n), permanent)
     if symbols.shape != (n, mechanism.symbols) or int(symbols.max()) >= mechanism.alphabet:
         raise MechanismError(
@@ -214,17 +214,17 @@ def _enumerate_noiseless_symbols(
     return [(seed, tuple(row)) for seed, row in zip(public, symbols.tolist(), strict=True)]
 
 
-def _compute_chains(mechanism: Mechanism, retentions: Sequence[Fraction]) -> list[Distribution]:
-    """Return the distribution of all reports of one symbol, for each symbol before noise."""
+def _compute_symbol_distributions(mechanism: Mechanism, retentions: Sequence[Fraction]) -> list[Distribution]:
+    """Return for each symbol before noise the distribution of all its reports."""
     alphabet = mechanism.alphabet
     return [compute_transcript_distribution(alphabet, retentions, symbol) for symbol in range(alphabet)]
 
 
-def _add_noise(symbols: Distribution, chains: Sequence[Distribution]) -> Distribution:
+def _compute_noisy_distribution(noiseless: Distribution, by_symbol: Sequence[Distribution]) -> Distribution:
     """Return the distribution of (seed, all reports): noise is added to each symbol independently."""
     distribution: defaultdict[Any, Fraction] = defaultdict(Fraction)
-    for (seed, truths), chance in symbols.items():
-        for parts in itertools.product(*(chains[symbol].items() for symbol in truths)):
+    for (seed, truths), chance in noiseless.items():
+        for parts in itertools.product(*(by_symbol[symbol].items() for symbol in truths)):
             reports = tuple(part for part, _ in parts)
             distribution[seed, reports] += chance * prod((each for _, each in parts), start=Fraction(1))
     return dict(distribution)

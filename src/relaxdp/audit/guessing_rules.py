@@ -40,7 +40,7 @@ def compute_epsilon_lower_bound(n_right: Any, n_guesses: Any, error_rate: float)
 
 
 def approximate_epsilon_lower_bound(n_right: Any, n_guesses: Any, error_rate: float) -> Floats:
-    """Return nearly the same bound (Wilson's), a hundred times faster: to choose among rules, never to judge one."""
+    """Approximate the lower bound of epsilon (by Wilson's), much faster: to choose among rules, never to judge one."""
     n_right, n_guesses = np.asarray(n_right, dtype=np.float64), np.maximum(np.asarray(n_guesses, dtype=np.float64), 1)
     share, square = n_right / n_guesses, float(scipy.special.ndtri(error_rate)) ** 2
     center = share + square / (2 * n_guesses)
@@ -71,7 +71,7 @@ class GuessingRule:
     """The lower bound of epsilon on the trials that the rule was learned from."""
 
     def count_guesses(self, transcripts: Transcripts, is_second: NDArray[np.uint8]) -> tuple[int, int]:
-        """Return how many guesses are right, and how many are made; `is_second` is 0 or 1 for each trial."""
+        """Count the guesses: return how many are right, and how many are made; `is_second` is 0 or 1 for each trial."""
         right = guessed = 0
         for start in range(0, len(is_second), _PART):
             part = slice(start, start + _PART)
@@ -113,7 +113,7 @@ def derive_optimal_rule(
     columns = [ColumnBinning(index, 0, distribution.n_values) for index in range(n_columns)]
     binning = ProductBinning(columns, "likelihood ratio")
     with np.errstate(invalid="ignore"):
-        logarithms = distribution.compute_log_likelihoods(binning.list_cell_digits().astype(np.intp)).T[list(pair)]
+        logarithms = distribution.compute_log_likelihoods(binning.list_cell_bins().astype(np.intp)).T[list(pair)]
         evidence = np.nan_to_num(logarithms[0] - logarithms[1], nan=0.0)
     order = np.argsort(-np.abs(evidence), kind="stable")
     # Cells of the same ratio stay together, whatever the rounding.
@@ -174,7 +174,7 @@ def can_learn_linear_score(columns: Sequence[ColumnBinning]) -> bool:
 def learn_linear_score(
     columns: Sequence[ColumnBinning], transcripts: Transcripts, is_second: NDArray[np.bool_]
 ) -> ScoreBinning:
-    """Return a binning by the score of a logistic regression on the columns' digits (if few, also on their pairs)."""
+    """Return a binning by the score of a logistic regression on the columns' bins (if few, also on their pairs)."""
     step = max(1, len(transcripts) // _MAX_FITTED_ROWS)
     sample = transcripts[::step]
     weights = _fit_logistic_regression(_make_features(columns, sample), is_second[::step].astype(np.float64))
@@ -188,8 +188,8 @@ def learn_linear_score(
 
 
 def _make_features(columns: Sequence[ColumnBinning], transcripts: Transcripts) -> Floats:
-    # The first digit is the reference of the others.
-    single = [column.compute_digits(transcripts) == digit for column in columns for digit in range(1, column.size)]
+    # The first bin is the reference of the others.
+    single = [column.compute_bins(transcripts) == number for column in columns for number in range(1, column.size)]
     paired = []
     if len(single) <= _MAX_PAIRED:
         paired = [a & b for index, a in enumerate(single) for b in single[:index]]
@@ -222,7 +222,7 @@ _BINS_PER_COLUMN = 32
 
 @dataclass(frozen=True, slots=True)
 class ColumnBinning:
-    """How one column becomes digits: small whole numbers as they are, anything else in bins."""
+    """A binning of one column: a bin for each small whole number, or else bins between quantiles."""
 
     index: int
     low: int
@@ -239,8 +239,8 @@ class ColumnBinning:
         edges = np.unique(np.quantile(column, np.linspace(0, 1, _BINS_PER_COLUMN + 1)[1:-1]))
         return cls(index, 0, len(edges) + 1, edges)
 
-    def compute_digits(self, transcripts: Transcripts) -> NDArray[np.uint8]:
-        """Return a digit below `size` for each transcript; unknown codes count as the nearest."""
+    def compute_bins(self, transcripts: Transcripts) -> NDArray[np.uint8]:
+        """Return the bin of each transcript, a number below `size`; unknown codes count as the nearest."""
         column = transcripts[:, self.index]
         if self.edges is not None:
             return np.searchsorted(self.edges, column, side="right").astype(np.uint8)
@@ -252,7 +252,7 @@ class ColumnBinning:
 
 
 class ProductBinning:
-    """A binning of several columns: every combination of their digits is a separate cell."""
+    """A binning of several columns: every combination of their bins is a separate cell."""
 
     def __init__(self, columns: Sequence[ColumnBinning], name: str) -> None:
         self.columns, self.name = tuple(columns), name
@@ -264,11 +264,11 @@ class ProductBinning:
         cells = np.zeros(len(transcripts), dtype=self._type)
         for column in self.columns:
             cells *= self._type.type(column.size)
-            cells += column.compute_digits(transcripts)
+            cells += column.compute_bins(transcripts)
         return cells
 
-    def list_cell_digits(self) -> NDArray[np.intp]:
-        """Return the digits of every cell, of shape (cells, columns)."""
+    def list_cell_bins(self) -> NDArray[np.intp]:
+        """Return the bins of every cell, of shape (cells, columns)."""
         sizes = [column.size for column in self.columns]
         return np.stack(np.unravel_index(np.arange(self.cells), sizes), axis=1)
 

@@ -42,7 +42,7 @@ class TranscriptSource(ABC):
 
 
 class MechanismSource(TranscriptSource):
-    """Transcripts of a mechanism at several levels: the codes of all symbols of all reports, side by side.
+    """A source of transcripts of a mechanism at several levels: the codes of all symbols of all reports.
 
     Where a report carries a public seed, the transcript contains the declared values that it supports.
     """
@@ -72,7 +72,7 @@ class MechanismSource(TranscriptSource):
 
 
 class KeyedPathSource(MechanismSource):
-    """Reports of the keyed path: a fresh key for each batch, an individual for each trial."""
+    """A source of reports of the keyed path: a fresh key for each batch, an individual for each trial."""
 
     def draw_levels(self, true_values: TrueValues, seed: int, batch: int) -> Iterator[tuple[Codes, Any]]:
         for epsilon in self.epsilons:
@@ -80,7 +80,7 @@ class KeyedPathSource(MechanismSource):
 
 
 class RelaxationSource(MechanismSource):
-    """Reports of Algorithm 1: fresh randomness at each step, which starts from the last report."""
+    """A source of reports of Algorithm 1: fresh randomness at each step, which starts from the last report."""
 
     def draw_levels(self, true_values: TrueValues, seed: int, batch: int) -> Iterator[tuple[Codes, Any]]:
         entropy = make_batch_entropy(seed, batch)
@@ -91,7 +91,7 @@ class RelaxationSource(MechanismSource):
             yield last.reshape(-1, self.mechanism.symbols), seeds
 
     def encode_true_values(self, true_values: TrueValues, entropy: SeededEntropy) -> tuple[Codes, Any]:
-        """Return the symbols of all true values, one after the other, and the public seeds."""
+        """Encode all true values as symbols, one after the other, and return these with the public seeds."""
         permanent = DrawnOnceRandomness(entropy, len(true_values))
         encoded = self.mechanism.read_true_values(true_values)
         codes = self.mechanism.compute_true_symbols(encoded, permanent)

@@ -56,7 +56,7 @@ def run_demo(folder: Path) -> None:
         )
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        _run_steps(folder, _draw_true_answers())
+        _run_steps(folder, _make_true_answers())
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -90,8 +90,8 @@ def _run_steps(folder: Path, true_answers: Any) -> None:
         console.print("  NOT REJECTED")
 
 
-def _draw_true_answers() -> Any:
-    """Return the column, 1 for yes, mixed: in which order people stand makes no difference to their reports."""
+def _make_true_answers() -> Any:
+    """Return the true answers of the column, 1 for yes, in a mixed order, which makes no difference to reports."""
     return np.random.default_rng(1950).permutation(np.repeat(np.arange(len(VALUES)), COUNTS))
 
 

@@ -64,7 +64,7 @@ class GroupEstimate:
 
     @property
     def all_rows(self) -> list[EstimateRow]:
-        """The rows of a table."""
+        """All rows: of values, quantiles and the share of missing numbers."""
         return [*self.rows, *self.quantiles.values(), *self.missing]
 
 

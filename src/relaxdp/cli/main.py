@@ -1,4 +1,4 @@
-"""The `relaxdp` command, and how every command reads: its help, its options for notes, and its errors.
+"""The main `relaxdp` command, and what all commands share: help, --quiet and --verbose, and errors.
 
 Every error is `Error:`, `Hint:`, what did not happen, and exit status 2. Only the command that is called is imported:
 the version and the list of commands are shown at once.
@@ -128,7 +128,7 @@ class CommandGroup(typer.Typer):
         super().__init__(**{"cls": _PanelGroup, "no_args_is_help": True, "rich_markup_mode": None, **settings})
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
-        """Add a command; the function itself stays what it was."""
+        """Return a decorator that adds a function as a command; the function itself stays what it was."""
         add = super().command(name, **{"cls": _PanelCommand, **settings})
 
         def register(function: Any) -> Any:
@@ -352,7 +352,7 @@ def _show_root_help(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Start very private, relax later, and spend only the last level."""
+    """Show the help of `relaxdp` itself, or with --version its version."""
 
 
 app = typer.Typer(

@@ -49,7 +49,7 @@ CaFile = Annotated[Path | None, typer.Option("--ca-file", help="Certificates to 
 
 
 def locate_vault(folder: str | None) -> Path:
-    """Return the vault that is named, or the only one in the current folder."""
+    """Locate the vault: the one that is named, or the only one in the current folder."""
     from relaxdp.tables.vault_folder import resolve_vault_path  # noqa: PLC0415 (most commands need no vault)
 
     if folder == "":  # as an unset variable of a shell gives it: another vault must not be charged

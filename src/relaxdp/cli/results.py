@@ -1,4 +1,4 @@
-"""One rendering of results for all commands: as a table with bars, as JSON, as CSV, or as a plot in a file."""
+"""The results of all commands, printed as a table with bars, as JSON or CSV, or written as a plot."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class PrintableResult:
-    """A result as people and programs read it."""
+    """A result that can be printed, for people and for programs."""
 
     heading: str
     labels: Sequence[str]
@@ -109,17 +109,17 @@ def print_result(view: PrintableResult, output: OutputOptions) -> None:
 
 
 def make_printable(text: str) -> str:
-    """Replace control characters: a file may come from a stranger, and a terminal obeys them."""
+    """Make text printable: replace control characters, which a terminal obeys and a stranger may have written."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def format_label(label: Any) -> str:
-    """Return a value or a group as a table shows it."""
+    """Format the label of a value or a group for a table."""
     return "(missing)" if label is None else make_printable(str(make_json_label(label)))
 
 
 def make_json_label(label: Any) -> Any:
-    """Return a value as JSON has it."""
+    """Return the label of a value as JSON has it."""
     if label is None or isinstance(label, str | int | float):
         return label
     return label.hex() if isinstance(label, bytes) else str(label)
@@ -240,7 +240,7 @@ def plot_result(path: Path, result: Any, **intervals: Any) -> None:
 
 
 def plot_plan(path: Path, steps: Sequence[PlannedLevel], margin: float | None) -> None:
-    """Write the margin of error at every level of a plan."""
+    """Write the plot of a plan: the margin of error at every level."""
     figure = create_figure(7, 4)
     axes = figure.subplots()
     axes.plot([float(step.epsilon) for step in steps], [step.margin for step in steps], "o-", color="#2563a8")
@@ -263,7 +263,7 @@ def create_figure(width: float, height: float) -> Any:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure next to its place and rename it, so that no file is half-written."""
+    """Save a figure under another name and rename it, so that no file is half-written."""
     staged = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     hint = "Choose another folder, or make it writable."
     try:

@@ -70,7 +70,7 @@ def show_progress(label: str, unit: str) -> Iterator[Progress | None]:
 
 
 def escape_unencodable_output() -> None:
-    """Let standard output take every text in every character set, as Python does for standard error."""
+    """Escape characters that standard output cannot encode, as Python does for standard error."""
     # A handler that was chosen (PYTHONIOENCODING=ascii:replace) stays.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -135,7 +135,7 @@ def show_history(vault: VaultOption = None, as_json: JsonOption = False) -> None
 
 
 def _remove_row_counts(event: dict[str, Any]) -> dict[str, Any]:
-    """Remove the numbers of rows that joined and left, which no log may contain."""
+    """Remove the row counts of an event, those that joined and left, which no log may contain."""
     return {name: each for name, each in event.items() if name not in ("known", "joined", "left", "exchanged")}
 
 

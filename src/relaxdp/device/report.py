@@ -97,7 +97,7 @@ def draw(encoding: Mechanism, record: Record, release: str, level: Level) -> Wir
     where: Any = {"key": key, "path": PathId(release, ATTRIBUTE)}
     cohort = None
     if isinstance(encoding, Bloom):
-        encoding = encoding.for_cohort(record.device, **where)
+        encoding = encoding.for_device(record.device, **where)
         cohort = encoding.cohort
     path = ReportPath(encoding, decode_json_value(record.answer), object_id=record.device, **where)
     return WireReport(written_report(path.draw_report(level)), cohort)

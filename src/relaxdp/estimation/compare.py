@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from relaxdp.errors import EstimationError
-from relaxdp.estimation.display import draw_change_interval, format_html
+from relaxdp.estimation.display import draw_change_interval, format_html_table
 from relaxdp.estimation.distribution import AT_LEAST, Distribution, Quantiles
 from relaxdp.estimation.frequency import LinearCombination
 from relaxdp.estimation.result import IMPLAUSIBLE, TOGETHER, About, Floats, Result, format_label
@@ -121,7 +121,7 @@ class Change(LinearCombination):
         notes = self._describe_notes(shown)
         if shown is not self:
             notes.insert(0, f"the {len(shown.labels):,} of {len(self.labels):,} that changed most")
-        return format_html(["value", "old", "new", "change", "95 % confidence interval"], rows, notes, pictures)
+        return format_html_table(["value", "old", "new", "change", "95 % confidence interval"], rows, notes, pictures)
 
 
 def compare(old: Result, new: Result) -> Change:
@@ -157,7 +157,7 @@ def compare(old: Result, new: Result) -> Change:
                 hint="Estimate each side first: rx.compare(rx.estimate(old), rx.estimate(new)).",
                 type=type(each).__name__,
             )
-    if _get_scale(old) != _get_scale(new):
+    if _get_comparison_key(old) != _get_comparison_key(new):
         raise EstimationError(
             "The two results have different values or ranges: {old} and {new}. Only the same values can be compared.",
             hint="Compare results of one column whose values were declared in the same order.",
@@ -167,8 +167,8 @@ def compare(old: Result, new: Result) -> Change:
     return Change(old, new)
 
 
-def _get_scale(result: Result) -> tuple[Any, ...]:
-    """Return what two results must share. Totals of different numbers of individuals can be compared."""
+def _get_comparison_key(result: Result) -> tuple[Any, ...]:
+    """Return what must be equal to compare two results. Totals of different numbers of individuals are comparable."""
     source = result.source if isinstance(result, Totals) else result
     return isinstance(result, Totals), list(result.labels), source.minimum, source.maximum
 

@@ -1,4 +1,4 @@
-"""Shares that are not negative and sum to 1.
+"""Consistent shares: they are not negative and sum to 1.
 
 By hand: SciPy has no projection onto a simplex.
 """
@@ -51,12 +51,12 @@ def compute_empirical_bayes_shares(estimates: Floats, variances: Floats) -> Floa
     weights = np.full(len(scales), 1 / len(scales))
     for _ in range(_STEPS):
         averages = repeats @ _compute_scale_posteriors(likely, weights) / len(estimates)
-        weights = _constrain_mean(averages, scales, 1 / len(estimates))
+        weights = _constrain_mean_of_weights(averages, scales, 1 / len(estimates))
     return project_onto_simplex((_compute_scale_posteriors(likely, weights) * means).sum(axis=1)[where.reshape(-1)])
 
 
 def _compute_posteriors(estimates: Floats, variances: Floats, scales: Floats) -> tuple[Floats, Floats]:
-    """Return, for shares from an exponential law, the logarithm of an estimate's density and the mean given it.
+    """Return the log density of each estimate and the posterior mean of its share, for each exponential prior.
 
     A count has a longer tail above than below. A normal law has that tail, nearly, if its variance is that of a share
     one third of the way from the one that is thought of to the one that is estimated. Variances grow in a straight
@@ -84,13 +84,13 @@ def _compute_posteriors(estimates: Floats, variances: Floats, scales: Floats) ->
 
 
 def _compute_scale_posteriors(likelihoods: Floats, weights: Floats) -> Floats:
-    """Return how likely each estimate is to come from each scale."""
+    """Return the posterior probability of each scale, given each estimate."""
     parts = likelihoods * weights
     return np.asarray(parts / parts.sum(axis=1, keepdims=True))
 
 
-def _constrain_mean(weights: Floats, scales: Floats, mean: float) -> Floats:
-    """Return the likeliest weights with the known mean, where `weights` would be the likeliest ones without it."""
+def _constrain_mean_of_weights(weights: Floats, scales: Floats, mean: float) -> Floats:
+    """Return the likeliest weights of scales with a known mean; without that constraint they would be `weights`."""
     weights = np.maximum(weights, _TINY)
     away = scales - mean
     rise = weights * away

@@ -92,7 +92,7 @@ class Counts:
         """
         counts, n = count_report_column(self._mechanism, reports)
         self._library = get_frame_library(reports)
-        self._add_tally(np.append(n, counts), self._mechanism.level(epsilon))
+        self._add_level_counts(np.append(n, counts), self._mechanism.level(epsilon))
 
     def add_counts(self, counts: Any, *, epsilon: Epsilon, n: int | None = None) -> None:
         """Add counts that were made elsewhere.
@@ -126,7 +126,7 @@ class Counts:
                 n=n,
                 total=total,
             )
-        self._add_tally(np.append(total if n is None else n, checked), self._mechanism.level(epsilon))
+        self._add_level_counts(np.append(total if n is None else n, checked), self._mechanism.level(epsilon))
 
     def merge(self, other: Counts) -> None:
         """Add the counts of other individuals.
@@ -143,10 +143,10 @@ class Counts:
                 hint="Create both with the same mechanism: rx.Counts(mechanism).",
             )
         for level, tally in other._tallies.items():
-            self._add_tally(tally, level)
+            self._add_level_counts(tally, level)
 
-    def _add_tally(self, tally: Integers, level: Level) -> None:
-        self._tallies[level] = self._tallies.get(level, np.int64(0)) + tally
+    def _add_level_counts(self, counts: Integers, level: Level) -> None:
+        self._tallies[level] = self._tallies.get(level, np.int64(0)) + counts
 
     def estimate(self, method: Method = "average") -> Result:
         """Return one estimate from all levels.
@@ -162,7 +162,7 @@ class Counts:
         Raises:
             EstimationError: Nothing was counted, or there is no such method.
         """
-        parts = self._list_parts()
+        parts = self._list_level_estimates()
         if not parts:
             raise EstimationError(
                 "There are no reports to estimate from.",
@@ -183,7 +183,7 @@ class Counts:
         found.set_frame_library(self._library)
         return found
 
-    def _list_parts(self) -> list[Frequency]:
+    def _list_level_estimates(self) -> list[Frequency]:
         return [self._estimate_level(level) for level in sorted(self._tallies) if self._tallies[level][0]]
 
     def _estimate_level(self, level: Level) -> Frequency:
@@ -234,7 +234,7 @@ class Counts:
 
 
 def combine_levels(mean_weights: MeanWeights | None, parts: Sequence[Frequency], weights: Sequence[float]) -> Result:
-    """Return one estimate from the shares at each level: shares of the values, or the mean of numbers."""
+    """Combine the estimates of all levels into one: shares of the values, or the mean of numbers."""
     if mean_weights is not None and mean_weights.absent is not None:
         return NonMissingMean(parts, weights, mean_weights)
     if mean_weights is not None and mean_weights.window is not None:

@@ -48,7 +48,7 @@ class PairSamplingDistribution:
     about: About
 
     def compute_unclipped_interval(self, value: Floats, tail: float) -> tuple[Floats, Floats]:
-        """Return the shares at which an estimate so large, and one so small, has the chance `tail`.
+        """Return the ends of the interval: shares at which an estimate so extreme has the probability `tail`.
 
         Half a report in the cell is the continuity correction. Outside of 0 and 1 the bounds continue with the
         distribution at 0 and at 1.
@@ -57,9 +57,9 @@ class PairSamplingDistribution:
         return self._find_bound(value - half, tail, is_upper=True), self._find_bound(value + half, tail, is_upper=False)
 
     def _find_bound(self, observed: Floats, tail: float, *, is_upper: bool) -> Floats:
-        """Return the share below (above) which an estimate as large (small) as the observed one is too rare."""
+        """Return the bound of the share below (above) which an estimate as large (small) as observed is too rare."""
         below, above = (
-            observed - self._compute_quantile(np.full(observed.shape, share), tail, is_upper=is_upper)
+            observed - self._compute_error_quantile(np.full(observed.shape, share), tail, is_upper=is_upper)
             for share in (0.0, 1.0)
         )
         ends = np.where(below < 0, below, above)
@@ -75,8 +75,8 @@ class PairSamplingDistribution:
         return ends
 
     def _compute_tail_z_score(self, observed: Floats, share: Floats, *, is_upper: bool) -> Floats:
-        """Return the probability of an estimate at least (at most) as large as the observed one, in normal steps."""
-        deviation, skewness = self.compute_moments(share)
+        """Return as a z-score the probability of an estimate at least (at most) as large as the observed one."""
+        deviation, skewness = self.compute_deviation_and_skewness(share)
         steps = (observed - share) / deviation
         steps, shape = np.where(skewness < 0, -steps, steps), 4 / np.maximum(np.abs(skewness), _MIN_SKEWNESS) ** 2
         point = np.maximum(shape + np.sqrt(shape) * steps, 0)
@@ -87,9 +87,9 @@ class PairSamplingDistribution:
         found = scipy.special.ndtri(np.clip(chance, 1e-300, 1 - 1e-16))
         return np.where(np.abs(skewness) < _MIN_SKEWNESS, np.where(of_upper, -steps, steps), found)
 
-    def _compute_quantile(self, share: Floats, tail: float, *, is_upper: bool) -> Floats:
-        """Return how far above (below) the share the estimate is with the chance `tail`."""
-        deviation, skewness = self.compute_moments(share)
+    def _compute_error_quantile(self, share: Floats, tail: float, *, is_upper: bool) -> Floats:
+        """Return how far above (below) the share the estimate is with the probability `tail`."""
+        deviation, skewness = self.compute_deviation_and_skewness(share)
         shape = 4 / np.maximum(np.abs(skewness), _MIN_SKEWNESS) ** 2
         of_upper = (skewness >= 0) == is_upper
         point = np.where(of_upper, scipy.special.gammainccinv(shape, tail), scipy.special.gammaincinv(shape, tail))
@@ -97,7 +97,7 @@ class PairSamplingDistribution:
         steps = np.where(np.abs(skewness) < _MIN_SKEWNESS, normal, (point - shape) / np.sqrt(shape))
         return np.asarray(deviation * np.where(skewness < 0, -steps, steps))
 
-    def compute_moments(self, share: Floats) -> tuple[Floats, Floats]:
+    def compute_deviation_and_skewness(self, share: Floats) -> tuple[Floats, Floats]:
         """Return the standard deviation and the skewness of the estimate.
 
         Given the true values the two factors are independent, so their moments multiply. Their means are 1 for an
@@ -127,14 +127,14 @@ class PairSamplingDistribution:
         return np.stack([share, row, column, np.maximum(1 - share - row - column, 0)])
 
 
-def _find_roots(growing_function: Callable[[Floats], Floats], n_roots: int) -> Floats:
-    """Return where a function that grows is 0, between 0 and 1: false position, faster by the rule of Illinois."""
+def _find_roots(increasing_function: Callable[[Floats], Floats], n_roots: int) -> Floats:
+    """Return the roots of an increasing function between 0 and 1, element by element, by the Illinois method."""
     low, high = np.zeros(n_roots), np.ones(n_roots)
-    at_low, at_high = growing_function(low), growing_function(high)
+    at_low, at_high = increasing_function(low), increasing_function(high)
     found, last = low, np.full(n_roots, 0)
     for _ in range(_STEPS):
         found = np.clip(low - at_low * (high - low) / np.maximum(at_high - at_low, 1e-300), low, high)
-        at = growing_function(found)
+        at = increasing_function(found)
         if np.all((np.abs(at) < 1e-7) | (high - low < 1e-12)):
             break
         side = np.where(at < 0, -1, 1)
@@ -145,7 +145,7 @@ def _find_roots(growing_function: Callable[[Floats], Floats], n_roots: int) -> F
 
 
 def _compute_debiased_moments(support: SupportProbabilities, order: int) -> tuple[float, float]:
-    """Return the mean of a power of a debiased indicator, for individuals that have the value and for others."""
+    """Return a moment of a debiased indicator, for individuals that have the value and for others."""
     noise, gain = float(support.noise), float(support.gain)
     supported, other = ((1 - noise) / gain) ** order, (-noise / gain) ** order
     own, foreign = (chance * supported + (1 - chance) * other for chance in (float(support.hit), noise))
@@ -200,15 +200,15 @@ class Crosstab(Result):
     @property
     def table(self) -> Floats:
         """The estimated shares with one row per value of the first column."""
-        rows, columns = (margin / self.n for margin in self._margin_supports)
+        rows, columns = (margin / self.n for margin in self._marginal_support_counts)
         row_noise, column_noise = float(self.row_support.noise), float(self.column_support.noise)
         noise = column_noise * rows[:, None] + row_noise * columns[None, :] - row_noise * column_noise
         scale = float(self.row_support.gain * self.column_support.gain)
         return np.asarray((self.counts / self.n - noise) / scale)
 
     @property
-    def _margin_supports(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many individuals support each row's value, and each column's."""
+    def _marginal_support_counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The marginal counts: how many individuals support each row's value, and each column's."""
         rows = self.counts.sum(axis=1) if self.row_counts is None else self.row_counts
         return rows, self.counts.sum(axis=0) if self.column_counts is None else self.column_counts
 
@@ -218,7 +218,7 @@ class Crosstab(Result):
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         check_about(about)
-        return self.compute_sampling_distribution(about).compute_moments(np.clip(self.value, 0, 1))[0]
+        return self.compute_sampling_distribution(about).compute_deviation_and_skewness(np.clip(self.value, 0, 1))[0]
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         return self.compute_sampling_distribution(about).compute_unclipped_interval(self.value, tail)
@@ -228,7 +228,7 @@ class Crosstab(Result):
         return compute_precision(self.row_support) * compute_precision(self.column_support)
 
     def compute_sampling_distribution(self, about: About) -> PairSamplingDistribution:
-        rows, columns = self._margin_supports
+        rows, columns = self._marginal_support_counts
         row_shares = np.clip(self.row_support.debias(rows / self.n), 0, 1)
         column_shares = np.clip(self.column_support.debias(columns / self.n), 0, 1)
         pairs = np.repeat(row_shares, len(columns)), np.tile(column_shares, len(rows))
@@ -322,8 +322,8 @@ class PairSupportCounts:
         margins = [np.count_nonzero(each, axis=0) for each in (rows, columns)]
         self.add_counts(np.concatenate([[len(rows)], *margins, cells.astype(np.int64).reshape(-1)]))
 
-    def add_counts(self, numbers: NDArray[np.int64]) -> None:
-        self.numbers = self.numbers + numbers
+    def add_counts(self, counts: NDArray[np.int64]) -> None:
+        self.numbers = self.numbers + counts
 
     def make_crosstab(
         self,
@@ -339,7 +339,7 @@ class PairSupportCounts:
 
 
 def combine_crosstabs(crosstabs: Sequence[Crosstab], method: Literal["average", "precision"] = "average") -> Result:
-    """Return one estimate from the tables of all pairs of levels; the methods are those of `Counts.estimate`."""
+    """Combine the crosstabs of all pairs of levels into one estimate; the methods are those of `Counts.estimate`."""
     if len(crosstabs) == 1:
         return crosstabs[0]
     weights = [float(table.n * (table.compute_precision() if method == "precision" else 1)) for table in crosstabs]

@@ -14,7 +14,7 @@ _NEARLY_ALWAYS = 99.95
 
 
 def describe_risk(epsilon: Decimal, n_values: int = 2, subject: str = "") -> str:
-    """Return in one sentence how sure a person can become who could only guess an answer before.
+    """Describe the risk in one sentence: how often a guess of an answer is right at most.
 
     The number is rounded up, because it is a promise.
 
@@ -24,20 +24,20 @@ def describe_risk(epsilon: Decimal, n_values: int = 2, subject: str = "") -> str
     'Risk at epsilon 0.5: a guess among 4 answers is right at most 35.5 % of the time, instead of 25 %.'
     """
     answers = "between two answers" if n_values == 2 else f"among {n_values:,} answers"
-    rate = f"{_describe_rate(epsilon, n_values)} of the time, instead of {100 / n_values:.3g} %"
+    rate = f"{_format_guessing_rate(epsilon, n_values)} of the time, instead of {100 / n_values:.3g} %"
     return f"Risk at epsilon {format_epsilon(epsilon)}{subject}: a guess {answers} is right {rate}."
 
 
 def format_risk(epsilon: Decimal, n_values: int = 2) -> str:
-    """Return the risk for a cell of a table.
+    """Return the risk, how often a guess is right at most, for a cell of a table.
 
     >>> format_risk(Decimal(2)), format_risk(Decimal(20))
     ('at most 88.1 %', 'nearly always')
     """
-    return _describe_rate(epsilon, n_values).replace("nearly 100 %", "nearly always")
+    return _format_guessing_rate(epsilon, n_values).replace("nearly 100 %", "nearly always")
 
 
-def _describe_rate(epsilon: Decimal, n_values: int) -> str:
+def _format_guessing_rate(epsilon: Decimal, n_values: int) -> str:
     rate = 100 / (1 + (n_values - 1) * exp(-float(epsilon)))
     return "nearly 100 %" if rate > _NEARLY_ALWAYS else f"at most {ceil(10 * rate - 1e-9) / 10:g} %"
 
@@ -61,7 +61,7 @@ def format_table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: S
     return "\n".join(lines)
 
 
-def format_html(
+def format_html_table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = (), pictures: Sequence[str] = ()
 ) -> str:
     """Return a table for notebooks, with a picture at the end of each row and notes below; nothing is fetched."""

@@ -1,4 +1,4 @@
-"""What places tell: the mean, quantiles, shares of a part of the range, and the distribution, with their intervals."""
+"""The distribution of numbers from square wave reports: mean, quantiles and shares of a range, with intervals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NORMAL = 1.959963984540054
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SquareWaveMean(BoundedMean):
-    """The mean of numbers at one level, from the mean of their places, which is linear in it.
+    """The mean of numbers from square wave reports of one level: a linear function of the mean of their places.
 
     A place is the bin and an offset with probability r, and anything else otherwise. So the variance of the noise is
     known, whatever the numbers are; only their own spread is estimated, and about these individuals it does not count,
@@ -55,19 +55,19 @@ class SquareWaveMean(BoundedMean):
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         check_about(about)
-        return np.asarray(self._compute_bin_error(self._centered_mean, about) * self._bin_width)
+        return np.asarray(self._compute_error_in_bins(self._centered_mean, about) * self._bin_width)
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         n, noise = self.shares.effective_n, self.shares.effective_n * (1 - self._retention)
         quantile, jump = _compute_student_quantile(tail, n, noise), 0.5 / (n * self._retention)
         ends = np.linspace(-self._max_bin_distance, self._max_bin_distance, 65)
-        near, far = np.zeros(2), np.full(2, 2 * (quantile * self._compute_bin_error(ends, about).max() + jump))
-        sides = np.array([-1.0, 1.0])
+        near, far = np.zeros(2), np.full(2, 2 * (quantile * self._compute_error_in_bins(ends, about).max() + jump))
+        mean, sides = self._centered_mean, np.array([-1.0, 1.0])
         for _ in range(_HALVINGS):
             middle = (near + far) / 2
-            is_within = middle <= quantile * self._compute_bin_error(self._centered_mean + sides * middle, about) + jump
+            is_within = middle <= quantile * self._compute_error_in_bins(mean + sides * middle, about) + jump
             near, far = np.where(is_within, middle, near), np.where(is_within, far, middle)
-        low, high = self._centered_mean + sides * far
+        low, high = mean + sides * far
         return self._scale_to_range(low), self._scale_to_range(high)
 
     @cached_property
@@ -80,7 +80,7 @@ class SquareWaveMean(BoundedMean):
 
     @cached_property
     def _max_bin_distance(self) -> float:
-        """How far the bins reach from their middle."""
+        """The largest distance of a bin from the middle of all bins."""
         return (self._place_count - self.window) / 2
 
     @cached_property
@@ -90,41 +90,41 @@ class SquareWaveMean(BoundedMean):
     @cached_property
     def _centered_mean(self) -> float:
         """The estimated mean in bins, from the middle of all places, where noise has its mean."""
-        return float(self._moments[0]) / self._retention
+        return float(self._place_moments[0]) / self._retention
 
     @cached_property
-    def _moments(self) -> Floats:
+    def _place_moments(self) -> Floats:
         """The means of the places' distances from their middle, and with squared weights, also of their squares."""
         distances = np.arange(self._place_count) - (self._place_count - 1) / 2
         powers = np.array([distances, distances**2])
         first = powers @ self.shares.counts / self.shares.size
-        squared = powers @ self.shares.squared_rates if self.shares.is_weighted else first
+        squared = powers @ self.shares.squared_weight_rates if self.shares.is_weighted else first
         return np.array([first[0], squared[1], squared[0]])
 
-    def _compute_bin_error(self, mean: Any, about: About) -> Any:
-        """Return the standard error in bins if this were the mean."""
-        keep, shift = self._retention, (self._moments[2] - self._moments[0]) / self._retention
+    def _compute_error_in_bins(self, mean: Any, about: About) -> Any:
+        """Return the standard error in bins if `mean` were the true one."""
+        keep, shift = self._retention, (self._place_moments[2] - self._place_moments[0]) / self._retention
         given = np.clip(mean, -self._max_bin_distance, self._max_bin_distance)
         mean = given + shift  # of the numbers, with squared weights
         # The second moment if all numbers were the mean: what is more in the reports is the numbers' own spread.
         window, noise = (self.window**2 - 1) / 12, (self._place_count**2 - 1) / 12
         minimum = keep * (mean**2 + window) + (1 - keep) * noise
-        second = np.maximum(self._moments[1], minimum)
+        second = np.maximum(self._place_moments[1], minimum)
         if about == "sample":  # without that spread; a number between two bins has at most a quarter by its rounding
             second = second - keep * (second - minimum) + keep**2 / 4
         elif self.shares.is_weighted:
-            return self._compute_weighted_bin_error(given, mean, second)
+            return self._compute_weighted_error_in_bins(given, mean, second)
         return np.sqrt((second - (keep * mean) ** 2) / self.shares.effective_n) / keep
 
-    def _compute_weighted_bin_error(self, mean: Any, squared_mean: Any, second: Any) -> Any:
-        """Return the standard error about the population: of a ratio, or of a total."""
+    def _compute_weighted_error_in_bins(self, mean: Any, squared_mean: Any, second: Any) -> Any:
+        """Return the standard error in bins with weights, about the population: of a ratio, or of a total."""
         shares: Any = self.shares
         offset, n = -mean, np.inf
         if shares.total_offset is not None:
             offset, n = (self.minimum + self.maximum) / 2 / self._bin_width, shares.individuals
         spread = second / self._retention**2 + 2 * offset * squared_mean + offset**2
         variance = spread / shares.effective_n - (mean + offset) ** 2 / n
-        return np.sqrt(np.maximum(variance, 0) * shares.population_factor)
+        return np.sqrt(np.maximum(variance, 0) * shares.bessel_correction)
 
     def _scale_to_range(self, centered: float) -> Floats:
         return np.asarray((self.minimum + self.maximum) / 2 + self._bin_width * centered)
@@ -132,9 +132,9 @@ class SquareWaveMean(BoundedMean):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distribution(BoundedMean):
-    """The mean of numbers that were reported as places, and all else that their places tell.
+    """The estimated distribution of numbers from square wave reports. As a result, its value is their mean.
 
-    As any estimate it is asked for its value and its interval, which are those of the mean. Quantiles, shares of a part
+    Its value and its interval are those of the mean, and it has one row. Quantiles, shares of a part
     of the range and the distribution itself are the likeliest ones at all levels together: they assume levels that do
     not depend on the number.
     """
@@ -199,11 +199,11 @@ class Distribution(BoundedMean):
 
     @property
     def points(self) -> Floats:
-        """The bins: the numbers to which others are rounded, at equal distances."""
+        """The points of the histogram: the numbers to which others are rounded, at equal distances."""
         return np.linspace(self.minimum, self.maximum, self.wave_counts.bin_count)
 
     def histogram(self, *, smooth: bool = True) -> Floats:
-        """Return the share of each bin, without an interval.
+        """Return the histogram: the share of each bin, without an interval.
 
         The likeliest shares stand on a few bins; `smooth` ones (EMS) are averaged with their neighbours on the way,
         which is nearer to the truth where numbers are spread, and farther where they are not.
@@ -241,7 +241,7 @@ class Distribution(BoundedMean):
 
     @cached_property
     def cumulative_shares(self) -> tuple[Floats, Floats]:
-        """Numbers, and the likeliest share of those up to each; between them it is a line."""
+        """Numbers, and the likeliest cumulative share up to each; between them it is a line."""
         points = self.points
         between = (points[1:] + points[:-1]) / 2
         sums = np.cumsum(self.likeliest_shares[0])[:-1]
@@ -264,7 +264,7 @@ class Distribution(BoundedMean):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _DistributionStatistic(Result):
-    """A question to a distribution, which has an interval and, in place of a standard error, what stands for it."""
+    """A statistic of a distribution, such as quantiles. Its standard error follows from its interval."""
 
     whole: Distribution
 
@@ -273,14 +273,14 @@ class _DistributionStatistic(Result):
         return (self.whole,)
 
     def compute_std_error(self, about: About = "sample") -> Floats:
-        """Return the width of a 95 % interval in standard errors of a normal law."""
+        """Return the standard error of a normal distribution whose 95 % interval is as wide."""
         low, high = self.compute_unclipped_interval(0.025, about)
         return np.asarray((high - low) / (2 * _NORMAL))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DistributionVariance(_DistributionStatistic):
-    """The variance of numbers that were reported as places.
+    """The variance of a distribution of numbers.
 
     Rounding adds at most a quarter of a squared step to it, and a sixth where numbers are spread: which it is, places
     do not tell, so the interval holds both ends of that.
@@ -294,7 +294,7 @@ class DistributionVariance(_DistributionStatistic):
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        """The variance of numbers that lie half at one end of the range and half at the other."""
+        """The largest possible variance: half of the numbers lie at each end of the range."""
         return float((self.whole.maximum - self.whole.minimum) ** 2 / 4)
 
     @property
@@ -328,7 +328,7 @@ class DistributionVariance(_DistributionStatistic):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Quantiles(_DistributionStatistic):
-    """Quantiles of numbers that were reported as places.
+    """Quantiles of a distribution of numbers.
 
     An interval has all numbers that can be the quantile whatever the distribution is. Distributions that differ within
     a window are hard to tell apart, so for most of them it covers more often than it says, and nothing narrower would
@@ -361,7 +361,7 @@ class Quantiles(_DistributionStatistic):
         return np.array([low for low, _ in found]), np.array([high for _, high in found])
 
     def _compute_quantile_interval(self, value: float, probability: float, tail: float) -> tuple[float, float]:
-        """Return the ends of the numbers that no test rejects, from the estimate to each side, in eighths of bins."""
+        """Return the interval of a quantile: from the estimate to each side, all numbers that no test rejects."""
         tests, last = self.whole.quantile_tests, self.whole.wave_counts.bin_count - 1
         middle = (value - self.minimum) / (self.maximum - self.minimum) * last
 
@@ -415,17 +415,17 @@ class RangeShare(_DistributionStatistic):
         return np.array([min(value, low)]), np.array([max(value, high)])
 
 
-def _compute_student_quantile(tail: float, n_places: float, n_noise: float) -> float:
-    """Return the quantile of a mean of `n_places` places, `n_noise` of which are noise, in standard errors.
+def _compute_student_quantile(tail: float, n_reports: float, n_noise: float) -> float:
+    """Return Student's quantile for a mean of `n_reports` reports, `n_noise` of which are noise, in standard errors.
 
     Few reports of noise, far from all others, have heavier tails than a normal law: those of a Student's law with the
     same fourth moment as so many uniform places.
     """
-    return -float(scipy.special.stdtrit(max(1, min(n_places - 1, 4 + 3.3 * n_noise)), tail))
+    return -float(scipy.special.stdtrit(max(1, min(n_reports - 1, 4 + 3.3 * n_noise)), tail))
 
 
 def _count_while(stop: int, is_true: Callable[[int], bool]) -> int:
-    """Return for how many of the whole numbers from 0 to `stop` something holds that holds for all before them."""
+    """Count the whole numbers from 0 to `stop` up to the first one for which `is_true` does not hold."""
     low, high = -1, stop
     while high - low > 1:
         middle = (low + high) // 2

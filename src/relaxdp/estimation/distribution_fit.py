@@ -1,4 +1,4 @@
-"""The distribution behind the reports of a square wave, and lower and upper bounds for shares of its bins.
+"""Fit the distribution behind the reports of a square wave, and bound the shares of its bins.
 
 A number lies in a bin, and its report lies with the same probability in each place of a window, or anywhere.
 
@@ -40,7 +40,7 @@ _SMALL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class SquareWaveCounts:
-    """Counts of places at some levels, and what a report of a level is: its number's window, or anything."""
+    """Counts of square wave reports: how often each place was reported at each level."""
 
     counts: Floats
     """Of shape (levels, places)."""
@@ -53,7 +53,7 @@ class SquareWaveCounts:
         return int(self.counts.shape[1]) - self.window + 1
 
     def compute_place_probabilities(self, shares: Floats) -> Floats:
-        """Return the chance of each place at each level."""
+        """Return the probability of each place at each level."""
         spread = np.convolve(shares, np.ones(self.window)) / self.window
         noise = (1 - self.retentions) * shares.sum() / self.counts.shape[1]
         return np.asarray(self.retentions[:, None] * spread + noise[:, None])
@@ -62,11 +62,11 @@ class SquareWaveCounts:
         return float((self.counts * np.log(self.compute_place_probabilities(shares))).sum())
 
     def compute_gradient(self, shares: Floats) -> Floats:
-        """Return how much likelier the counts become with each share."""
+        """Return the gradient of the log likelihood by the shares."""
         return self.compute_mean_weight_per_bin(self.counts / self.compute_place_probabilities(shares))
 
     def compute_mean_weight_per_bin(self, weights: Floats) -> Floats:
-        """Return what the weights of all places at all levels come to on average, for a number in each bin."""
+        """Return for a number in each bin the mean weight of its reports; `weights` are those of all places."""
         weights = weights.reshape(self.counts.shape)
         spread = np.convolve(self.retentions @ weights, np.ones(self.window), "valid") / self.window
         return np.asarray(spread + ((1 - self.retentions) / self.counts.shape[1]) @ weights.sum(axis=1))
@@ -98,7 +98,7 @@ class SquareWaveCounts:
         return mean, second - mean**2 + error(bins), float(np.sqrt(error(squares - 2 * mean * bins)))
 
     def compute_place_probabilities_by_bin(self, selected_bins: NDArray[np.intp]) -> Floats:
-        """Return the chances of all places at all levels, given each of some bins: (levels * places, bins)."""
+        """Return the probabilities of all places at all levels, given each of some bins: (levels * places, bins)."""
         places = np.arange(self.counts.shape[1])[:, None]
         inside = (places >= selected_bins) & (places < selected_bins + self.window)
         noise = (1 - self.retentions) / self.counts.shape[1]
@@ -182,7 +182,7 @@ _HEAVY = 1e3
 
 @dataclass(frozen=True, eq=False)
 class ShareBounds:
-    """The bounds of shares of bins, by the counts of places at some levels.
+    """Lower and upper bounds for shares of bins, by the counts of places at some levels.
 
     Claim: each holds as often as it says, whatever the distribution is; tests/statistical/estimation/test_wave.py.
     """
@@ -195,7 +195,7 @@ class ShareBounds:
             return float(selected_bins.all())
         quantile = -float(scipy.special.ndtri(_FITTED * tail)) / math.sqrt(self._report_count)
         nearest = self._find_nearest_distribution(selected_bins, quantile)
-        weights = self.compute_weights(selected_bins, nearest, quantile)
+        weights = self.compute_place_weights(selected_bins, nearest, quantile)
         mean, square = float(self._observed_shares @ weights), float(self._observed_shares @ weights**2)
         variance = max(square - mean**2, float(nearest @ weights**2 - (nearest @ weights) ** 2), 0.0)
         low = mean - quantile * math.sqrt(variance)
@@ -219,9 +219,9 @@ class ShareBounds:
         return 1.0 - self.compute_lower_bound(~selected_bins, tail)
 
     def _find_nearest_distribution(self, selected_bins: Bins, target_distance: float) -> Floats:
-        """Return the chances of all places with a smaller share of these bins, about so far from those of the guess."""
-        grid = self._add_end_bins(selected_bins)
-        columns, chosen = self._compute_columns(grid), selected_bins[grid]
+        """Return the place probabilities of the nearest distribution with a smaller share of these bins."""
+        grid = self._add_boundaries_to_grid(selected_bins)
+        columns, chosen = self._compute_place_columns(grid), selected_bins[grid]
         whole = less = float(self.guessed_shares @ selected_bins)
         found, distance = self._fit_fixed_share(chosen, columns, 0.0)
         power = 1.0
@@ -238,7 +238,7 @@ class ShareBounds:
         return found
 
     def _fit_fixed_share(self, chosen: Bins, columns: Floats, share: float) -> tuple[Floats, float]:
-        """Return the chances nearest to the guess where these columns have this share, and how far away they are."""
+        """Return the place probabilities nearest to the guess with a fixed share of these bins, and their distance."""
         roots = np.sqrt(self._guessed_probabilities)
         rows = [columns / roots[:, None], np.full(len(chosen), _HEAVY), _HEAVY * chosen]
         ends = np.concatenate([roots, [_HEAVY, _HEAVY * share]])
@@ -246,8 +246,8 @@ class ShareBounds:
         chances = columns @ shares
         return chances, float(np.sqrt((((chances - self._guessed_probabilities) / roots) ** 2).sum()))
 
-    def compute_weights(self, selected_bins: Bins, nearest_probabilities: Floats, quantile: float) -> Floats:
-        """Return weights of all places, by how two distributions differ: the best ones if the guess is right.
+    def compute_place_weights(self, selected_bins: Bins, nearest_probabilities: Floats, quantile: float) -> Floats:
+        """Return the weights of all places, by how two distributions differ: the best ones if the guess is right.
 
         Claim: on average at most one for a number in these bins, and nothing for others, whatever is told apart;
         tests/unit/estimation/test_bounds.py.
@@ -266,19 +266,19 @@ class ShareBounds:
 
     @cached_property
     def _bin_grid(self) -> NDArray[np.intp]:
-        """Bins close enough to one another to stand for all."""
+        """A grid of bins, close enough to one another to stand for all."""
         window, bins = self.wave_counts.window, self.wave_counts.bin_count
         step = max(1, min(window // 4, bins // _COLUMNS))
         step = 1 << (step.bit_length() - 1)  # as the window is, so that windows of these bins end at those of others
         return np.append(np.arange(0, bins - 1, step), bins - 1)
 
-    def _add_end_bins(self, selected_bins: Bins) -> NDArray[np.intp]:
-        """Return these bins, and those at the ends of a part."""
+    def _add_boundaries_to_grid(self, selected_bins: Bins) -> NDArray[np.intp]:
+        """Return the grid, and the bins at the boundaries of the selected part."""
         ends = np.flatnonzero(np.diff(selected_bins))
         return np.unique(np.concatenate([self._bin_grid, ends, ends + 1]))
 
-    def _compute_columns(self, bins: NDArray[np.intp]) -> Floats:
-        """Return the chances of all places of all reports, given each of some bins."""
+    def _compute_place_columns(self, bins: NDArray[np.intp]) -> Floats:
+        """Return the probabilities of all places of all reports, with a column for each of some bins."""
         return self.wave_counts.compute_place_probabilities_by_bin(bins) * self._level_shares[:, None]
 
     @cached_property
@@ -287,7 +287,7 @@ class ShareBounds:
 
     @cached_property
     def _level_shares(self) -> Floats:
-        """The part of its level in all reports, for each place of each level."""
+        """The share of its level in all reports, for each place of each level."""
         levels = self.wave_counts.counts.sum(axis=1) / self._report_count
         return np.repeat(levels, self.wave_counts.counts.shape[1])
 
@@ -302,7 +302,7 @@ class ShareBounds:
 
     @cached_property
     def guessed_shares(self) -> Floats:
-        """The shares of the bins in a beta distribution with the estimated mean and variance."""
+        """The guessed shares of the bins: a beta distribution with the estimated mean and variance."""
         bins = self.wave_counts.bin_count
         mean, variance, _ = self.wave_counts.estimate_moments()
         position = float(np.clip((mean + (bins - 1) / 2) / (bins - 1), 0.5 / bins, 1 - 0.5 / bins))
@@ -332,7 +332,7 @@ class QuantileTests(ShareBounds):
 
     @cached_property
     def guessed_shares(self) -> Floats:
-        """The guess of the bounds, moved towards the reports: little where they are few, or it would follow chance."""
+        """The guessed shares of `ShareBounds`, moved towards the reports: little where they are few."""
         shares = start = ShareBounds(self.wave_counts).guessed_shares
         for _ in range(_GUESS_STEPS):
             shares = shares * self.wave_counts.compute_gradient(shares) + _GUESS_WEIGHT * start
@@ -340,7 +340,7 @@ class QuantileTests(ShareBounds):
         return np.asarray((1 - _UNIFORM) * shares + _UNIFORM * (start > 0) / np.count_nonzero(start))
 
     def compute_p_value(self, position: float, share: float, *, is_above: bool) -> float:
-        """Return the p-value of "at least this share is not above the position", or not below it.
+        """Return the p-value of the hypothesis that at least this share is at or above the position, or at or below it.
 
         It counts the error at both ends of an interval: where the weights fit the hypothesis badly, the other end errs
         less. So it is between one and two times the error at this end.
@@ -350,10 +350,10 @@ class QuantileTests(ShareBounds):
         lacking = share - float(self.guessed_shares @ selected_bins)
         if lacking <= 0:
             return 1.0
-        grid, before = self._add_end_bins(selected_bins), min(int(position), len(bins) - 2)
+        grid, before = self._add_boundaries_to_grid(selected_bins), min(int(position), len(bins) - 2)
         # The last column is the position itself: its number is rounded to the bin before it or after it.
         beside, parts = np.array([before, before + 1]), np.array([1 + before - position, position - before])
-        columns = np.column_stack([self._compute_columns(grid), self._compute_columns(beside) @ parts])
+        columns = np.column_stack([self._compute_place_columns(grid), self._compute_place_columns(beside) @ parts])
         nearest, distance = self._fit_fixed_share(np.append(selected_bins[grid], True), columns, share)
         weights = 1 - nearest / self._guessed_probabilities
         means, squares = (

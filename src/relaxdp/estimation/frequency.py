@@ -70,19 +70,19 @@ class Frequency(Result):
         return self.individuals
 
     @property
-    def rates(self) -> Floats:
-        """The share of reports that support each value."""
+    def support_rates(self) -> Floats:
+        """The support rate of each value: the share of reports that support it."""
         return np.asarray(self.counts / self.individuals)
 
     @property
-    def squared_rates(self) -> Floats:
-        """The same share with the squares of the weights, which decides the variance."""
-        return self.rates
+    def squared_weight_rates(self) -> Floats:
+        """The support rates with squared weights, which decide the variance."""
+        return self.support_rates
 
     @property
     def value(self) -> Floats:
         """The unbiased estimate of every share: P^-1 H of the paper, in closed form."""
-        return np.asarray(self.support.debias(self.rates))
+        return np.asarray(self.support.debias(self.support_rates))
 
     def compute_std_error(self, about: About = "sample") -> Floats:
         """Return the standard errors.
@@ -160,7 +160,7 @@ class LinearCombination(DerivedResult):
     @property
     @abstractmethod
     def weighted_parts(self) -> Sequence[tuple[float, Result]]:
-        """The estimates and their weights."""
+        """The parts, which are estimates, and their weights."""
 
     @property
     def source_results(self) -> Sequence[Result]:
@@ -229,12 +229,12 @@ _ALMOST = 1 - 2.0**-53
 
 
 def compute_lower_tail(count: Floats, true_count: Floats, n: float, hit: float, noise: float) -> Floats:
-    """Return P(C <= count) by the Lugannani-Rice formula with a continuity correction; exact at count 0."""
+    """Return the lower tail, P(C <= count), by the Lugannani-Rice formula with a continuity correction."""
     return _compute_tail(np.asarray(count, float) + 0.5, true_count, n, hit, noise, at_most=True)
 
 
 def compute_upper_tail(count: Floats, true_count: Floats, n: float, hit: float, noise: float) -> Floats:
-    """Return P(C >= count)."""
+    """Return the upper tail, P(C >= count)."""
     return _compute_tail(np.asarray(count, float) - 0.5, true_count, n, hit, noise, at_most=False)
 
 
@@ -269,7 +269,7 @@ def _compute_tail(cutoff: Floats, true_count: Floats, n: float, hit: float, nois
 
 
 def _find_saddlepoint(count: Floats, true_count: Floats, false_count: Floats, hit: float, noise: float) -> Floats:
-    """Return the x = e^t > 0 with true_count hit x/(1-hit+hit x) + false_count noise x/(1-noise+noise x) = count."""
+    """Return the saddlepoint x: true_count hit x/(1-hit+hit x) + false_count noise x/(1-noise+noise x) = count."""
     miss, silent = 1 - hit, 1 - noise
     a = (true_count + false_count - count) * hit * noise
     b = true_count * hit * silent + false_count * noise * miss - count * (hit * silent + noise * miss)
@@ -282,7 +282,7 @@ def _find_saddlepoint(count: Floats, true_count: Floats, false_count: Floats, hi
 
 
 def compute_true_count_interval(count: Any, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats]:
-    """Return the minimum and maximum number of true values for which `count` is not too rare: each tail above `tail`.
+    """Return the minimum and maximum true count for which the observed `count` is not too rare: tails above `tail`.
 
     Both tails are monotone in this number, so the bounds are where they cross `tail` (as real numbers from 0 to `n`).
 
@@ -303,7 +303,7 @@ def compute_true_count_interval(count: Any, n: int, hit: float, noise: float, ta
 
 
 def _guess_min_count(cutoff: Floats, n: int, hit: float, noise: float, tail: float) -> tuple[Floats, Floats, float]:
-    """Return the least number of truths if the count were normal, the count's standard deviation there, and the gain.
+    """Return the minimum true count if counts were normal, the count's standard deviation there, and the gain.
 
     It is the smaller root of (away - gain k)^2 = quantile^2 variance, with a variance that is linear in k.
     """
@@ -318,7 +318,7 @@ def _guess_min_count(cutoff: Floats, n: int, hit: float, noise: float, tail: flo
 def _find_min_true_count(
     compute_tail: Any, counts: Floats, tail: float, n: int, start: Floats, deviation: Floats, gain: float
 ) -> Floats:
-    """Return the least k in [0, n] with `compute_tail(counts, k)` > `tail`, which is monotone; rounded outwards (down).
+    """Return the minimum true count k in [0, n] with `compute_tail(counts, k)` > `tail`, rounded outwards (down).
 
     In normal quantiles the chance is nearly a straight line: a few steps of the secant method lead from the end of a
     normal law to the place. Then it is looked at whether the place is there; where it is not, and where the count
@@ -350,7 +350,7 @@ def _find_min_true_count(
 
 
 def _bisect_least_number(is_enough: Any, shape: tuple[int, ...], maximum: int) -> Floats:
-    """Return the least k in [0, n] with `is_enough(k)`, which is monotone; rounded outwards (down)."""
+    """Return by bisection the least k up to `maximum` with `is_enough(k)`, which is monotone; rounded down."""
     low, high = np.zeros(shape), np.full(shape, float(maximum))
     at_zero = is_enough(low)
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Means: sums of labels' shares with weights, and a variance from two of them. Intervals include what is kept."""
+"""Means of numbers from rounded reports, and a variance from two means. Intervals include the kept rounding."""
 
 from __future__ import annotations
 
@@ -113,14 +113,14 @@ class NonMissingMean(BoundedMean):
         return self.scale_to_range(ends.min()), self.scale_to_range(ends.max())
 
     def _compute_score_std_error(self, positions: Floats) -> Floats:
-        """Return the standard error of L if a place were the true one, with the share that is there as estimated."""
+        """Return the standard error of the score L if the mean were at each of these positions in its range."""
         present_share = float(np.clip(1 - self.shares.value[0], 0, 1))
         variance = np.zeros(len(positions))
         for weight, part in self._weighted_parts:
             noise, gain = float(part.support.noise), float(part.support.gain)
-            each = compute_weight_variance(positions, present_share, noise, gain)
+            each = compute_score_variance(positions, present_share, noise, gain)
             if part.is_weighted:  # heavy individuals may be others than most: their reports show how much they vary
-                _, low, high = part.squared_rates
+                _, low, high = part.squared_weight_rates
                 center = noise * (1 - 2 * positions)
                 none = (1 - low - high) * center**2
                 seen = low * (positions + center) ** 2 + high * (1 - positions - center) ** 2 + none
@@ -136,10 +136,10 @@ class NonMissingMean(BoundedMean):
 _GRID_SIZE = 1_001
 
 
-def compute_weight_variance(positions: Floats, present_share: float, noise: float, gain: float) -> Floats:
-    """Return the variance of one object's debiased weight, where the mean of what is there stands at a place in 0 .. 1.
+def compute_score_variance(positions: Floats, present_share: float, noise: float, gain: float) -> Floats:
+    """Return the variance of one individual's score, its debiased weight, for positions of the mean in 0 .. 1.
 
-    >>> float(compute_weight_variance(np.array([0.5]), 1.0, 0.0, 1.0)[0])
+    >>> float(compute_score_variance(np.array([0.5]), 1.0, 0.0, 1.0)[0])
     0.25
     """
     lower, upper = noise + gain * present_share * (1 - positions), noise + gain * present_share * positions

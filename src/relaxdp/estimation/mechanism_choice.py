@@ -1,4 +1,4 @@
-"""What error the reports of a mechanism will have, a ranking of all mechanisms, and the best one for a column.
+"""Choose the mechanism of a column: the variance of each per report, a ranking, and the best one.
 
 Everything is computed from the mechanism alone, before anything is released. Nothing here looks at a true value.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from relaxdp.errors import PlanError
 from relaxdp.estimation.crosstab import PairSamplingDistribution
 from relaxdp.estimation.frequency import compute_precision, compute_support_variance
-from relaxdp.estimation.mean import compute_weight_variance
+from relaxdp.estimation.mean import compute_score_variance
 from relaxdp.estimation.result import About, check_whole_number
 from relaxdp.mechanisms.base import MeanWeights, Mechanism
 from relaxdp.mechanisms.categorical import Categorical, Unary
@@ -47,7 +47,7 @@ class VariancePerReport:
 def compute_variance_per_report(
     support: SupportProbabilities, about: About, share: float | None = None, mean_weights: MeanWeights | None = None
 ) -> VariancePerReport:
-    """Return what one report adds to the share of a value, or to the mean if the mechanism has a `measure`.
+    """Return the variance that one report adds to the share of a value, or with `mean_weights` to the mean.
 
     Without a `share`, any share is possible and the largest variance counts. The interval of a mean covers all
     randomness between true value and report. If numbers are rounded to an end of the range, that is everything, so the
@@ -61,12 +61,12 @@ def compute_variance_per_report(
             shares = [min(1.0, max(0.0, (0.5 - noise) / gain))]
         else:  # the variance is linear in the share, so it is largest at 0 or at 1
             shares = [0.0, 1.0]
-        variance = max(compute_report_variance(support, each, about) for each in shares)
+        variance = max(compute_debiased_variance(support, each, about) for each in shares)
         return VariancePerReport(variance, 0.5 / gain, precision)
     half = (mean_weights.maximum - mean_weights.minimum) / 2
     if mean_weights.absent is not None:
         present = 1.0 if share is None else max(1.0 - share, 1e-9)
-        variance = 4 * float(compute_weight_variance(np.linspace(0, 1, 201), present, noise, gain).max()) / present**2
+        variance = 4 * float(compute_score_variance(np.linspace(0, 1, 201), present, noise, gain).max()) / present**2
         return VariancePerReport(variance * half**2, half / gain / present, precision)
     if mean_weights.window is not None:
         bins = len(mean_weights.weights) - mean_weights.window
@@ -77,12 +77,12 @@ def compute_variance_per_report(
 
 
 def compute_categorical_support(epsilon: Epsilon, n_values: int) -> SupportProbabilities:
-    """Return the probabilities of k-ary randomized response at the retention that is really used."""
+    """Return the support probabilities of k-ary randomized response, at the retention that is really used."""
     retention = compute_retention(compute_nonzero_threshold(epsilon, n_values))
     return SupportProbabilities.from_one_symbol(retention, n_values)
 
 
-def compute_report_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:
+def compute_debiased_variance(support: SupportProbabilities, share: float, about: About = "sample") -> float:
     """Return the variance of one debiased report of a value that a `share` of individuals have."""
     variance = compute_support_variance(share, float(support.hit), float(support.noise), about)
     return float(variance) / float(support.gain) ** 2
@@ -111,7 +111,7 @@ def compute_square_wave_variance(
 def compute_pair_variance_per_report(
     row_support: SupportProbabilities, column_support: SupportProbabilities, about: About, share: float | None
 ) -> VariancePerReport:
-    """Return what one individual adds to the share of a pair of values, for the worst shares of the two values."""
+    """Return the variance that one pair of reports adds to the share of a pair of values, in the worst case."""
     grid = np.linspace(0, 1, 5)
     pair_shares = grid if share is None else np.array([share])
     row, column, pair = (each.reshape(-1) for each in np.meshgrid(grid, grid, pair_shares))
@@ -119,7 +119,7 @@ def compute_pair_variance_per_report(
     pair = np.maximum(pair, row + column - 1)
     with np.errstate(divide="ignore", invalid="ignore"):  # the skewness where nothing varies
         estimate = PairSamplingDistribution(row, column, row_support, column_support, 1, about)
-        deviation, _ = estimate.compute_moments(pair)
+        deviation, _ = estimate.compute_deviation_and_skewness(pair)
     precision = float(compute_precision(row_support) * compute_precision(column_support))
     gain = float(row_support.gain * column_support.gain)
     return VariancePerReport(float(deviation.max()) ** 2, 0.5 / gain, precision)
@@ -210,7 +210,7 @@ def rank_number_mechanisms(epsilon: Epsilon) -> MechanismRanking:
 def _rank(
     n_values: int | None, epsilon: Decimal, reports: Mapping[str, PlannedReports], share: float | None
 ) -> MechanismRanking:
-    errors = [(name, each.compute_report_error(epsilon, share), each.report_bytes) for name, each in reports.items()]
+    errors = [(name, one.compute_report_std_error(epsilon, share), one.report_bytes) for name, one in reports.items()]
     ranked = [RankedMechanism(*each) for each in sorted(errors, key=itemgetter(1))]
     similar = [each for each in ranked if each.std_error <= SIMILAR_ERROR_RATIO * ranked[0].std_error]
     best = min(similar, key=lambda each: each.bytes_per_report)
@@ -241,11 +241,11 @@ class PlannedReports:
         return self.mechanism.compute_noise_and_gain(self.mechanism.level(level).retention)
 
     def compute_variance_per_report(self, level: Decimal, about: About, share: float | None) -> VariancePerReport:
-        """Return what one report adds to a share, or to a mean."""
+        """Return the variance that one report adds to a share, or to a mean."""
         return compute_variance_per_report(self.compute_noise_and_gain(level), about, share, self.mean_weights)
 
-    def compute_report_error(self, level: Decimal, share: float | None) -> float:
-        """Return the standard error times the square root of n."""
+    def compute_report_std_error(self, level: Decimal, share: float | None) -> float:
+        """Return the standard error of one report: that of n reports times the square root of n."""
         return sqrt(self.compute_variance_per_report(level, "sample", share).variance)
 
 
@@ -369,13 +369,13 @@ def _compute_largest_error_ratios(
     """Return for each candidate the largest ratio of its error to the smallest error of all, over levels and shares."""
     largest = [1.0] * len(candidates)
     for level, share in product(levels, shares):
-        errors = [candidate.compute_report_error(level, share) for candidate in candidates]
+        errors = [candidate.compute_report_std_error(level, share) for candidate in candidates]
         largest = [max(ratio, error / min(errors)) for ratio, error in zip(largest, errors, strict=True)]
     return largest
 
 
 def _list_value_candidates(values: list[Any], last_level: Decimal) -> list[_Candidate]:
-    """Return k-ary randomized response, OUE, and OLH with different numbers of buckets."""
+    """Return the candidates for values: k-ary randomized response, OUE, and OLH with different numbers of buckets."""
     found: list[_Candidate] = [
         (partial(create, values), plan_reports(name, len(values), last_level))
         for name, create in (("categorical", Categorical), ("unary-optimised", Unary))
@@ -396,7 +396,7 @@ def _list_bucket_numbers(maximum: int) -> list[int]:
 
 
 def _list_number_candidates(bounds: NumberRange) -> list[_Candidate]:
-    """Return randomized rounding, and the square wave with every window."""
+    """Return the candidates for numbers: randomized rounding, and the square wave with every window."""
     create: list[Callable[[], Mechanism]] = [partial(Numeric, bounds.low, bounds.high, clip=bounds.clip)]
     create += [partial(SquareWave, bounds.low, bounds.high, window=window, clip=bounds.clip) for window in WINDOWS]
     return [(each, PlannedReports(each())) for each in create]

@@ -17,7 +17,7 @@ from statistics import NormalDist
 from typing import Any, Literal, TypedDict, Unpack
 
 from relaxdp.errors import PlanError
-from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
+from relaxdp.estimation.display import describe_risk, format_html_table, format_risk, format_table
 from relaxdp.estimation.mechanism_choice import (
     NUMBER_MECHANISMS,
     PlannedReports,
@@ -124,7 +124,7 @@ class Plan:
         return "\n".join([format_table(*self._format_rows(), left=(4,)), *self._format_notes()])
 
     def _repr_html_(self) -> str:
-        return format_html(*self._format_rows(), self._format_notes())
+        return format_html_table(*self._format_rows(), self._format_notes())
 
 
 def plan(
@@ -262,7 +262,7 @@ def _parse_schedule(schedule: Any) -> list[Any]:
 
 
 class PlanOptions(TypedDict, total=False):
-    """The options of the interval that is planned."""
+    """The options of a plan: its interval, its mechanism and its crosstab."""
 
     share: float | None
     """The share that a value is expected to have. None plans for the worst case."""
@@ -277,7 +277,7 @@ class PlanOptions(TypedDict, total=False):
 
 
 def find_margin(*, n: int, planned_values: PlannedValues, epsilon: Epsilon, **options: Unpack[PlanOptions]) -> float:
-    """Return the margin that `Frequency.interval` will have, before it is cut at 0 and 1; at most 0.5.
+    """Return the margin of error that `Frequency.interval` will have, before it is cut at 0 and 1; at most 0.5.
 
     That is a quantile times the standard error, plus half a report because counts are whole numbers. With `share` None
     it is the largest one for any share, so it is a function of n, of the number of values and of epsilon alone.
@@ -294,7 +294,7 @@ def find_margin(*, n: int, planned_values: PlannedValues, epsilon: Epsilon, **op
 
 
 def compute_max_margin(planned_values: PlannedValues) -> float:
-    """Return the margin of error without any information: 0.5 for shares, half the range for a mean."""
+    """Return the largest margin of error, that without any information: 0.5 for shares, half the range for a mean."""
     return _IntervalPlan(planned_values).max_margin
 
 
@@ -335,7 +335,7 @@ def find_n(margin: float, *, epsilon: Epsilon, planned_values: PlannedValues, **
     """
     plan, exact = _IntervalPlan(planned_values, **options), as_epsilon(epsilon)
     plan.check_margin(margin)
-    noise = plan.compute_report_variance(exact)
+    noise = plan.compute_variance_per_report(exact)
     n = bisect_left(range(MAX_N + 1), True, lo=1, key=lambda n: plan.compute_margin_from_variance(noise, n) <= margin)
     if n > MAX_N:
         raise PlanError(
@@ -432,7 +432,7 @@ class PlannedMechanism:
 
     @property
     def epsilon_search_bounds(self) -> tuple[float, int]:
-        """Two epsilons between which all others are that differ in their threshold and are not pure noise."""
+        """The bounds of a search for epsilon: below them is pure noise, and above them the threshold stays the same."""
         if isinstance(self.values, PlannedRange):
             return 1e-6, 100
         if isinstance(self.values, Mechanism):
@@ -486,12 +486,12 @@ class _IntervalPlan:
         check_between(PlanError, "margin", margin, 0, self.max_margin, example)
 
     def compute_margin(self, n: int, epsilon: Decimal) -> float:
-        return self.compute_margin_from_variance(self.compute_report_variance(epsilon), n)
+        return self.compute_margin_from_variance(self.compute_variance_per_report(epsilon), n)
 
     def compute_margin_from_variance(self, report_variance: VariancePerReport, n: int) -> float:
         return self._quantile * sqrt(report_variance.variance) / sqrt(n) + report_variance.half_step / n
 
-    def compute_report_variance(self, epsilon: Decimal) -> VariancePerReport:
+    def compute_variance_per_report(self, epsilon: Decimal) -> VariancePerReport:
         reports = [each.plan_reports(self._last_epsilon or epsilon) for each in self._columns]
         if len(reports) == 1:
             return reports[0].compute_variance_per_report(epsilon, self._about, self._share)

@@ -80,7 +80,7 @@ def _create_axes(figure_size: tuple[float, float], **layout: Any) -> Any:
 
 
 def escape_formulas(text: str) -> str:
-    """Return text that matplotlib does not take for a formula."""
+    """Escape text, so that matplotlib does not take it for a formula."""
     return text.replace("$", r"\$")
 
 
@@ -130,7 +130,7 @@ def plot_interval_rows(axes: Any, labels: Sequence[str], value: Floats, low: Flo
 
 
 def describe_intervals(confidence_level: float, *, simultaneous: bool, about: About, hollow: bool) -> str:
-    """Return in words which intervals these are."""
+    """Describe in words which intervals are drawn."""
     subject = "these individuals" if about == "sample" else "the population"
     words = f"{100 * confidence_level:g} % intervals about {subject}{TOGETHER if simultaneous else ''}"
     return f"{words}\n(hollow: the estimate lies outside of its interval)" if hollow else words

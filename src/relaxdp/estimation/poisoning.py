@@ -25,7 +25,7 @@ from relaxdp.estimation.report_pairs import (
     ReportPairCounts,
     ReportPairs,
     compute_betting_evidence,
-    compute_p_value,
+    compute_single_look_p_value,
     compute_unnoticed_share,
 )
 from relaxdp.estimation.result import (
@@ -140,7 +140,7 @@ class PoisoningTest:
     @cached_property
     def fabricator_count(self) -> FabricatorCount:
         """The number of individuals that fabricate reports: exact if each of them repeats its report, else at least."""
-        bounds = (self._fabricator_bound_by_equal_symbols, self._fabricator_count_by_values)
+        bounds = (self._fabricator_count_by_equal_symbols, self._fabricator_count_by_values)
         return max(filter(None, bounds), key=lambda each: each.low)
 
     @cached_property
@@ -160,7 +160,7 @@ class PoisoningTest:
         repeated, changed = suspicious[REPEATED], suspicious[CHANGED] - suspicious[REPEATED]
         # If many fabricated reports push no suspicious value, leaving out these values is not enough.
         by_values = self._fabricator_count_by_values
-        is_covered = by_values is not None and self._fabricator_bound_by_equal_symbols.low <= by_values.high
+        is_covered = by_values is not None and self._fabricator_count_by_equal_symbols.low <= by_values.high
         if self.mechanism.symbols > 1 or (is_covered and repeated | changed):
             return estimate_without_fabricated(self.newest_tables, repeated, changed) if repeated | changed else None
         # Whether a report stayed does not depend on an honest true value. So those that stayed, or that changed, are
@@ -235,7 +235,7 @@ class PoisoningTest:
         return self.mechanism.joint != "exclusive" and self.mechanism.symbols == 1
 
     def _deviates_like_poisoning(self, kind: str, label: int) -> bool:
-        """Return whether repeated reports support a value more often than all reports, or changed ones less often."""
+        """Return whether repeated reports support a value more often than all do, or changed ones less often."""
         if kind == OLDER:
             return True
         newer, _, both = np.sum([table.label_counts[:, label] for table in self.newest_tables], axis=0)
@@ -255,12 +255,12 @@ class PoisoningTest:
                 cells.append((table.n - newer, older - both, table.switch_probability))
             else:
                 cells.append((newer, both, stay) if kind == REPEATED else (newer, newer - both, 1 - stay))
-        found = [_estimate_fabricated(*cell, self._tail_probability) for cell in cells if cell[0]]
+        found = [_estimate_certain_hits(*cell, self._tail_probability) for cell in cells if cell[0]]
         return _add_independent_counts(found)
 
     @cached_property
     def _fabricator_count_by_values(self) -> FabricatorCount | None:
-        """A bound from all suspicious values; None without any, or if a report supports many values."""
+        """The count by all suspicious values; None without any, or if a report supports many values."""
         found = self.suspicious_values
         if self._has_hashed_values or not found:
             return None
@@ -268,17 +268,17 @@ class PoisoningTest:
         if self.mechanism.symbols > 1:  # one individual may push many bits
             return max((each.individuals for each in found), key=lambda each: each.estimate)
         # An individual that sends one value and then another counts for both kinds.
-        changes = max(map(_add_fabricator_counts, (bounds[CHANGED], bounds[OLDER])), key=lambda each: each.estimate)
-        return _add_fabricator_counts([*bounds[REPEATED], changes])
+        changes = max(map(_add_dependent_counts, (bounds[CHANGED], bounds[OLDER])), key=lambda each: each.estimate)
+        return _add_dependent_counts([*bounds[REPEATED], changes])
 
     @property
     def _tail_probability(self) -> float:
-        """The error on each side of intervals that hold at once: over all, and for every value."""
+        """The tail probability on each side of intervals that hold at once: over all, and for every value."""
         return compute_tail_probability(0.95, 1 + len(KINDS) * len(self.mechanism.labels))
 
     @cached_property
-    def _fabricator_bound_by_equal_symbols(self) -> FabricatorCount:
-        """A bound from all equal symbols: too many if reports are repeated, too few if they are changed."""
+    def _fabricator_count_by_equal_symbols(self) -> FabricatorCount:
+        """The count by all equal symbols: too many if reports are repeated, too few if they are changed."""
         too_many = self._excess_of_equal_symbols >= 0 or not self.is_alarm
         symbols = self.mechanism.symbols
         tail = self._tail_probability if self._fabricator_count_by_values else compute_tail_probability(0.95, 1)
@@ -287,7 +287,7 @@ class PoisoningTest:
             trials, equal, stay = table.n * symbols, table.n_equal_symbols, table.stay_probability
             if trials:
                 cell = (equal, stay) if too_many else (trials - equal, 1 - stay)
-                bounds.append(_estimate_fabricated(trials, *cell, tail))
+                bounds.append(_estimate_certain_hits(trials, *cell, tail))
         total = _add_independent_counts(bounds)
         return FabricatorCount(total.estimate / symbols, total.low / symbols, total.high / symbols)
 
@@ -331,7 +331,7 @@ def check_pairs(
         mechanism,
         pairs.newest_tables,
         compute_betting_evidence(pairs.tables, [mechanism.level(each) for each in levels]),
-        compute_p_value(pairs.tables),
+        compute_single_look_p_value(pairs.tables),
         false_alarm_rate,
         None if n is None else n - pairs.n,
     )
@@ -393,8 +393,8 @@ def compute_undetected_influence(mechanism: Mechanism, level: Level) -> Undetect
     return UndetectedInfluence(str(level), (1 - noise) / gain, values)
 
 
-def _estimate_fabricated(trials: int, hits: int, probability: float, tail: float) -> FabricatorCount:
-    """Return the number of trials that are hits for certain, if all others are hits with this probability."""
+def _estimate_certain_hits(trials: int, hits: int, probability: float, tail: float) -> FabricatorCount:
+    """Estimate the number of trials that are hits for certain, if all others are hits with this probability."""
     low, high = compute_true_count_interval(np.array([hits]), trials, 1.0, probability, tail)
     return FabricatorCount(max(0.0, (hits - probability * trials) / (1 - probability)), float(low[0]), float(high[0]))
 
@@ -407,7 +407,7 @@ def _add_independent_counts(counts: Sequence[FabricatorCount]) -> FabricatorCoun
     return FabricatorCount(total, max(0.0, total - below), total + above)
 
 
-def _add_fabricator_counts(counts: Sequence[FabricatorCount]) -> FabricatorCount:
+def _add_dependent_counts(counts: Sequence[FabricatorCount]) -> FabricatorCount:
     return FabricatorCount(*np.sum([(0.0, 0.0, 0.0), *counts], axis=0).tolist())
 
 
@@ -429,7 +429,7 @@ class HonestCounts(NamedTuple):
     def from_pairs(
         cls, table: ReportPairCounts, repeated_labels: Collection[int], changed_labels: Collection[int]
     ) -> HonestCounts:
-        """Leave out the reports that repeat or change these values too often."""
+        """Return the honest counts of pairs, without the reports that repeat or change these values too often."""
         newer, _, both = table.label_counts
         stay = table.stay_probability
         counts, variances = newer.astype(float), np.zeros(table.n_labels)
@@ -484,17 +484,17 @@ class CleanedEstimate(Result):
         return count_comparisons(len(self.labels), exclusive=self.mechanism.joint == "exclusive")
 
     @property
-    def individuals(self) -> float:
+    def n_honest(self) -> float:
         """The estimated number of honest individuals."""
         return sum(part.individuals for part in self.parts)
 
     @property
     def levels(self) -> dict[str, int]:
-        return {UNKNOWN: round(self.individuals)}
+        return {UNKNOWN: round(self.n_honest)}
 
     @cached_property
     def shares(self) -> Floats:
-        return np.asarray(sum(part.individuals / self.individuals * part.debiased_shares for part in self.parts))
+        return np.asarray(sum(part.individuals / self.n_honest * part.debiased_shares for part in self.parts))
 
     @property
     def value(self) -> Floats:
@@ -507,19 +507,19 @@ class CleanedEstimate(Result):
         check_about(about)
         variance: Any = 0.0
         for part in self.parts:
-            weight = part.individuals / self.individuals / (part.individuals * float(part.support.gain))
-            variance = variance + weight**2 * self._compute_variance(part, about)
+            weight = part.individuals / self.n_honest / (part.individuals * float(part.support.gain))
+            variance = variance + weight**2 * self._compute_level_variance(part, about)
         return np.asarray(np.sqrt(variance))
 
     def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
         half_width = -float(scipy.special.ndtri(tail)) * self.compute_std_error(about)
         return np.asarray(self.value - half_width), np.asarray(self.value + half_width)
 
-    def _compute_variance(self, part: HonestCounts, about: About) -> Any:
-        """Return the variance of a count, or of the sum of the weights, of one level."""
+    def _compute_level_variance(self, part: HonestCounts, about: About) -> Any:
+        """Return the variance at one level: of a count, or of the sum of the weights."""
         shares = part.counts / part.individuals
         if self.mean_weights is not None:  # the variance of the reports, which includes that of kept values
-            weights = self._centred_weights
+            weights = self._centered_weights
             middle = float(shares @ weights)
             return part.individuals * (shares @ weights**2 - middle**2) + part.variances @ (weights - middle) ** 2
         support = part.support
@@ -535,8 +535,8 @@ class CleanedEstimate(Result):
         return 1.0 if absent is None else max(1 - float(self.shares[absent]), np.finfo(float).tiny)
 
     @property
-    def _centred_weights(self) -> Floats:
-        """The weight of each label in the mean, to first order."""
+    def _centered_weights(self) -> Floats:
+        """The weights of the labels in the mean, centered at it to first order."""
         assert self.mean_weights is not None  # noqa: S101 (only called for means)
         weights = np.array(self.mean_weights.weights)
         if self.mean_weights.absent is not None:

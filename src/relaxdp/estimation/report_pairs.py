@@ -47,7 +47,7 @@ _TINY = 2.0**-52
 
 
 def count_tracked_labels(mechanism: Mechanism) -> int:
-    """Return the number of values for which pairs are counted; 0 if only equal symbols are counted.
+    """Return the number of labels for which pairs are counted one by one; 0 if only equal symbols are counted.
 
     Each value must be supported by one code of one symbol. Otherwise it is not known how often the older report
     supports it.
@@ -125,12 +125,12 @@ class ReportPairCounts:
 
     @cached_property
     def stay_probability(self) -> float:
-        """The probability that an older symbol is the newer one."""
+        """The probability that a symbol stays the same, from the newer to the older report."""
         return min(self._blur_retention + self.switch_probability, 1 - _TINY)
 
     @cached_property
     def switch_probability(self) -> float:
-        """The probability that an older symbol is one certain other one than the newer one.
+        """The probability that a symbol switches to one certain other symbol, from the newer to the older report.
 
         If levels are too close for a float, it is still not 0: unlikely reports must not count as impossible.
         """
@@ -175,7 +175,7 @@ class ReportPairs:
 
     @property
     def newest_tables(self) -> list[ReportPairCounts]:
-        """For each individual only the pair with its newest report."""
+        """The counts of the newest pair of each individual, the one with its newest report."""
         return [
             replace(table, counts=table.counts - self._superseded.get((table.older, table.newer), np.int64(0)))
             for table in self.tables
@@ -245,7 +245,7 @@ KINDS = (REPEATED, CHANGED, OLDER)
 """A suspicious value is repeated too often, or too seldom, or reported too often before another one."""
 
 
-def compute_p_value(tables: Sequence[ReportPairCounts]) -> float:
+def compute_single_look_p_value(tables: Sequence[ReportPairCounts]) -> float:
     """Return the p-value for a single planned look. If all are honest and reports are many, it is uniform."""
     tables = [table for table in tables if table.n]
     if not tables:
@@ -259,7 +259,7 @@ def compute_p_value(tables: Sequence[ReportPairCounts]) -> float:
 
 
 def _compute_chi_squared_terms(table: ReportPairCounts) -> list[tuple[float, int]]:
-    """Return squared distances and their degrees of freedom; each is independent of the next one, given that one."""
+    """Return chi-squared distances and their degrees of freedom; each is independent of the next, given that one."""
     newer, older, both = table.label_counts
     first = _compute_binomial_chi_squared(newer, both, table.stay_probability)
     if table.mechanism.symbols > 1:
@@ -270,7 +270,7 @@ def _compute_chi_squared_terms(table: ReportPairCounts) -> list[tuple[float, int
 def _compute_binomial_chi_squared(
     trials: NDArray[np.int64], hits: NDArray[np.int64], probability: float
 ) -> tuple[float, int]:
-    """Return the squared distance of independent binomials, with the rare ones added up."""
+    """Return the chi-squared distance of independent binomials and its degrees of freedom; rare ones are added up."""
     enough = trials * min(probability, 1 - probability) >= _MIN_EXPECTED
     cells = [(float(n), float(k)) for n, k in zip(trials[enough], hits[enough], strict=True)]
     rest = float(trials[~enough].sum()), float(hits[~enough].sum())
@@ -283,7 +283,7 @@ def _compute_binomial_chi_squared(
 
 
 def _compute_arrival_chi_squared(departures: NDArray[np.int64], arrivals: NDArray[np.int64]) -> tuple[float, int]:
-    """Return the squared distance of the values to which reports changed: from each value evenly to all others.
+    """Return the chi-squared distance of arrivals from departures that spread evenly over all other values.
 
     The covariance is a diagonal minus a matrix of rank two, so its inverse has a closed form. Rare values share groups,
     and one group is left out because all groups have a known sum.
@@ -331,7 +331,7 @@ def _compute_binomial_p_values(trials: NDArray[np.int64], hits: NDArray[np.int64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BettingEvidence:
-    """The capital of all bets against honesty, as logarithms that include the stake of each bet."""
+    """The evidence of bets against honesty: the logarithms of their capital, which include the stakes."""
 
     log_capitals: tuple[float, ...]
     """For each table the capital of all bets on it."""
@@ -347,7 +347,7 @@ class BettingEvidence:
 
 
 def compute_betting_evidence(tables: Sequence[ReportPairCounts], levels: Sequence[Level] = ()) -> BettingEvidence:
-    """Return the capital of bets against honesty. Of the `levels` of a schedule, pairs of neighbours have most stakes.
+    """Return the evidence of bets against honesty. Of the `levels` of a schedule, pairs of neighbours have most stakes.
 
     If you look more than once, pass all levels of the schedule each time, because stakes must not depend on reports.
     Each pair is bet on once, when it is complete, so that the capital of each table is a martingale. Tables share
@@ -379,10 +379,10 @@ def compute_betting_evidence(tables: Sequence[ReportPairCounts], levels: Sequenc
 def compute_unnoticed_share(evidence: BettingEvidence, false_alarm_rate: float) -> float:
     """Return about which share of individuals can repeat every report before a bet on all values notices them."""
     bets = [(table, stake) for table, stake in evidence.repeat_bets if table.n]
-    return min((_count_unnoticed(*bet, false_alarm_rate) / bet[0].n for bet in bets), default=1.0)
+    return min((_count_unnoticed_repeaters(*bet, false_alarm_rate) / bet[0].n for bet in bets), default=1.0)
 
 
-def _count_unnoticed(table: ReportPairCounts, log_stake: float, false_alarm_rate: float) -> int:
+def _count_unnoticed_repeaters(table: ReportPairCounts, log_stake: float, false_alarm_rate: float) -> int:
     trials, stay = table.n * table.mechanism.symbols, table.stay_probability
     unnoticed, noticed = 0, table.n + 1
     while noticed - unnoticed > 1:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import EstimationError, RelaxdpError
 from relaxdp.estimation.consistency import compute_empirical_bayes_shares
-from relaxdp.estimation.display import draw_estimate_bar, format_html, format_table
+from relaxdp.estimation.display import draw_estimate_bar, format_html_table, format_table
 from relaxdp.lazy_imports import polars
 from relaxdp.mechanisms.base import MeanWeights
 
@@ -62,7 +62,7 @@ def format_label(label: Any) -> str:
 
 
 def check_about(about: str) -> None:
-    """Reject a meaning of an interval that is not offered."""
+    """Reject an `about` other than "sample" (these individuals) and "population"."""
     if about not in ("sample", "population"):
         raise EstimationError(
             "Unknown `about` {about!r}: expected 'sample' (these individuals) or 'population'.",
@@ -78,7 +78,7 @@ def check_between(error: type[RelaxdpError], name: str, number: Any, low: float,
             "`{name}` must be a number between {low:g} and {high:g}, not {given}.",
             hint="Pass {example}.",
             **{"name": name, "low": low, "high": high, "example": example},
-            given=_hide_unless_number(number),
+            given=_format_number_or_type(number),
         )
 
 
@@ -89,23 +89,23 @@ def check_whole_number(error: type[RelaxdpError], name: str, number: Any, least:
             "`{name}` must be a whole number from {least:,} to {most:,}, not {given}.",
             hint="Pass {example}.",
             **{"name": name, "least": least, "most": most, "example": example},
-            given=_hide_unless_number(number),
+            given=_format_number_or_type(number),
         )
 
 
-def _hide_unless_number(number: Any) -> str:
-    """Return a number, or a text instead of one. Of anything else, which may hold data, return the type."""
+def _format_number_or_type(number: Any) -> str:
+    """Return a number, or a text given instead of one, as it is; of anything else, which may hold data, the type."""
     return repr(number) if isinstance(number, Real | str) else type(number).__name__
 
 
 def compute_tail_probability(confidence_level: float, n_comparisons: int) -> float:
-    """Return the error on each side of each interval so that the intervals of this many questions hold at once."""
+    """Return the tail probability on each side of each interval, so that this many intervals hold at once."""
     check_between(EstimationError, "confidence_level", confidence_level, 0, 1, "a number such as 0.95")
     return (1 - confidence_level) / 2 / n_comparisons
 
 
 def count_comparisons(n_values: int, *, exclusive: bool) -> int:
-    """Return how many questions the shares of values are: two that sum to 1 are one question."""
+    """Return how many comparisons the shares of values are: two shares that sum to 1 are one."""
     return 1 if exclusive and n_values == 2 else n_values
 
 
@@ -259,12 +259,12 @@ class Result(_Tabular):
 
     @property
     def comparison_count(self) -> int:
-        """How many questions the rows answer, by which simultaneous intervals divide their error."""
+        """The number of comparisons, by which simultaneous intervals divide their error."""
         return len(self.labels)
 
     @property
     def key_columns(self) -> dict[str, list[Any]]:
-        """What tells the rows apart, as columns of a frame: the value, or one column for each side of a table."""
+        """The key of each row, as columns of a frame: the value, or for crosstabs a column for each side."""
         return {"value": list(self.labels)}
 
     @property
@@ -306,7 +306,7 @@ class Result(_Tabular):
     def mark_impossible_rows(
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> NDArray[np.int8]:
-        """Return -1 for rows that lie below what can be told at this level, 1 for those above, 0 for all others.
+        """Mark rows with impossible estimates: -1 for those far below the possible range, 1 far above it, 0 for others.
 
         Their estimates lie farther outside of what is possible than their error reaches. Noise does that; of the number
         nothing is known but the bound that `interval` gives.
@@ -395,15 +395,15 @@ class Result(_Tabular):
 
     @property
     def ranking_values(self) -> Floats:
-        """By what rows are the largest."""
+        """The values by which `largest` ranks the rows."""
         return np.atleast_1d(self.value)
 
     def select_rows_by_estimate(self, indexes: Any) -> Result:
-        """Return some rows, by their indexes, that were chosen by what they say: see `largest`."""
+        """Return some rows, by their indexes, that were chosen by their estimates: see `largest`."""
         return self.select_rows(indexes, chosen_by_estimate=True)
 
     def select_rows(self, indexes: Any, *, chosen_by_estimate: bool = False) -> Result:
-        """Return some rows, by their indexes; `chosen_by_estimate` if they were chosen by what they say."""
+        """Return some rows, by their indexes; `chosen_by_estimate` if their estimates decided it."""
         return SelectedRows(self, np.asarray(indexes, dtype=np.intp), is_chosen=self.is_chosen or chosen_by_estimate)
 
     def has_impossible_estimates(self) -> bool:
@@ -422,7 +422,7 @@ class Result(_Tabular):
     def to_rows(
         self, confidence_level: float = 0.95, *, simultaneous: bool = False, about: About = "sample"
     ) -> list[EstimateRow]:
-        """Return the estimate of each label with its error and interval, for whatever shows them."""
+        """Return a row for each label: its estimate, standard error and interval."""
         columns = self._compute_columns(confidence_level, simultaneous, about).values()
         sides = self.mark_impossible_rows(confidence_level, simultaneous=simultaneous, about=about)
         names = zip(*self.key_columns.values(), strict=True)
@@ -452,7 +452,7 @@ class Result(_Tabular):
             places = ((each - shown.minimum) / scale for each in (row.estimate, row.low, row.high))
             pictures.append(draw_estimate_bar(*(min(max(place, 0.0), 1.0) for place in places)))
         headings = [*shown.key_columns, "estimate", "95 % confidence interval"]
-        return format_html(headings, rows, self._describe_notes(shown), pictures)
+        return format_html_table(headings, rows, self._describe_notes(shown), pictures)
 
     def _describe_notes(self, shown: Result) -> list[str]:
         together = TOGETHER if shown.is_chosen else ""
@@ -513,7 +513,7 @@ class DerivedResult(Result):
 
 
 class BoundedMean(Result):
-    """The mean of numbers that reports stand for: one row, within the range of the measure."""
+    """A mean that is bounded by the range of its numbers: one row."""
 
     is_share = False
     has_totals = True
@@ -535,7 +535,7 @@ class BoundedMean(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SelectedRows(DerivedResult):
-    """Rows of an estimate, in any order; usually chosen by what they say."""
+    """Selected rows of an estimate, in any order; usually chosen by their estimates."""
 
     whole: Result
     indexes: RowIndexes
@@ -544,7 +544,7 @@ class SelectedRows(DerivedResult):
 
     @property
     def source_results(self) -> Sequence[Result]:
-        """The result with all rows. Choosing some by what they say leaves as many questions."""
+        """The result with all rows. Choosing some by their estimates leaves as many comparisons."""
         return (self.whole,)
 
     @property
@@ -580,7 +580,7 @@ class SelectedRows(DerivedResult):
 
 
 class GroupedResults(dict[str | None, Result], _Tabular):
-    """The estimate of every group of a kept column, by the group's name; None is the group of what is missing there."""
+    """The results of the groups of a pass-through column, by name; None is the group of missing names."""
 
     def __init__(self, by: str, results: dict[str | None, Result]) -> None:
         super().__init__(results)

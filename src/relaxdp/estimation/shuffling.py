@@ -66,17 +66,17 @@ class ReportBounds:
     epsilon: float
     distance: Fraction = Fraction(1)
     """The largest total variation distance between the reports of two true values."""
-    cover: CloneProbabilities | None = None
+    clones: CloneProbabilities | None = None
     bit: Fraction | None = None
     """The retention of a report that is one of two values."""
 
     @property
-    def has_tight_cover(self) -> bool:
-        """Whether the cover is as good as the bound from epsilon alone: it has nearly all of a report, and its odds."""
-        if self.cover is None:
+    def has_tight_clones(self) -> bool:
+        """Whether the clone probabilities are as tight as epsilon: nearly all of a report is in them, with its odds."""
+        odds = Fraction(math.exp(self.epsilon) + _ROUND)
+        if self.clones is None or self.clones.own > self.clones.clone * odds:
             return False
-        most, odds = (self.cover.own + self.cover.clone + self.cover.neither, Fraction(math.exp(self.epsilon) + _ROUND))
-        return most > Fraction(99, 100) and self.cover.own <= self.cover.clone * odds
+        return self.clones.own + self.clones.clone + self.clones.neither > Fraction(99, 100)
 
 
 def compute_smallest_epsilon(report_bounds: ReportBounds, n: int, delta: float) -> float:
@@ -86,17 +86,17 @@ def compute_smallest_epsilon(report_bounds: ReportBounds, n: int, delta: float) 
     found = report_bounds.epsilon
     if report_bounds.bit is not None and float((1 - report_bounds.bit**2) / 4) * n < 3 * _MAX_VARIANCE:
         found = min(found, _compute_epsilon_of_two_values(n, float(report_bounds.bit), delta))
-    if report_bounds.cover is not None:
-        found = _compute_epsilon_of_clones([RoundedCloneProbabilities.from_exact(report_bounds.cover)], n, delta, found)
-        if report_bounds.has_tight_cover:
+    if (clones := report_bounds.clones) is not None:
+        found = _compute_epsilon_of_clones([RoundedCloneProbabilities.from_exact(clones)], n, delta, found)
+        if report_bounds.has_tight_clones:
             return found
-    covers = iterate_clone_probabilities(report_bounds.epsilon, float(report_bounds.distance))
-    return _compute_epsilon_of_clones(covers, n, delta, found)
+    candidates = iterate_clone_probabilities(report_bounds.epsilon, float(report_bounds.distance))
+    return _compute_epsilon_of_clones(candidates, n, delta, found)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundedCloneProbabilities:
-    """A cover in floats: the probabilities that a report supports one of two true values, or neither."""
+    """Clone probabilities in floats: those that a report supports one of two true values, or neither."""
 
     informative: float
     """The probability that the individual's own report supports one of both true values."""
@@ -106,19 +106,19 @@ class RoundedCloneProbabilities:
     neither: float
 
     @classmethod
-    def from_exact(cls, cover: CloneProbabilities) -> RoundedCloneProbabilities:
-        """Return a cover in floats, rounded so that it hides less."""
-        either = cover.own + cover.clone
+    def from_exact(cls, clones: CloneProbabilities) -> RoundedCloneProbabilities:
+        """Return exact clone probabilities in floats, rounded so that they hide less."""
+        either = clones.own + clones.clone
         return cls(
-            1.0 if not cover.neither else float(either / (either + cover.neither)),
-            float((cover.own - cover.clone) / (2 * either)) * (1 + _ROUND),
-            float(cover.clone) * (1 - _ROUND),
-            float(cover.neither) * (1 - _ROUND),
+            1.0 if not clones.neither else float(either / (either + clones.neither)),
+            float((clones.own - clones.clone) / (2 * either)) * (1 + _ROUND),
+            float(clones.clone) * (1 - _ROUND),
+            float(clones.neither) * (1 - _ROUND),
         )
 
 
 def iterate_clone_probabilities(epsilon: float, distance: float) -> Iterator[RoundedCloneProbabilities]:
-    """Yield covers, one of which is worse than that of any two true values at most this distance apart.
+    """Yield clone probabilities: for any two true values at most this distance apart, one of them is worse.
 
     Two distributions P and Q within e^epsilon of each other and a distance d apart are mixtures. With
     c = d / (e^epsilon - 1) they have e^epsilon c and c of the reports that are likelier with P and with Q, and one
@@ -143,13 +143,13 @@ def iterate_clone_probabilities(epsilon: float, distance: float) -> Iterator[Rou
 
 
 def _compute_epsilon_of_clones(
-    covers: Iterable[RoundedCloneProbabilities], n: int, delta: float, maximum: float
+    candidates: Iterable[RoundedCloneProbabilities], n: int, delta: float, maximum: float
 ) -> float:
-    """Return the smallest epsilon that holds for all covers, or `maximum` if that is not smaller."""
+    """Return the smallest epsilon that holds for all candidates, or `maximum` if that is not smaller."""
     found = 0.0
-    for cover in covers:
-        counted = min(n, math.ceil(_MAX_CLONES / cover.clone))
-        compute_delta = SupportTotals.from_clone_probabilities(cover, counted, _CUT * delta).compute_delta
+    for clones in candidates:
+        counted = min(n, math.ceil(_MAX_CLONES / clones.clone))
+        compute_delta = SupportTotals.from_clone_probabilities(clones, counted, _CUT * delta).compute_delta
         if compute_delta(maximum) > delta:
             return maximum
         found = bisect_epsilon(compute_delta, delta, found, maximum)
@@ -168,7 +168,7 @@ def bisect_epsilon(compute_delta: Callable[[float], float], delta: float, low: f
 
 @dataclass(frozen=True, slots=True)
 class SupportTotals:
-    """The total number of reports that support one of two true values: blocks of totals, with the worst of each."""
+    """The distribution of how many reports support one of two true values: blocks of totals, each with its worst."""
 
     probabilities: Floats
     clones: Floats
@@ -178,42 +178,42 @@ class SupportTotals:
     outside: float
 
     @classmethod
-    def from_clone_probabilities(cls, cover: RoundedCloneProbabilities, n: int, tail: float) -> SupportTotals:
+    def from_clone_probabilities(cls, clones: RoundedCloneProbabilities, n: int, tail: float) -> SupportTotals:
         """Return the distribution of the total of the clones of all others and of the individual's own report.
 
         First, the number of others that send a clone or a report that supports neither; the public may know it. Then,
         the number of clones among these. Fewer of either kind hide less, so in each block the fewest count.
         """
-        hidden = 2 * cover.clone + cover.neither
+        hidden = 2 * clones.clone + clones.neither
         low, high = _compute_binomial_window(n - 1, hidden, tail)
         law = _compute_binomial_probabilities(n - 1, hidden, low, high)
-        step = -(-len(law) // (_POINTS if cover.informative == 1 else _ROWS))
+        step = -(-len(law) // (_POINTS if clones.informative == 1 else _ROWS))
         parts = [
-            cls._compute_blocks(cover, low + first, float(law[first : first + step].sum()), tail)
+            cls._compute_blocks(clones, low + first, float(law[first : first + step].sum()), tail)
             for first in range(0, len(law), step)
         ]
-        probabilities, clones, lean = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return cls(probabilities, clones, lean, 2 * tail)
+        probabilities, fewest, lean = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return cls(probabilities, fewest, lean, 2 * tail)
 
     @staticmethod
     def _compute_blocks(
-        cover: RoundedCloneProbabilities, n_others: int, probability: float, tail: float
+        clones: RoundedCloneProbabilities, n_others: int, probability: float, tail: float
     ) -> tuple[Floats, Floats, Floats]:
         """Return the blocks of totals if this number of others send a clone or a report that supports neither."""
-        if cover.informative == 1:
-            return np.array([probability]), np.array([float(n_others)]), np.array([cover.lean])
-        share = 2 * cover.clone / (2 * cover.clone + cover.neither)
+        if clones.informative == 1:
+            return np.array([probability]), np.array([float(n_others)]), np.array([clones.lean])
+        share = 2 * clones.clone / (2 * clones.clone + clones.neither)
         low, high = _compute_binomial_window(n_others, share, tail)
         law = np.zeros(high - low + 3)
         law[1:-1] = _compute_binomial_probabilities(n_others, share, low, high)
         total = np.arange(low, high + 2, dtype=np.float64)
         # The ratio of the probabilities of two adjacent numbers of clones is known in closed form.
-        ratio = (n_others + 1 - total) / np.maximum(total, 1) * (2 * cover.clone / cover.neither)
-        own = np.where(total > 0, cover.informative / (cover.informative + (1 - cover.informative) * ratio), 0.0)
+        ratio = (n_others + 1 - total) / np.maximum(total, 1) * (2 * clones.clone / clones.neither)
+        own = np.where(total > 0, clones.informative / (clones.informative + (1 - clones.informative) * ratio), 0.0)
         first = np.arange(0, len(total), step := -(-len(total) // _COLUMNS))
         last = np.minimum(first + step, len(total)) - 1
-        probabilities = np.add.reduceat(cover.informative * law[:-1] + (1 - cover.informative) * law[1:], first)
-        return (probability * probabilities, np.maximum(total[first] - 1, 0), cover.lean * own[last] * (1 + _ROUND))
+        probabilities = np.add.reduceat(clones.informative * law[:-1] + (1 - clones.informative) * law[1:], first)
+        return (probability * probabilities, np.maximum(total[first] - 1, 0), clones.lean * own[last] * (1 + _ROUND))
 
     def compute_delta(self, epsilon: float) -> float:
         """Return an upper bound of the delta at an epsilon.
@@ -260,7 +260,7 @@ def _compute_epsilon_of_two_values(n: int, retention: float, delta: float) -> fl
 
 
 def _compute_odds_of_totals(ones: int, zeros: int, flip: float, delta: float, tail: float) -> float:
-    """Return the largest odds of a total, less delta, if so many others have the true values one and zero."""
+    """Return the largest odds of any total, less delta, if `ones` and `zeros` others have these true values."""
     windows = [_compute_binomial_window(n, flip, tail) for n in (ones, zeros)]
     kept, turned = (_compute_binomial_probabilities(n, flip, *w) for n, w in zip((ones, zeros), windows, strict=True))
     law, error = _convolve(kept[::-1], turned)  # of the total of all others inside of the windows
@@ -278,7 +278,7 @@ def _compute_odds_of_totals(ones: int, zeros: int, flip: float, delta: float, ta
 
 
 def _convolve(first: Floats, second: Floats) -> tuple[Floats, float]:
-    """Return the distribution of a sum, and the largest absolute error of each probability."""
+    """Convolve two distributions: return that of the sum, and the largest absolute error of each probability."""
     if len(first) * len(second) <= 4_000_000:
         return np.convolve(first, second), 0.0
     size = len(first) + len(second) - 1
@@ -434,18 +434,18 @@ def _describe_and_bound_reports(
         return "whatever the reports are", ReportBounds(float(last_epsilon))
     reports = PlannedMechanism(values, name).plan_reports(last_epsilon)
     mechanism = reports.mechanism
-    cover: CloneProbabilities | None
+    clones: CloneProbabilities | None
     if mechanism is None:
         retention = compute_retention(compute_nonzero_threshold(last_epsilon, reports.n_values))
-        distance, cover = retention, CloneProbabilities.from_one_symbol(retention, reports.n_values)
+        distance, clones = retention, CloneProbabilities.from_one_symbol(retention, reports.n_values)
         is_bit = reports.n_values == 2
     else:
         retention = mechanism.level(last_epsilon).retention
         distance = compute_total_variation_bound(mechanism, retention)
-        cover = compute_clone_probabilities(mechanism, retention)
+        clones = compute_clone_probabilities(mechanism, retention)
         is_bit = mechanism.alphabet == 2 and mechanism.symbols == 1 and not mechanism.seeded
     title = get_mechanism_title("categorical" if mechanism is None else mechanism.name)
-    bounds = ReportBounds(float(last_epsilon), distance, cover, retention if is_bit else None)
+    bounds = ReportBounds(float(last_epsilon), distance, clones, retention if is_bit else None)
     return f"{values:,} values, {title}" if isinstance(values, int) else title, bounds
 
 
@@ -466,7 +466,7 @@ def compute_total_variation_bound(mechanism: Mechanism, retention: Fraction) -> 
 
 
 def compute_clone_probabilities(mechanism: Mechanism, retention: Fraction) -> CloneProbabilities | None:
-    """Return the cover of a report among others, if it is known. A true value may be a mixture of symbols."""
+    """Return the clone probabilities of a report, if they are known. A true value may be a mixture of symbols."""
     if isinstance(mechanism, Unary):  # one of two bits is set alone, or none is; both set reveal nothing
         support = mechanism.compute_noise_and_gain(retention)
         hit, noise = support.hit, support.noise

@@ -52,11 +52,11 @@ class WeightedFrequency(Frequency):
         return self.weight_sums[0] ** 2 / self.weight_sums[1]
 
     @property
-    def rates(self) -> Floats:
+    def support_rates(self) -> Floats:
         return np.asarray(self.counts / self.weight_sums[0])
 
     @property
-    def squared_rates(self) -> Floats:
+    def squared_weight_rates(self) -> Floats:
         return np.asarray(self.squared_counts / self.weight_sums[1])
 
     def compute_std_error(self, about: About = "sample") -> Floats:
@@ -88,40 +88,40 @@ class WeightedFrequency(Frequency):
         return ends[0], ends[1]
 
     def _compute_variance(self, shares: Floats, about: About) -> Floats:
-        """Return the variance of the estimates if these were the shares."""
+        """Return the variance of the estimates if these were the true shares."""
         hit, noise, gain = (float(each) for each in (self.support.hit, self.support.noise, self.support.gain))
         shares = np.clip(shares, 0, 1)
-        rates = noise + gain * shares
+        rates, squared_rates = self.support_rates, self.squared_weight_rates
         # Individuals that the estimate lacks are as heavy as all, as those with the value, or as those without it.
-        changes = [rates - self.rates]
-        for own, squares in ((self.rates, self.squared_rates), (1 - self.rates, 1 - self.squared_rates)):
+        changes = [noise + gain * shares - rates]
+        for own, squares in ((rates, squared_rates), (1 - rates, 1 - squared_rates)):
             changes.append(changes[0] * squares / np.maximum(own, 1e-300))
-        candidates = (np.clip(self.squared_rates + change, noise, hit) for change in changes)
-        found = [self._compute_variance_if(shares, rates, each, about) for each in candidates]
+        candidates = (np.clip(squared_rates + change, noise, hit) for change in changes)
+        found = [self._compute_variance_given_rates(shares, each, about) for each in candidates]
         return np.asarray(np.max(found, axis=0))
 
-    def _compute_variance_if(self, shares: Floats, rates: Floats, squared: Floats, about: About) -> Floats:
+    def _compute_variance_given_rates(self, shares: Floats, rates: Floats, about: About) -> Floats:
         hit, noise, gain = (float(each) for each in (self.support.hit, self.support.noise, self.support.gain))
         if about == "sample":
-            variance = compute_support_variance((squared - noise) / gain, hit, noise, about)
+            variance = compute_support_variance((rates - noise) / gain, hit, noise, about)
             return np.asarray(variance / self.effective_n / gain**2)
         # Of y + offset, where y is (0 - noise) / gain or (1 - noise) / gain. The offset of a ratio takes its mean away.
         offset, n = (-shares, np.inf) if self.total_offset is None else (self.total_offset, self.individuals)
         low, high = (offset + (each - noise) / gain for each in (0, 1))
-        spread = (squared * high**2 + (1 - squared) * low**2) / self.effective_n - (shares + offset) ** 2 / n
-        return np.asarray(np.maximum(spread, 0) * self.population_factor)
+        spread = (rates * high**2 + (1 - rates) * low**2) / self.effective_n - (shares + offset) ** 2 / n
+        return np.asarray(np.maximum(spread, 0) * self.bessel_correction)
 
     @property
-    def population_factor(self) -> Any:
-        """The factor n / (n - 1) of a variance from residuals, with the effective n."""
+    def bessel_correction(self) -> Any:
+        """Bessel's correction of a variance from residuals: n / (n - 1), with the effective n."""
         return self.effective_n / np.maximum(self.effective_n - 1, 1e-6)
 
 
 class WeightedCounts(Counts):
-    """Sums of weights, then of their squares, at each level: those of all individuals, then those of each value."""
+    """Counts of weighted reports at each level: sums of weights, then of squared weights, of all and of each value."""
 
     def add_weighted(self, level: Level, n: int, reports: Any, weights: Any) -> None:
-        """Add reports, or codes of them, that stand for `n` individuals, with their sums of w and of w^2."""
+        """Add weighted reports, or codes of them, of `n` individuals; `weights` are their sums of w and of w^2."""
         mechanism = self._mechanism
         size, width = len(mechanism.labels), get_report_width(mechanism)
         if width is None:
@@ -132,9 +132,9 @@ class WeightedCounts(Counts):
                 part = slice(start, start + step)
                 found = mechanism.find_supported_labels(*read_report_column(mechanism, reports[part]))
                 sums += np.array([each[part] for each in weights]) @ np.insert(found, 0, True, axis=1)
-        self._add_tally(np.append(n, sums), level)
+        self._add_level_counts(np.append(n, sums), level)
 
-    def _list_parts(self) -> list[Frequency]:
+    def _list_level_estimates(self) -> list[Frequency]:
         place = 2 + len(self._mechanism.labels)
         levels = [level for level in sorted(self._tallies) if self._tallies[level][place] > 0]
         if self._tallies and not levels:

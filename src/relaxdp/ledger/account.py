@@ -1,4 +1,4 @@
-"""The account of a vault: what its events add up to, what a request costs, and why it is rejected.
+"""The account of a vault: its budget and releases, what a request costs, and why it is rejected.
 
 All of it is pure, without a store or a clock. So a dry run and a charge agree.
 """
@@ -36,7 +36,7 @@ from relaxdp.theory.epsilon import format_epsilon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnState(ColumnCharge):
-    """A column of a release, as its last release recorded it. Its mechanism is that of the first release."""
+    """The state of a released column after its last release. Its mechanism is that of the first one."""
 
     largest: Decimal
     """The largest epsilon ever released, which is the cost of the column."""
@@ -45,7 +45,7 @@ class ColumnState(ColumnCharge):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseState:
-    """A release by its name, as its last event left it."""
+    """The state of a release, which has one name, after its last event."""
 
     name: str
     id_column: str
@@ -128,7 +128,7 @@ class Account:
             raise ValueError("it has no column, or one twice")
         columns = {} if known is None else dict(known.columns)
         for charge in event.columns:
-            columns[charge.column] = _charge_column(columns.get(charge.column), charge, event.number)
+            columns[charge.column] = _apply_charge(columns.get(charge.column), charge, event.number)
         before = () if known is None else known.unprotected_columns
         unprotected = dict.fromkeys([*before, event.id_column, *event.passthrough])
         return ReleaseState(
@@ -138,12 +138,12 @@ class Account:
 
 
 def compute_cost(column_state: ColumnState | None, epsilon: Decimal) -> Decimal:
-    """Return what a level adds to the cost of a column: a level up to the largest one is free (post-processing)."""
+    """Return the cost that a level adds to a column; a level up to the largest one is free (post-processing)."""
     largest = ZERO if column_state is None else column_state.largest
     return subtract_amounts(max(epsilon, largest), largest)
 
 
-def _charge_column(column_state: ColumnState | None, charge: ColumnCharge, event_number: int) -> ColumnState:
+def _apply_charge(column_state: ColumnState | None, charge: ColumnCharge, event_number: int) -> ColumnState:
     if charge.epsilon <= 0 or charge.cost != compute_cost(column_state, charge.epsilon):
         raise ValueError("a column has another cost than its level")
     if column_state is not None and (column_state.mechanism, column_state.params) != (charge.mechanism, charge.params):

@@ -112,8 +112,8 @@ class BudgetRaised(_Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SealedColumn:
-    """The snapshot of a column after a release, and how many rows it knows."""
+class SnapshotSummary:
+    """The snapshot of a column after a release: its digest, and how many rows are in it."""
 
     snapshot: str
     """Its digest, in hexadecimal."""
@@ -127,7 +127,7 @@ class SealedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnCharge(SealedColumn):
+class ColumnCharge(SnapshotSummary):
     """One released column: its level, its mechanism, the new snapshot of its true values, and its cost."""
 
     column: str
@@ -202,7 +202,7 @@ _STORED_NAMES: dict[type[_Event], str] = {event_class: name for name, event_clas
 
 
 def parse_event(text: str) -> Event:
-    """Return the event that `to_json` wrote as this text; raise `ValueError` for any other text."""
+    """Parse the text that `to_json` wrote of an event; raise `ValueError` for any other text."""
     try:
         content = json.loads(text)
         event: Event = _build_record(_EVENT_CLASSES[content.pop("event")], content)

@@ -55,12 +55,12 @@ class StoredEvents:
     def __init__(self, connection: Any, select: str, insert: str, vault: tuple[str, ...]) -> None:
         self._connection, self._select, self._insert, self._vault = connection, select, insert, vault
 
-    def read_from(self, number: int) -> list[StoredEvent]:
+    def read_events_from(self, number: int) -> list[StoredEvent]:
         """Return the events from a number on, in ascending order."""
         found: list[StoredEvent] = self._connection.execute(self._select, (*self._vault, number)).fetchall()
         return found
 
-    def add(self, number: int, content: str, digest: str) -> None:
+    def add_event(self, number: int, content: str, digest: str) -> None:
         """Store the next event."""
         self._connection.execute(self._insert, (*self._vault, number, content, digest))
 
@@ -80,7 +80,7 @@ class EventStore(ABC):
 
     @contextmanager
     def begin_transaction(self, kind: TransactionKind) -> Iterator[StoredEvents]:
-        """Show one consistent state. Writers hold the ledger: on a normal exit all is on disk, otherwise nothing.
+        """Begin a transaction, which ends with the block: on a normal exit all is on disk, otherwise nothing.
 
         Every problem of the database is raised as a `LedgerError`.
         """
@@ -105,7 +105,7 @@ class EventStore(ABC):
 
     @abstractmethod
     def _connect(self) -> Any:
-        """Return a connection of its own."""
+        """Connect to the database."""
 
     @abstractmethod
     def _begin(self, connection: Any, kind: TransactionKind) -> None:
@@ -113,7 +113,7 @@ class EventStore(ABC):
 
     @abstractmethod
     def _explain_error(self, error: Any, step: TransactionStep) -> StoreProblem:
-        """Return the problem that an error of the database stands for."""
+        """Explain an error of the database: return the problem behind it."""
 
     def _make_error(self, problem: StoreProblem) -> LedgerError:
         what = problem.what.format(timeout=self._timeout)
@@ -164,7 +164,7 @@ class Ledger:
     def create(self, event: Event) -> Account:
         """Create the ledger with its first event, durably; reject a place that has events of this vault."""
         with self._store.begin_transaction("create") as rows:
-            if rows.read_from(1):
+            if rows.read_events_from(1):
                 raise LedgerError(
                     "The ledger {address!r} already contains this vault.",
                     hint="Open the vault with rx.Vault(...) or --vault instead of creating it.",
@@ -194,7 +194,7 @@ class Ledger:
         """
         known = self._verified
         with self._store.begin_transaction("write") as rows:
-            found = rows.read_from(1 if known is None else known.account.number)
+            found = rows.read_events_from(1 if known is None else known.account.number)
             if known is not None:
                 # Everything up to the last verified digest is settled by that digest, so only the rest is verified.
                 if [each[2] for each in found[:1]] != [known.account.digest]:
@@ -212,13 +212,13 @@ class Ledger:
         chain, _, stored = self._read_chain()
         with open_store(path, self._vault).begin_transaction("create") as target:
             for event in stored:
-                target.add(*event)
+                target.add_event(*event)
         return chain.account
 
     def _read_chain(self) -> tuple[_VerifiedChain, list[Event], list[StoredEvent]]:
         known = self._verified  # Before the transaction: another thread may append while this one reads.
         with self._store.begin_transaction("read") as rows:
-            found = rows.read_from(1)
+            found = rows.read_events_from(1)
         chain, events = self._verify_events(found, None)
         if known is not None and chain.digests[: len(known.digests)] != known.digests:
             raise self._make_rollback_error()
@@ -228,7 +228,7 @@ class Ledger:
     def _verify_events(
         self, stored: Iterable[StoredEvent], verified: _VerifiedChain | None
     ) -> tuple[_VerifiedChain, list[Event]]:
-        """Follow the chain along stored events, and return where it ends."""
+        """Verify stored events, which continue the verified ones, and return the longer chain."""
         account, digests = (None, []) if verified is None else (verified.account, [*verified.digests])
         events: list[Event] = []
         for number, content, digest in stored:
@@ -261,7 +261,7 @@ class Ledger:
         event = parse_event(content)  # raises: an event that cannot be read again would damage the ledger for good
         digest = self._compute_digest(account, content)
         chain = _VerifiedChain(self._apply_event(account, event, digest), (*digests, digest))
-        events.add(event.number, content, digest)
+        events.add_event(event.number, content, digest)
         return chain
 
     def _apply_event(self, account: Account | None, event: Event, digest: str) -> Account:

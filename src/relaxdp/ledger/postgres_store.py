@@ -91,7 +91,7 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")  # Names of hosts and users, which m
 
 
 class PostgresStore(EventStore):
-    """The rows of one vault in a table of ledgers."""
+    """A store of events in PostgreSQL: the rows of one vault in a table of ledgers."""
 
     select = "SELECT number, content, digest FROM relaxdp_ledger_v1 WHERE vault = %s AND number >= %s ORDER BY number"
     insert = "INSERT INTO relaxdp_ledger_v1 (vault, number, content, digest) VALUES (%s, %s, %s, %s)"
@@ -144,7 +144,7 @@ def _wait_for_lock(connection: psycopg.Connection[Any], lock_name: str) -> None:
 
 
 def _is_connection_lost(error: psycopg.Error) -> bool:
-    """Return whether the server may have gone on alone, so that nothing is known about a commit."""
+    """Return whether the connection was lost. The server may have gone on, so a commit is uncertain."""
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError)
     return error.sqlstate.startswith(("08", "57P", "25P0"))

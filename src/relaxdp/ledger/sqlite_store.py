@@ -68,7 +68,7 @@ _PROBLEMS = {
 
 
 class SqliteStore(EventStore):
-    """A file that only its owner can read.
+    """A store of events in an SQLite file that only its owner can read.
 
     SQLite's locks survive neither a fork nor another open and close of the file in the same process.
     """

@@ -94,7 +94,7 @@ def describe_path(description: ColumnDescription) -> ColumnDescription:
     mechanism = require_tradable_mechanism(description)
     names = (description.path.release, description.path.attribute, description.key_fingerprint, description.id_type)
     if not all(map(_is_plain_text, names)):
-        raise LevelFileError("The release, the column, the key or the ids have a name that is no plain text.")
+        raise LevelFileError("The name of the release, the column, the key or the type of the ids is not plain text.")
     bare = replace(description, level_column=None, row_epsilons=(), **get_mechanism_arguments(mechanism))
     lowest = mechanism.level(1)
     return replace(bare, epsilon=lowest.epsilon, threshold=lowest.threshold)

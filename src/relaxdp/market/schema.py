@@ -139,6 +139,7 @@ POOL_REPORTS = Table(
 )
 
 _KEPT = {
+    "market_setup": ("UPDATE", ""),
     "market_level": ("UPDATE", ""),
     "market_file": ("UPDATE", ""),
     "market_pool_report": ("UPDATE", ""),

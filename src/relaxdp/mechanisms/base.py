@@ -51,7 +51,7 @@ class TrueValues:
         return TrueValues(self.index[selection], chosen)
 
 
-class PermanentWords(Protocol):
+class KeptRandomness(Protocol):
     """Randomness that an individual draws once and keeps: a coin, a rounding, a hash seed, a cohort.
 
     On the path it is keyed, so it is the same whenever it is asked for. For Algorithm 1 it is fresh and stored. Seeds
@@ -59,7 +59,7 @@ class PermanentWords(Protocol):
     """
 
     def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
-        """Return one uniform word per individual, for one purpose and symbol: the same word at every call."""
+        """Return a uniform 64-bit word per individual, for one purpose and symbol: the same word at every call."""
         ...
 
 
@@ -113,7 +113,7 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def params(self) -> bytes:
-        """The bytes that tell this mechanism from others of the same name; they are bound into the stream."""
+        """The parameters that tell this mechanism from others of its name, as bytes that are bound into the stream."""
 
     @property
     @abstractmethod
@@ -153,7 +153,7 @@ class Mechanism(ABC):
 
     @property
     def _scale(self) -> Scale:
-        """The name and the parameters of the mechanism that a threshold belongs to."""
+        """The scale of its levels: only levels of one mechanism with the same parameters are comparable."""
         return self.name, self.params
 
     # From true values to symbols.
@@ -163,7 +163,7 @@ class Mechanism(ABC):
         """Return the true values of a column, or reject it. An error names the row, never the value."""
 
     @abstractmethod
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         """Return what each individual would report without noise, as codes of shape (individuals, symbols)."""
 
     # From reports to counts.
@@ -177,7 +177,7 @@ class Mechanism(ABC):
         return np.asarray(codes[:, :1] == np.arange(self.alphabet)) if self.symbols == 1 else codes.astype(np.bool_)
 
     def compute_noise_and_gain(self, retention: Fraction) -> SupportProbabilities:
-        """Return with which probability a report supports a value, where every symbol has this retention."""
+        """Return the noise and the gain of the probability that a report supports a value, at this retention."""
         return SupportProbabilities.from_one_symbol(retention, self.alphabet)
 
     # The public methods.
@@ -252,7 +252,7 @@ class Mechanism(ABC):
         return counts.estimate()
 
 
-def draw_seeds(mechanism: Mechanism, randomness: PermanentWords) -> Words | None:
+def draw_seeds(mechanism: Mechanism, randomness: KeptRandomness) -> Words | None:
     """Return the public word of each individual; None unless the mechanism is `seeded`."""
     return randomness.draw_words("seed") if mechanism.seeded else None
 
@@ -270,12 +270,12 @@ def require_level(mechanism: Mechanism, level: Level) -> Level:
 
 
 def make_path_key_info(mechanism: Mechanism, path_id: PathId) -> PathKeyInfo:
-    """Return what binds a mechanism to a path."""
+    """Return the information that is bound into the key of a path of this mechanism."""
     return PathKeyInfo(path_id, mechanism.name, mechanism.alphabet, mechanism.params)
 
 
 def check_option(option: str, number: object, minimum: int, maximum: int) -> None:
-    """Reject what is not a whole number in a range."""
+    """Reject an option that is not a whole number in a range."""
     if isinstance(number, bool) or not isinstance(number, int) or not minimum <= number <= maximum:
         raise MechanismError(
             "`{option}` must be a whole number from {minimum} to {maximum:,}, not {number!r}.",

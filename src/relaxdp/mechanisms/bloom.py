@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import RapporError, add_consequence
-from relaxdp.mechanisms.base import Joint, Mechanism, PermanentWords, TrueValues, make_path_key_info
+from relaxdp.mechanisms.base import Joint, KeptRandomness, Mechanism, TrueValues, make_path_key_info
 from relaxdp.mechanisms.keyed_reports import KeyedRandomness, release_codes
 from relaxdp.mechanisms.report_arrays import Codes, Packed, make_arrow_from_packed, pack_bits
 from relaxdp.sampling.arrow_columns import check_lengths, decode_dictionary, find_row, ids_to_arrow, read_ids, to_arrow
@@ -103,7 +103,7 @@ class BloomShape:
         return tuple(number % self.bits for number in words[: self.hashes])
 
     def compute_bit_probabilities(self) -> NDArray[np.float64]:
-        """Return the probability that an unknown word sets each of the bits."""
+        """Return for each bit the probability that an unknown word sets it."""
         if self.is_boolean:
             return np.full(1, 0.5)
         reach = _MAX_BYTE_BITS if self.bits <= _MAX_BYTE_BITS else self.bits  # with 2^32 the rest does not show
@@ -111,7 +111,7 @@ class BloomShape:
         return np.asarray(1 - (1 - each) ** self.hashes)
 
     def params(self, cohort: int = ALL_COHORTS) -> bytes:
-        """Return the bytes that the stream binds into the key: another cohort or another hash is another path."""
+        """Return the parameters as bytes, which the stream binds into the key: another cohort is another path."""
         # How words are hashed follows from k alone, so that devices, maps and servers cannot disagree.
         name = b"boolean" if self.is_boolean else b"md5-bytes" if self.bits <= _MAX_BYTE_BITS else b"sha512-words"
         return struct.pack("<IIII", self.bits, self.hashes, self.cohorts, cohort) + add_length_prefix(name)
@@ -165,7 +165,7 @@ def compute_bit_threshold(shape: BloomShape, epsilon: Epsilon) -> int:
 
 
 def compute_noise(shape: BloomShape, epsilon: Epsilon) -> Decimal:
-    """Return RAPPOR's f of a level, 1 - tanh(eps_bit / 2), rounded up in its twelfth digit.
+    """Return the noise of a level: RAPPOR's f = 1 - tanh(eps_bit / 2), rounded up in its twelfth digit.
 
     >>> compute_noise(BloomShape(bits=128, hashes=2, cohorts=64), "4.394449154672")
     Decimal('0.500000000001')
@@ -175,7 +175,7 @@ def compute_noise(shape: BloomShape, epsilon: Epsilon) -> Decimal:
 
 
 def compute_epsilon(shape: BloomShape, noise: Decimal | Fraction | str) -> Decimal:
-    """Return the level whose noise is at least RAPPOR's f: 2 h ln((2 - f) / f), rounded down in its twelfth digit.
+    """Return the epsilon with this noise, RAPPOR's f: 2 h ln((2 - f) / f), rounded down in its twelfth digit.
 
     >>> compute_epsilon(BloomShape(bits=128, hashes=2, cohorts=64), "0.5")
     Decimal('4.39444915467')
@@ -194,7 +194,7 @@ def compute_epsilon(shape: BloomShape, noise: Decimal | Fraction | str) -> Decim
 
 
 def compute_bit_support(threshold: int) -> SupportProbabilities:
-    """Return with which probability a bit of a report is 1, given its truth."""
+    """Return the support probabilities of a bit: with which probability it is 1, given its truth."""
     return SupportProbabilities.from_one_symbol(compute_retention(threshold), 2)
 
 
@@ -263,7 +263,7 @@ class Bloom(Mechanism):
         suffix = groups[0][1] if groups else np.empty((1, 0, 2), dtype=np.uint64)
         return TrueValues(np.zeros(len(words), dtype=np.uint64), suffix)
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         assert true_values.suffix is not None  # noqa: S101 (made by `read_true_values`)
         rows = np.ascontiguousarray(true_values.suffix.transpose(1, 0, 2)).reshape(len(true_values), -1).view(np.uint8)
         lengths = np.ascontiguousarray(rows[:, 4:_HEADER_BYTES]).view("<u4").ravel()
@@ -279,14 +279,14 @@ class Bloom(Mechanism):
     def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         return codes.astype(np.bool_)
 
-    def for_cohort(self, device_id: object, *, key: Key, path: PathId) -> Bloom:
-        """Return the mechanism of a device's cohort."""
+    def for_device(self, device_id: object, *, key: Key, path: PathId) -> Bloom:
+        """Return the mechanism of a device: that of its cohort."""
         return Bloom(self.shape, int(draw_cohorts(self.shape, [device_id], key=key, path=path)[0]))
 
     def release_text_column(
         self, cells: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int
     ) -> tuple[list[Any], Any]:
-        """Return the cohorts and packed reports of a column of a table, and its words as the stream takes them."""
+        """Release a column of text: return cohorts and packed reports, and the words as the stream takes them."""
         words = convert_words_to_text(self.shape, cells, first_row)
         made = release_bloom(self.shape, words, ids, key=key, level=level, path=path, first_row=first_row)
         return [pa.array(made.cohorts), make_arrow_from_packed(made.packed)], words
@@ -342,7 +342,7 @@ def _convert_to_text(array: pa.Array, *, is_boolean: bool) -> pa.Array | None:
 
 
 class BloomReports(NamedTuple):
-    """The public part of many devices: their cohorts, and their reports as packed bits."""
+    """The reports of many devices as packed bits, with their cohorts, which are public."""
 
     cohorts: Cohorts
     packed: Packed
@@ -366,7 +366,7 @@ def draw_cohorts(shape: BloomShape, ids: Any, *, key: Key, path: PathId, first_r
 def release_bloom(
     shape: BloomShape, words: Any, ids: Any, *, key: Key, level: Level, path: PathId, first_row: int = 0
 ) -> BloomReports:
-    """Return cohorts and reports of many devices at one level: a pure function, like `release_codes`.
+    """Release the words of many devices at one level, as cohorts and reports: a pure function, like `release_codes`.
 
     Each cohort is a separate path, and words with the same number of blocks go together.
     """

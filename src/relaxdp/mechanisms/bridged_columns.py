@@ -23,14 +23,14 @@ from relaxdp.sampling.keyed_stream import CHUNK, Purpose, Words
 
 
 class DrawnOnceRandomness:
-    """Kept randomness for Algorithm 1: fresh, and the same at every call. The caller stores the result."""
+    """Kept randomness for Algorithm 1: drawn once, fresh, and the same at every call. The caller stores it."""
 
     def __init__(self, entropy: Entropy, individuals: int) -> None:
         self._entropy, self._individuals = entropy, individuals
         self._drawn: dict[tuple[Purpose, bytes], Words] = {}
 
     def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
-        """Return one uniform word per individual, for each purpose and symbol; public randomness has no symbol."""
+        """Return a uniform word per individual, for each purpose and symbol; public randomness has no symbol."""
         of = (purpose, b"" if purpose in PUBLIC else np.asarray(symbol, dtype=np.uint64).tobytes())
         if of not in self._drawn:
             words = np.empty(self._individuals, dtype=np.uint64)
@@ -42,7 +42,7 @@ class DrawnOnceRandomness:
 def iterate_noiseless_reports(
     mechanism: Mechanism, column: pa.Array, entropy: Entropy
 ) -> Iterator[tuple[TrueValues, ReportPart]]:
-    """Return true values and what they would report without noise, with the randomness that they keep, drawn now."""
+    """Yield true values and their reports without noise, with kept randomness that is drawn now."""
     for start, stop in iterate_slices(mechanism, len(column)):
         truths = mechanism.read_true_values(column[start:stop], start)
         permanent = DrawnOnceRandomness(entropy, len(truths))
@@ -50,7 +50,7 @@ def iterate_noiseless_reports(
 
 
 def make_noiseless_column(mechanism: Mechanism, values: Any, *, entropy: Entropy) -> pa.Array:
-    """Return what many individuals would report without noise, with the randomness that they keep, drawn now.
+    """Return a column of reports without noise, with kept randomness that is drawn now.
 
     It is as secret as the true values. Keep it, and take every step from it: a second call draws other coins.
     """
@@ -68,7 +68,7 @@ def draw_bridged_column(
     upper_reports: Any,
     entropy: Entropy,
 ) -> pa.Array:
-    """Return reports between two columns, with fresh randomness. They must be kept.
+    """Draw a column of reports between two others, with fresh randomness. It must be kept.
 
     Claim: every symbol has exactly the distribution of `compute_bridge_distribution`;
     tests/exact/sampling/test_bridge_arrays.py.
@@ -94,6 +94,6 @@ def draw_bridged_column(
 
 
 def iterate_slices(mechanism: Mechanism, n_individuals: int) -> Iterator[tuple[int, int]]:
-    """Return first and last individual of slices of at most BATCH symbols."""
+    """Return the start and the end of slices of individuals, with at most BATCH symbols each."""
     step = min(CHUNK, max(1, BATCH // mechanism.symbols))
     return ((start, min(start + step, n_individuals)) for start in range(0, n_individuals, step))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from relaxdp.errors import EstimationError, UndeclaredValueError
-from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues
+from relaxdp.mechanisms.base import Joint, KeptRandomness, TrueValues
 from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype, make_label_dictionary
 from relaxdp.sampling.arrow_columns import to_arrow
@@ -53,7 +53,7 @@ class Categorical(DeclaredMechanism):
         super().__init__(values)
         self.alphabet = len(self.values)
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         return true_values.index.astype(get_code_dtype(self.alphabet))[:, None]
 
     def read_label_column(self, column: Any) -> Codes:
@@ -115,7 +115,7 @@ class Unary(DeclaredMechanism):
     def threshold(self, epsilon: Decimal) -> int:
         return compute_nonzero_threshold(epsilon, 2) if self.optimised else compute_split_threshold(epsilon, 2, parts=2)
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         bits = np.zeros((len(true_values), self.symbols), dtype=np.uint8)
         own = randomness.draw_words("coin", true_values.index) & np.uint64(1) if self.optimised else 1
         bits[np.arange(len(true_values)), true_values.index.astype(np.intp)] = own

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from relaxdp.errors import UndeclaredValueError, ValuesError, hide_secret_keys
 from relaxdp.mechanisms.base import Mechanism, TrueValues
-from relaxdp.sampling.arrow_columns import find_row, get_texts, to_arrow, to_numpy
+from relaxdp.sampling.arrow_columns import find_row, get_text_buffers, to_arrow, to_numpy
 from relaxdp.sampling.kernel.c_library import get_kernel
 from relaxdp.sampling.keyed_stream import Words, encode_declared_value, get_value_kind, is_missing
 from relaxdp.theory.epsilon import Epsilon
@@ -71,7 +71,7 @@ class DeclaredMechanism(Mechanism):
         def estimate(self, reports: Any, *, epsilon: Epsilon) -> Frequency: ...
 
     def __init__(self, values: Sequence[Hashable]) -> None:
-        self.values = tuple(_convert_to_python(value) for value in require_ordered_values(values))
+        self.values = tuple(_convert_to_python_scalar(value) for value in require_ordered_values(values))
         self.kind, encoded = _check_values(self.values)
         self.digest = sha256(struct.pack("<Q", len(self.values)) + b"".join(encoded)).digest()
         self._index = {value: index for index, value in enumerate(self.values)}
@@ -169,7 +169,7 @@ class DeclaredMechanism(Mechanism):
         # A null has no bytes, so it would be taken for the empty text.
         if not len(array) or array.null_count or self._value_array.null_count:
             return None
-        return kernel.find_labels(get_texts(self._value_array), get_texts(array))
+        return kernel.find_labels(get_text_buffers(self._value_array), get_text_buffers(array))
 
     @cached_property
     def _value_array(self) -> pa.Array:
@@ -209,7 +209,7 @@ def _make_index_array(indices: Words) -> pa.Array:
 
 
 def require_ordered_values(values: Any) -> Sequence[Any]:
-    """Return values that have an order, or reject the others."""
+    """Return values that have an order, or reject others, such as a set."""
     if isinstance(values, str | bytes | Set | Mapping | type) or not isinstance(values, Iterable):
         raise ValuesError(
             "The values must be a list in a fixed order, not {type}: the order decides which reports are drawn.",
@@ -220,27 +220,27 @@ def require_ordered_values(values: Any) -> Sequence[Any]:
 
 
 def describe_column_type(arrow_type: pa.DataType) -> str:
-    """Return the name of an Arrow type for people, or an empty text."""
+    """Describe an Arrow type for people, or return an empty text."""
     arrow_type = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
     return next((words for test, words in _TYPE_NAMES if test(arrow_type)), "")
 
 
 def _format_values(values: Sequence[Any]) -> str:
-    """Return the first declared values, which are public, so that blanks and quotation marks are seen."""
+    """Format the first declared values, which are public, so that blanks and quotation marks are seen."""
     texts = [hide_secret_keys(repr(value)) for value in values[:_MAX_SHOWN]]  # before they are cut
     texts = [text if len(text) <= _LONGEST_SHOWN + 3 else f"{text[:_LONGEST_SHOWN]}...{text[-1]}" for text in texts]
     rest = len(values) - len(texts)
     return ", ".join(texts) + (f" and {rest:,} more" if rest else "")
 
 
-def _convert_to_python(value: Any) -> Any:
-    """Return NumPy's scalars as Python's and -0.0 as 0.0, so that equal values are one value."""
+def _convert_to_python_scalar(value: Any) -> Any:
+    """Convert NumPy's scalars to Python's and -0.0 to 0.0, so that equal values are one value."""
     value = value.item() if isinstance(value, np.generic) else value
     return value + 0.0 if isinstance(value, float) else value
 
 
 def _check_values(values: Sequence[Any]) -> tuple[str, list[bytes]]:
-    """Return the kind of the declared values and their canonical bytes, or reject them."""
+    """Check declared values, and return their kind and their canonical bytes."""
     if len(values) < 2:
         raise ValuesError(
             "The list of values is too short: it has {values}. At least two values must be declared.",

@@ -44,14 +44,14 @@ _ID_AS_TEXT = "Convert the id to text, such as str(patient)."
 
 
 class KeyedRandomness:
-    """The permanent randomness of individuals on one path: a keyed function of individual and true value."""
+    """The kept randomness of individuals on one path: a keyed function of individual and true value."""
 
     def __init__(self, key: Key, name: PathKeyInfo, ids: MacInputs, truths: TrueValues | None = None) -> None:
         self._key, self._name, self._ids, self._truths = key, name, ids, truths
         self._public: dict[Purpose, Words] = {}
 
     def draw_words(self, purpose: Purpose, symbol: Words | int = 0) -> Words:
-        """Return the first word of try 0; public randomness is a function of the individual alone."""
+        """Return a word per individual, the first of try 0; public words are a function of the individual alone."""
         if purpose not in PUBLIC:
             assert self._truths is not None  # noqa: S101 (only public words are drawn without true values)
             messages = self._ids.extend(self._truths.suffix)
@@ -65,7 +65,7 @@ class KeyedRandomness:
 
 
 class _PathChunk:
-    """At most CHUNK individuals on one path: everything but the level."""
+    """A chunk of at most CHUNK individuals on one path, whose codes can be drawn at any level."""
 
     def __init__(self, mechanism: Mechanism, key: Key, path: PathId, ids: MacInputs, truths: TrueValues) -> None:
         name = make_path_key_info(mechanism, path)
@@ -85,7 +85,7 @@ class _PathChunk:
 
 @add_consequence("Nothing was released.")
 def release_column(mechanism: Mechanism, values: Any, ids: Any, *, key: Key, epsilon: Epsilon, path: PathId) -> Any:
-    """Return the reports of a column, in the same kind of container as `values`."""
+    """Release a column: return its reports in the same kind of container as `values`."""
     array = ids_to_arrow(ids)
     chunks = _iterate_reports(mechanism, values, array, require_key(key), mechanism.level(epsilon), path, 0)
     released = make_report_container(mechanism, values, chunks)
@@ -117,7 +117,7 @@ def release_reports(
 def _iterate_reports(
     mechanism: Mechanism, values: Any, ids: Any, key: Key, level: Level, path: PathId, first_row: int
 ) -> Iterator[ReportPart]:
-    """Return codes and seeds of all individuals, in order, in chunks that fit into the processor's cache."""
+    """Yield the reports of all individuals as codes and seeds, in chunks that fit into the processor's cache."""
     column, array = values if isinstance(values, TrueValues) else to_arrow(values), ids_to_arrow(ids)
     check_lengths(values=column, ids=array)
     step = max(1, min(CHUNK, BATCH // mechanism.symbols))
@@ -190,7 +190,7 @@ class ReportPath:
 
 
 def encode_id(value: object) -> bytes:
-    """Return the canonical bytes of an id, or reject what has no identity."""
+    """Encode an id as its canonical bytes, or reject what has no identity."""
     kind = get_value_kind(value)
     if kind in (None, "number"):
         what = "missing" if value is None else "a floating-point number" if kind else "of another type"

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaxdp.errors import MechanismError, ValuesError
-from relaxdp.mechanisms.base import Joint, PermanentWords, TrueValues, check_option
+from relaxdp.mechanisms.base import Joint, KeptRandomness, TrueValues, check_option
 from relaxdp.mechanisms.declared_values import DeclaredMechanism
 from relaxdp.mechanisms.report_arrays import Codes, get_code_dtype
 from relaxdp.sampling.keyed_stream import Words
@@ -109,7 +109,7 @@ class LocalHash(DeclaredMechanism):
         """The number of buckets, the name of the hash, and the digest of the ordered values."""
         return struct.pack("<Q", self.alphabet) + add_length_prefix(HASH_NAME.encode()) + self.digest
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         points = self._value_hash_points.take(true_values.index.astype(np.intp))
         found = compute_hash_buckets(randomness.draw_words("seed"), points, self.alphabet)
         return found.astype(get_code_dtype(self.alphabet))[:, None]
@@ -126,7 +126,7 @@ class LocalHash(DeclaredMechanism):
         return np.asarray(_reduce_modulo_in_place(places, BITS) < stops - starts)
 
     def compute_noise_and_gain(self, retention: Fraction) -> SupportProbabilities:
-        """Return the chances over all seeds: 1/g for another value, and what the kept true value adds."""
+        """Return the noise, 1/g over all seeds, and the gain by the kept true value."""
         other = Fraction(1, self.alphabet)
         return SupportProbabilities(noise=other, gain=retention * (1 - other))
 
@@ -145,7 +145,7 @@ class LocalHash(DeclaredMechanism):
 
 
 def compute_hash_points(value_indices: Words, *, bits: int = BITS) -> Words:
-    """Return the point of each value, from its index, which is below the prime."""
+    """Return the point at which each value is hashed, from its index, which is below the prime."""
     start = _reduce_modulo_in_place(value_indices.astype(np.uint64) + np.uint64(OFFSET % ((1 << bits) - 1)), bits)
     result = start
     for _ in range(POWER - 1):
@@ -154,7 +154,7 @@ def compute_hash_points(value_indices: Words, *, bits: int = BITS) -> Words:
 
 
 def compute_hash_lines(seeds: Words, *, bits: int = BITS) -> tuple[Words, Words]:
-    """Return slope and height of each seed's line."""
+    """Return the line of each seed: its slope and its height."""
     mask = np.uint64((1 << bits) - 1)
     return _reduce_modulo_in_place(seeds & mask, bits), _reduce_modulo_in_place((seeds >> np.uint64(32)) & mask, bits)
 

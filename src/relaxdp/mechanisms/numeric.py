@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from relaxdp.errors import ColumnError, EstimationError, UndeclaredValueError, ValuesError
-from relaxdp.mechanisms.base import Joint, MeanWeights, Mechanism, PermanentWords, TrueValues
+from relaxdp.mechanisms.base import Joint, KeptRandomness, MeanWeights, Mechanism, TrueValues
 from relaxdp.mechanisms.report_arrays import GIVE_REPORTS, Codes
 from relaxdp.sampling.arrow_columns import decode_dictionary, to_arrow, to_numpy
 from relaxdp.sampling.keyed_stream import NUMBER, Words
@@ -69,8 +69,8 @@ class RangeMechanism(Mechanism):
         suffix[0, :, 1] = numbers.view(np.uint64)
         return TrueValues(np.zeros(len(numbers), dtype=np.uint64), suffix)
 
-    def numbers(self, true_values: TrueValues) -> Floats:
-        """Return the numbers that true values are made of."""
+    def get_numbers(self, true_values: TrueValues) -> Floats:
+        """Return the numbers in true values."""
         assert true_values.suffix is not None  # noqa: S101 (made by `read_true_values`)
         numbers = np.ascontiguousarray(true_values.suffix[0, :, 1]).view(np.float64)
         self._check_range(numbers, 0)
@@ -147,11 +147,11 @@ class Numeric(RangeMechanism):
             return MeanWeights((0.0, self.low, self.high), self.low, self.high, absent=0)
         return MeanWeights((self.low, self.high), self.low, self.high)
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
-        numbers = self.numbers(true_values)
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
+        words, numbers = randomness.draw_words("round"), self.get_numbers(true_values)
         is_missing = np.isnan(numbers)
         present = np.where(is_missing, self.low, numbers)
-        rounded = round_to_bin(randomness.draw_words("round"), present, self.low, self.high, bins=2).astype(np.uint8)
+        rounded = round_stochastically(words, present, self.low, self.high, bins=2).astype(np.uint8)
         return (np.where(is_missing, 0, 1 + rounded).astype(np.uint8) if self.missing else rounded)[:, None]
 
     def read_label_column(self, column: Any) -> Codes:
@@ -178,7 +178,7 @@ class Numeric(RangeMechanism):
 
 
 def _find_label_positions(column: pa.Array, labels: Sequence[str]) -> Codes | None:
-    """Return the place of each text among some labels; None where one is not among them."""
+    """Return the position of each text among some labels; None where one is not among them."""
     try:
         found = pc.index_in(decode_dictionary(column).cast(pa.string()), pa.array(labels))
     except pa.ArrowException:
@@ -191,8 +191,8 @@ def _format_number(number: float) -> str:
     return f"{number:.0f}" if number.is_integer() and abs(number) < _MAX_EXACT else repr(number)
 
 
-def round_to_bin(words: Words, numbers: Floats, low: float, high: float, bins: int) -> Words:
-    """Return floor(t), or one more where word < floor(2^64 (t - floor(t))), exactly.
+def round_stochastically(words: Words, numbers: Floats, low: float, high: float, bins: int) -> Words:
+    """Round each number at random to floor(t), or one more where word < floor(2^64 (t - floor(t))), exactly.
 
     t = (bins - 1) (number - low) / (high - low) is a number's position among the bins. Floats decide where word and
     boundary are clearly apart. The few others (one in 2^35) are compared as fractions.

@@ -113,7 +113,7 @@ def register_mechanism(kind: MechanismKind) -> None:
 
 
 def get_mechanism_kind(name: str) -> MechanismKind:
-    """Return the mechanism with this name."""
+    """Return the kind of the mechanism with this name."""
     if name not in _kinds:
         known = ", ".join(sorted(_kinds))
         raise MechanismError("Unknown mechanism {name!r}.", hint="Choose one of {known}.", name=name, known=known)
@@ -133,7 +133,7 @@ def get_short_name(name: str) -> str:
 
 
 def parse_mechanism_name(name: str) -> str:
-    """Return the name in the stream and in files, such as 'unary-optimised' for 'oue'."""
+    """Parse the name of a mechanism: return that in the stream and in files, such as 'unary-optimised' for 'oue'."""
     return next((kind.name for kind in _kinds.values() if kind.short_name and kind.short_name == name), name)
 
 

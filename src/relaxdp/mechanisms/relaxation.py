@@ -143,7 +143,7 @@ class Relaxation:
         return make_decimal_context(200).subtract(total, elsewhere)  # never rounded, whatever the caller's context
 
     def _start_from_values(self, column: Any) -> RelaxationState:
-        """Return the state before the first reports, with the randomness that each value keeps drawn now."""
+        """Return the state before the first reports of these values, with kept randomness that is drawn now."""
         mechanism, digest = self._mechanism, sha256()
         packed = [np.empty((0, get_packed_width(mechanism)), np.uint8)]
         for truths, part in iterate_noiseless_reports(mechanism, column, self._entropy):
@@ -155,7 +155,7 @@ class Relaxation:
         return RelaxationState(mechanism.name, mechanism.params.hex(), digest.hexdigest(), origin, symbols, reports)
 
     def _start_from_reports(self, initial_state: RelaxationState, reports: Any, epsilon: Epsilon) -> RelaxationState:
-        """Return the state in which the last reports are those of the caller, at the level that the caller states."""
+        """Return the state whose last reports are those of the caller, at the level that the caller states."""
         if not isinstance(self._mechanism, Categorical):
             raise ArgumentError(
                 "The mechanism {mechanism!r} cannot start from reports that were released elsewhere: it needs random "
@@ -253,7 +253,7 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RelaxationState:
-    """All that Algorithm 1 keeps. It tells the true values, so its `repr` shows nothing and its file is as secret."""
+    """The state that Algorithm 1 keeps. True values follow from it: its `repr` is empty and its file is secret."""
 
     mechanism: str
     params: str

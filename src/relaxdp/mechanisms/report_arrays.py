@@ -63,7 +63,7 @@ def get_packed_width(mechanism: Mechanism) -> int:
 
 
 def pack_reports(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> Packed:
-    """Return reports as bytes of shape (individuals, get_packed_width)."""
+    """Pack reports as bytes of shape (individuals, get_packed_width)."""
     if mechanism.symbols > 1:
         return pack_bits(codes)
     packed = np.empty((len(codes), get_packed_width(mechanism)), dtype=np.uint8)
@@ -77,7 +77,7 @@ def pack_reports(mechanism: Mechanism, codes: Codes, seeds: Words | None = None)
 
 
 def unpack_reports(mechanism: Mechanism, packed: Packed) -> tuple[Codes, Words | None]:
-    """Return codes and seeds, or reject bytes that are not a report."""
+    """Unpack reports to codes and seeds, or reject bytes that are not a report."""
     if mechanism.symbols > 1:
         check_zero_padding(packed, mechanism.symbols)
         return unpack_bits(packed, mechanism.symbols), None
@@ -194,7 +194,7 @@ def make_sliceable_reports(mechanism: Mechanism, column: Any) -> Any:
 
 
 def count_report_column(mechanism: Mechanism, column: Any) -> tuple[NDArray[np.int64], int]:
-    """Return how many reports of a column support each value, and how many reports there are; a piece at a time."""
+    """Count the reports of a column, a piece at a time: return how many support each value, and how many there are."""
     width, column = get_report_width(mechanism), make_sliceable_reports(mechanism, column)
     counts = np.zeros(len(mechanism.labels), dtype=np.int64)
     step = max(1, BATCH // (width or 1))
@@ -208,7 +208,7 @@ def count_report_column(mechanism: Mechanism, column: Any) -> tuple[NDArray[np.i
 
 
 def count_supported_labels(mechanism: Mechanism, codes: Codes, seeds: Words | None = None) -> NDArray[np.int64]:
-    """Return how many reports support each value; counts of disjoint groups may be added."""
+    """Count for each label the reports that support it; counts of disjoint groups may be added."""
     if mechanism.joint == "exclusive" and mechanism.symbols == 1:
         return count_codes(codes[:, 0], mechanism.alphabet)
     counts = np.zeros(len(mechanism.labels), dtype=np.int64)
@@ -260,7 +260,7 @@ def _make_width_error(width: int, row: int | None = None) -> EstimationError:
 
 
 def count_codes(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.int64]:
-    """Return how often each of 0 .. size - 1 occurs; `ValueError` where a code is outside.
+    """Count how often each of the codes 0 .. n_codes - 1 occurs; `ValueError` where a code is outside.
 
     `np.bincount` first turns its whole input into 64-bit integers; piece by piece that copy never leaves the cache.
     """
@@ -289,17 +289,17 @@ _LONG = 512
 
 
 def pack_bits(bits: NDArray[np.unsignedinteger]) -> Packed:
-    """Return rows of bits as bytes, the lowest bit first."""
+    """Pack rows of bits into bytes, the lowest bit first."""
     return np.packbits(bits.astype(np.uint8, copy=False), axis=1, bitorder="little")
 
 
 def unpack_bits(packed: Packed, n_bits: int) -> Packed:
-    """Return the first `n_bits` bits of each row."""
+    """Unpack the first `n_bits` bits of each row."""
     return np.unpackbits(packed, axis=1, count=n_bits, bitorder="little")
 
 
 def format_bits(packed: Packed, n_bits: int) -> list[str]:
-    """Return packed reports as text, the highest bit first.
+    """Format packed reports as text, the highest bit first.
 
     >>> format_bits(np.array([[1], [6]], dtype=np.uint8), 4)
     ['0001', '0110']
@@ -321,7 +321,7 @@ def check_zero_padding(packed: Packed, n_bits: int) -> None:
 
 
 def count_bits(packed: Packed, n_bits: int) -> NDArray[np.int64]:
-    """Return in how many rows each of the first `n_bits` bits is set.
+    """Count in how many rows each of the first `n_bits` bits is set.
 
     Short rows are counted side by side, so that the sums run over long ones.
     """
@@ -336,7 +336,7 @@ def count_bits(packed: Packed, n_bits: int) -> NDArray[np.int64]:
 
 
 def make_label_dictionary(labels: Sequence[Any]) -> pa.Array:
-    """Return the labels without None as an Arrow array."""
+    """Return the dictionary of an Arrow column of labels: all labels but None."""
     present = [label for label in labels if label is not None]
     wide = isinstance(present[0], int) and max(present) >= 2**63
     return pa.array(present, pa.uint64() if wide else None)

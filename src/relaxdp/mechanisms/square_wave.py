@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from relaxdp.errors import EstimationError, MechanismError
-from relaxdp.mechanisms.base import MeanWeights, PermanentWords, TrueValues, check_option
-from relaxdp.mechanisms.numeric import RangeMechanism, read_numbers, round_to_bin
+from relaxdp.mechanisms.base import KeptRandomness, MeanWeights, TrueValues, check_option
+from relaxdp.mechanisms.numeric import RangeMechanism, read_numbers, round_stochastically
 from relaxdp.mechanisms.report_arrays import GIVE_REPORTS, Codes, get_code_dtype
 from relaxdp.theory.epsilon import Epsilon, as_epsilon, compute_nonzero_threshold
 
@@ -155,10 +155,10 @@ class SquareWave(RangeMechanism):
     def threshold(self, epsilon: Decimal) -> int:
         return compute_nonzero_threshold(epsilon, Fraction(self.alphabet, self.window))
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         """Return the kept bin, moved by the kept offset."""
-        words, numbers = randomness.draw_words("round"), self.numbers(true_values)
-        rounded = round_to_bin(words, numbers, self.low, self.high, self.bins)
+        words, numbers = randomness.draw_words("round"), self.get_numbers(true_values)
+        rounded = round_stochastically(words, numbers, self.low, self.high, self.bins)
         places = rounded + (randomness.draw_words("coin") & np.uint64(self.window - 1))
         return places.astype(get_code_dtype(self.alphabet))[:, None]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_report_variance
+from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_debiased_variance
 from relaxdp.theory.epsilon import MAX_DIGITS, Epsilon, as_epsilon
 from relaxdp.theory.randomized_response import SupportProbabilities
 
@@ -71,7 +71,7 @@ def split_budget_variance(levels: Iterable[Epsilon], *, values: int, objects: in
     5.92
     """
     parts = _parts(levels, values)
-    variances = np.array([compute_report_variance(part, share) for part in parts])
+    variances = np.array([compute_debiased_variance(part, share) for part in parts])
     return float((_weights(parts) ** 2 * variances).sum()) / objects
 
 
@@ -94,7 +94,7 @@ def relaxation_variance(levels: Iterable[Epsilon], *, values: int, objects: int 
     >>> round(relaxation_variance(["0.98433"], values=2), 3)
     0.953
     """
-    return compute_report_variance(compute_categorical_support(list(levels)[-1], values), share) / objects
+    return compute_debiased_variance(compute_categorical_support(list(levels)[-1], values), share) / objects
 
 
 def _parts(levels: Iterable[Epsilon], values: int) -> list[SupportProbabilities]:
@@ -102,7 +102,7 @@ def _parts(levels: Iterable[Epsilon], values: int) -> list[SupportProbabilities]
 
 
 def _weights(parts: list[SupportProbabilities]) -> Floats:
-    precisions = np.array([1 / compute_report_variance(part, 0.0) for part in parts])
+    precisions = np.array([1 / compute_debiased_variance(part, 0.0) for part in parts])
     return np.asarray(precisions / precisions.sum())
 
 

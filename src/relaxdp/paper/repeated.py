@@ -17,7 +17,7 @@ from relaxdp.audit.attacks import (
     compute_error_probabilities,
     compute_minimum_error_rate,
 )
-from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_report_variance
+from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_debiased_variance
 from relaxdp.paper import judge
 from relaxdp.paper.claims import ClaimCheck, Data
 from relaxdp.paper.lab import Lab, Sampler
@@ -72,7 +72,7 @@ class Population:
         """Return the theoretical variance of every estimate, of shape (levels, values): the paper's last appendix."""
         supports = [compute_categorical_support(level, self.values) for level in self.levels]
         return np.array(
-            [[compute_report_variance(each, share) / self.objects for share in self.shares] for each in supports]
+            [[compute_debiased_variance(each, share) / self.objects for share in self.shares] for each in supports]
         )
 
     def hits(self) -> Floats:

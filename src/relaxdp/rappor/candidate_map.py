@@ -30,7 +30,7 @@ class CandidateMap:
         self.bits = np.array(bits, dtype=np.int64)
 
     def make_design_matrix(self, cohorts: NDArray[np.intp]) -> Any:
-        """Return a sparse matrix of zeros and ones: which (cohort, bit) each word sets, for some of the cohorts."""
+        """Return the design matrix for some cohorts: which (cohort, bit) each word sets, as sparse zeros and ones."""
         rows = np.arange(len(cohorts))[None, :, None] * self.shape.bits + self.bits[:, cohorts]
         rows = rows.reshape(len(self.words), -1)
         columns = np.repeat(np.arange(len(self.words)), rows.shape[1])

@@ -51,7 +51,7 @@ class WordFit:
 
 
 def fit_word_shares(bit_estimates: BitEstimates, candidates: CandidateMap) -> WordFit:
-    """Return the shares of all candidates.
+    """Fit the shares of all candidate words.
 
     Where there are too many for least squares, a non-negative LASSO selects the most likely words. Every other
     word is fitted together with only those.
@@ -139,7 +139,7 @@ class _WordRegression:
         fit.population_variance[others] = fit.variance[others] + share * (1 - share) / self.devices.sum()
 
     def _compute_score_shrinkage(self, value: Floats, words: Indices, residual: Floats) -> Floats:
-        """Return the factor by which each score shrinks without the cohort that supports the word most; at most 1.
+        """Return the shrinkage of each score: its factor without the cohort that supports the word most, at most 1.
 
         Among very many candidates some share bits with strong unlisted words, but hardly in more than one cohort.
         """
@@ -325,7 +325,7 @@ class DecodedWords(Result):
 def decode_words(
     counts: RapporCounts, candidates: CandidateMap | None = None, *, method: Method = "average"
 ) -> DecodedWords:
-    """Return the shares of the candidates, from devices at any levels.
+    """Decode the shares of candidate words, from devices at any levels.
 
     One bit is a boolean: it is debiased directly, without candidates.
 
@@ -372,7 +372,7 @@ class _WordEstimates(Result):
 
 
 def _estimate_boolean(counts: RapporCounts, method: Method) -> DecodedWords:
-    """Return the share of devices whose only bit is set, with its p-value."""
+    """Estimate the share of devices whose only bit, a boolean, is set, with its p-value."""
     parts, precisions = [], []
     for support, (totals, ones) in counts.levels.items():
         if totals.sum():

@@ -101,13 +101,13 @@ def plan_parameters_for_share(
     share: float, *, n_devices: int, n_candidates: int, hashes: Sequence[int] = (1, 2, 4), bits: int | None = None,
     cohorts: int | None = None,
 ) -> list[RapporPlan]:  # fmt: skip
-    """Return plans that find words with this share; the plan with the smallest epsilon, rounded up, comes first."""
+    """Plan parameters that find words with this share; the plan with the smallest epsilon, rounded up, comes first."""
     if not 0 < share < 1:
         raise PlanError(
             "The share of a word must be between 0 and 1, not {share}.", hint="Pass a share such as 0.01.", share=share
         )
     found = (
-        _find_smallest_epsilon(share, each, partial(_make_plan, each, bits, cohorts, n_devices, n_candidates))
+        _find_plan_for_share(share, each, partial(_make_plan, each, bits, cohorts, n_devices, n_candidates))
         for each in hashes
     )
     plans = [plan for plan in found if plan is not None]
@@ -123,8 +123,8 @@ def plan_parameters_for_share(
     return sorted(plans, key=lambda plan: plan.epsilon)
 
 
-def _find_smallest_epsilon(share: float, hashes: int, make_plan: Callable[[Decimal], RapporPlan]) -> RapporPlan | None:
-    """Return the plan with the smallest epsilon that finds words with this share, or None where no epsilon does."""
+def _find_plan_for_share(share: float, hashes: int, make_plan: Callable[[Decimal], RapporPlan]) -> RapporPlan | None:
+    """Return the plan with the smallest epsilon that finds words with this share; None where no epsilon does."""
 
     def compute_excess(logarithm: float) -> float:
         return log(make_plan(as_epsilon(f"{exp(logarithm):.12g}")).smallest_share / share)

@@ -105,7 +105,7 @@ def compute_bit_precision(support: SupportProbabilities) -> float:
 
 
 class CountedFile(NamedTuple):
-    """The level of a file in words, and the number of its devices: a client in several files counts in one of them."""
+    """A file that was counted: its level in words, and how many devices count in it. Each counts in one file."""
 
     description: str
     n_devices: int
@@ -295,7 +295,7 @@ class RapporDevice:
         limit: Epsilon | None = None,
     ) -> None:
         self.limit = None if limit is None else as_epsilon(limit)
-        self._bloom = Bloom(shape).for_cohort(id, key=key, path=PathId(name, column))
+        self._bloom = Bloom(shape).for_device(id, key=key, path=PathId(name, column))
         self.cohort = self._bloom.cohort
         """Public, and drawn from the id alone."""
         self._path = self._bloom.path(word, key=key, id=id, name=name, column=column)

@@ -166,7 +166,7 @@ def decode_dictionary(array: pa.Array) -> pa.Array:
 
 
 def find_row(mask: pa.Array, *, is_set: bool = True) -> int:
-    """Return the first row, from 1 on, in which a column of booleans is set; 0 if it is set in no row."""
+    """Return the first row, from 1 on, in which a mask is set; 0 if it is set in no row."""
     return int(pc.index(mask, is_set).as_py()) + 1
 
 
@@ -185,7 +185,7 @@ def check_lengths(**columns: Sized) -> None:
 
 
 def to_numpy(array: pa.Array) -> NDArray[Any]:
-    """Return the numbers of an Arrow array without nulls."""
+    """Return the numbers of an Arrow array, which has no nulls, as a NumPy array."""
     kind = np.dtype(array.type.to_pandas_dtype())
     if not len(array):
         return np.empty(0, kind)
@@ -227,7 +227,7 @@ def _make_conversion_error(column: Any, error: type[RelaxdpError]) -> RelaxdpErr
 
 
 def get_code_points(column: NDArray[Any]) -> NDArray[Any]:
-    """Return the letters of NumPy's text, or the bytes of its bytes, one row for each; NULs end a row."""
+    """Return the code points of NumPy's text, or the bytes of its bytes, a row for each; NULs end a row."""
     unit: type[np.unsignedinteger] = np.uint32 if column.dtype.kind == "U" else np.uint8
     return np.ascontiguousarray(column).view(unit).reshape(len(column), -1)
 
@@ -254,23 +254,23 @@ def read_ids(array: pa.Array, first_row: int) -> Ids:
     if pa.types.is_integer(kind):
         return Ids.from_integers(to_numpy(array))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _read_payloads(array, "text", TEXT)
+        return _read_text_ids(array, "text", TEXT)
     if getattr(kind, "extension_name", None) == "arrow.uuid":
         payload = b"".join(array.storage.to_pylist())
         return Ids("uuid", UUID, None, np.arange(0, len(payload) + 1, 16), np.frombuffer(payload, np.uint8))
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return _read_payloads(array.cast(pa.large_binary()), "bytes", BYTES)
+        return _read_text_ids(array.cast(pa.large_binary()), "bytes", BYTES)
     if pa.types.is_null(kind) and not len(array):
         return Ids.from_integers(np.empty(0, np.int64))
     is_float = pa.types.is_floating(kind)
     raise IdError(_FLOAT if is_float else _TYPE, hint=_AS_INTEGER if is_float else _AS_TEXT, type=kind)
 
 
-def _read_payloads(array: pa.Array, kind: str, tag: int) -> Ids:
-    """Return text or bytes as they lie in Arrow's memory. Text that is not ASCII is checked."""
+def _read_text_ids(array: pa.Array, kind: str, tag: int) -> Ids:
+    """Return ids that are text or bytes, from Arrow's memory. Text that is not ASCII is checked."""
     if not len(array):
         return Ids(kind, tag, None, NO_OFFSETS, NO_BYTES)
-    offsets, data = get_texts(array)
+    offsets, data = get_text_buffers(array)
     offsets = offsets.astype(np.int64, copy=False)
     first, last = int(offsets[0]), int(offsets[-1])
     data = data[first:last] if last > first else NO_BYTES
@@ -279,8 +279,8 @@ def _read_payloads(array: pa.Array, kind: str, tag: int) -> Ids:
     return Ids(kind, tag, None, offsets - first, data)
 
 
-def get_texts(array: pa.Array) -> Texts:
-    """Return text or bytes as Arrow's memory has them; the array is not empty."""
+def get_text_buffers(array: pa.Array) -> Texts:
+    """Return the buffers of an array of text or bytes, which is not empty: offsets, and the letters of all."""
     is_narrow = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
     _, offsets, data = array.buffers()
     ends: NDArray[np.signedinteger] = np.frombuffer(offsets, np.int32 if is_narrow else np.int64)
@@ -317,7 +317,7 @@ def _find_duplicate_row(ids: pa.Array) -> int | None:
         return None if is_distinct else _find_duplicate_number(numbers)
     ids = getattr(ids, "storage", ids)  # pyarrow compares the bytes of a UUID, not the UUID
     ids = ids.cast(pa.large_binary()) if pa.types.is_fixed_size_binary(ids.type) else ids
-    if _is_ascending(ids) or _has_distinct_hashes(get_texts(ids)) or len(pc.unique(ids)) == len(ids):
+    if _is_ascending(ids) or _has_distinct_hashes(get_text_buffers(ids)) or len(pc.unique(ids)) == len(ids):
         return None
     return _find_duplicate_number(pc.dictionary_encode(ids).indices.to_numpy())
 

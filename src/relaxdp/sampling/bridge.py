@@ -52,7 +52,7 @@ def draw_fresh_bridge_reports(
 
 
 class _AgreeDifferProbability:
-    """A probability for objects whose ends agree and one for others, as a first byte and an exact rest."""
+    """Two probabilities, for objects whose ends agree and whose ends differ: a first byte and an exact rest."""
 
     def __init__(self, agree: Fraction, differ: Fraction) -> None:
         (top, rest), (other, other_rest) = _split_first_digit(agree, 256), _split_first_digit(differ, 256)
@@ -66,7 +66,7 @@ class _AgreeDifferProbability:
 
 
 class _FreshBridgeSampler:
-    """One random byte decides most objects; the one in 256 whose byte ties with the boundary reads further words."""
+    """Samples a bridge: one random byte decides most objects; the one in 256 with a tie reads further words."""
 
     def __init__(self, values: int, agree: BridgeMixture, differ: BridgeMixture, source: Bytestream) -> None:
         self._values = values
@@ -163,7 +163,7 @@ def _select_by_flags(result: Codes, otherwise: Codes, chosen: Codes, flags: Flag
 
 
 def _split_first_digit(probability: Fraction, base: int) -> tuple[int, Fraction]:
-    """Return the first digit of a chance's expansion and what is left of it; certainty is the last digit and 1."""
+    """Return the first digit of a probability and what is left of it; certainty is the last digit and 1."""
     digit = min(int(probability * base), base - 1)
     return digit, probability * base - digit
 
@@ -171,6 +171,6 @@ def _split_first_digit(probability: Fraction, base: int) -> tuple[int, Fraction]
 def _compute_mixtures(
     n_values: int, lower: Fraction, middle: Fraction, upper: Fraction
 ) -> tuple[BridgeMixture, BridgeMixture]:
-    """Return the mixture where the ends agree, and where they differ, which they cannot at equal levels."""
+    """Return the mixtures where the ends agree and where they differ, which they cannot at equal levels."""
     agree = compute_bridge_mixture(n_values, lower, middle, upper, ends_agree=True)
     return agree, agree if lower == upper else compute_bridge_mixture(n_values, lower, middle, upper, ends_agree=False)

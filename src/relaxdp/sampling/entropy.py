@@ -14,7 +14,7 @@ class Entropy(Protocol):
     """A source of randomness. Samplers take it as an argument, so that a test can feed every byte."""
 
     def make_keystream(self) -> Bytestream:
-        """Return a source of uniform bytes for one call of a sampler."""
+        """Return a keystream, a source of uniform bytes, for one call of a sampler."""
         ...
 
 

@@ -19,7 +19,7 @@ from relaxdp.theory.epsilon import ONE
 
 
 class AcceptedDraw(NamedTuple):
-    """One accepted pair of words: at which try, and the position and value that it gave."""
+    """A draw that was accepted: at which try j, and its position and value."""
 
     j: int
     position: int
@@ -109,7 +109,7 @@ class NumpyPathSampler:
             symbols[chosen] = reports
 
     def draw_from_last_blocks(self, last_blocks: Words, true_symbols: Codes) -> Codes:
-        """Return the reports of at most CHUNK symbols, from the input of the last AES pass of their first attempt."""
+        """Draw the reports of at most CHUNK symbols, from the last blocks (the input of the last AES pass) of try 0."""
         reports = true_symbols.copy()
         words = self.cipher.encrypt(last_blocks)
         position, value = words[:, 0], words[:, 1]
@@ -144,7 +144,7 @@ class NumpyPathSampler:
 
 
 def compute_tags(derived_key: bytes, messages: MacInputs, indices: Words | None, symbols: Words | int = 0) -> Words:
-    """Return the first word of the CMAC of each of at most CHUNK messages, whose last blocks hold index and symbol."""
+    """Return the tag of each of at most CHUNK messages, the first word of a CMAC; last blocks hold index and symbol."""
     found = get_kernel()
     numbers = np.full(len(messages), symbols, np.uint64) if isinstance(symbols, int) else symbols
     if found is not None:
@@ -153,7 +153,7 @@ def compute_tags(derived_key: bytes, messages: MacInputs, indices: Words | None,
 
 
 def compute_tags_with_numpy(derived_key: bytes, messages: MacInputs, indices: Words | None, symbols: Words) -> Words:
-    """Return the same, by NumPy."""
+    """Return the tags that `compute_tags` returns, by NumPy."""
     cipher, tags = AesBlockCipher(derived_key), np.empty(len(messages), np.uint64)
     for chosen, blocks in messages.group_by_block_count():
         first = np.zeros(1, np.uint64) if indices is None else indices[chosen]

@@ -34,7 +34,7 @@ NOT_NFC = (
 
 
 def warn_not_nfc() -> None:
-    """Warn at the caller's line: a line of this package would not show which text it is."""
+    """Warn of text that is not NFC, at the caller's line: a line of this package would not show which text it is."""
     frame, level = inspect.currentframe(), 1
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _NOT_THE_CALLER:
         frame, level = frame.f_back, level + 1
@@ -144,7 +144,7 @@ Purpose = Literal["path", "coin", "round", "seed", "cohort", "fingerprint"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class PathId:
-    """One path: an attribute of a release.
+    """The id of a path: an attribute of a release.
 
     >>> print(PathId("survey-2026", "diagnosis"))
     'diagnosis' of release 'survey-2026'
@@ -169,7 +169,7 @@ class PathId:
 
 @dataclass(frozen=True, slots=True)
 class PathKeyInfo:
-    """Hold everything that is bound into the key of a path: its id, and how its reports are made.
+    """The information that is bound into the key of a path: its id, and how its reports are made.
 
     Two mechanisms with the same noise would reveal the truth. So another release, attribute, value list, mechanism or
     parameter is another path, whose cost adds up.
@@ -192,9 +192,9 @@ class PathKeyInfo:
         )
 
 
-def derive_path_key(key: Key, inputs: PathKeyInfo, purpose: Purpose = "path") -> bytes:
-    """Return K(purpose) of one path."""
-    return require_key(key).derive(inputs.make_hkdf_info(purpose))
+def derive_path_key(key: Key, path_info: PathKeyInfo, purpose: Purpose = "path") -> bytes:
+    """Derive the key K(purpose) of one path."""
+    return require_key(key).derive(path_info.make_hkdf_info(purpose))
 
 
 Words = NDArray[np.uint64]
@@ -284,7 +284,7 @@ class Ids:
 
     @classmethod
     def from_integers(cls, numbers: NDArray[np.integer]) -> Self:
-        """Return whole numbers as ids."""
+        """Return ids that are whole numbers."""
         return cls("integer", INTEGER, numbers, NO_OFFSETS, NO_BYTES)
 
     def __len__(self) -> int:
@@ -302,7 +302,7 @@ class Ids:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MacInputs:
-    """The ids of some objects and, after them, blocks of (blocks, objects, 2) words. Its `repr` shows none of them.
+    """Inputs of a MAC: ids of some objects and, after them, blocks of (blocks, objects, 2) words, which `repr` hides.
 
     Blocks without ids are those of one object, whose bytes are known already.
     """
@@ -334,7 +334,7 @@ class MacInputs:
 
 
 def _encode_integers(numbers: NDArray[Any]) -> Groups:
-    """Every integer dtype gives the same bytes; only 2^63 and more has a tag of its own."""
+    """Encode whole numbers: every dtype gives the same bytes, and only 2^63 and more has a separate tag."""
     blocks = np.empty((1, len(numbers), 2), dtype=np.uint64)
     blocks[0, :, 0] = INTEGER | 8 << 32
     if numbers.dtype.kind == "u":
@@ -346,7 +346,7 @@ def _encode_integers(numbers: NDArray[Any]) -> Groups:
 
 
 def _encode_payloads(offsets: NDArray[np.int64], payload: NDArray[np.uint8], tag: int) -> Groups:
-    """Pack text or bytes of any length, eight bytes at a time; objects with equally many blocks go together."""
+    """Encode text or bytes, eight bytes at a time; objects with equally many blocks go together."""
     if len(offsets) == 1:
         return
     data = np.zeros(len(payload) // 8 + 2, dtype="<u8")  # a copy, aligned and padded
@@ -362,7 +362,7 @@ def _encode_payloads(offsets: NDArray[np.int64], payload: NDArray[np.uint8], tag
 
 
 def _pack_payloads(data: Words, begins: NDArray[np.int64], lengths: NDArray[np.int64], count: int, tag: int) -> Words:
-    """Return the blocks of payloads that begin anywhere: each word is put together from two aligned ones."""
+    """Pack payloads that begin anywhere into blocks: each word is put together from two aligned ones."""
     blocks = np.empty((count, len(begins), 2), dtype=np.uint64)
     blocks[0, :, 0] = lengths.astype(np.uint64) << np.uint64(32) | np.uint64(tag)
     word, shift = begins >> 3, (begins.astype(np.uint64) & np.uint64(7)) << np.uint64(3)

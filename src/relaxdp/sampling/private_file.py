@@ -1,4 +1,4 @@
-"""Files that only their owner may read: keys and chains. Written wholly or not at all, and on disk before we go on.
+"""Private files, such as keys: only their owner may read them, and they are written wholly or not at all.
 
 By hand, because nothing that Python brings along promises all of that together.
 """

@@ -31,11 +31,11 @@ _MAKE_ROOM = "Free some space there, or choose a folder that you can write to."
 
 
 def make_unfinished_path(target: Path) -> Path:
-    """Return a new path next to `target` under which it is written."""
+    """Return a new path next to `target` for the unfinished file."""
     return target.with_name(f".{target.name}.{secrets.token_hex(6)}-{_get_boot_id()}{_ENDING}")
 
 
-def write_signature(folder_descriptor: int, name: str) -> None:
+def sign_unfinished_folder(folder_descriptor: int, name: str) -> None:
     """Sign an unfinished folder from within: others may give its name to another folder of ours, but not enter one."""
     descriptor = os.open(_ENDING, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder_descriptor)
     with os.fdopen(descriptor, "wb") as file:
@@ -75,7 +75,7 @@ def open_abandoned(path: Path) -> Iterator[int | None]:
 
 
 def try_lock(descriptor: int) -> bool | None:
-    """Lock, or return False where another process has the lock; None where there are no locks."""
+    """Try to lock: return False where another process has the lock, None where there are no locks."""
     if os.name != "posix":  # pragma: no cover
         return None
     import fcntl  # noqa: PLC0415
@@ -239,7 +239,7 @@ def _try_create_and_lock(path: Path, *, is_folder: bool) -> int | None:
     try:
         if not taken and _read_device_and_inode(path) == _get_device_and_inode(os.fstat(descriptor)):
             if is_folder:
-                write_signature(descriptor, path.name)
+                sign_unfinished_folder(descriptor, path.name)
             is_held = True
     finally:
         if not is_held:
@@ -248,7 +248,7 @@ def _try_create_and_lock(path: Path, *, is_folder: bool) -> int | None:
 
 
 def move_to_target(unfinished: Path, target: Path) -> None:
-    """Rename a finished file. Its mode becomes that of any new one: reports are there to be read."""
+    """Move a finished file to its target. Its mode becomes that of any new one: reports are there to be read."""
     reject_existing(target)
     umask = os.umask(0)
     os.umask(umask)

@@ -54,7 +54,7 @@ _INVALID = ("missing", "undeclared", "repeated", "invalid")
 
 @dataclass(frozen=True, slots=True)
 class ColumnCounts:
-    """The counts of one released column, for each group or for all individuals."""
+    """Counts of one released column, for each group or for all individuals."""
 
     axis: CountedColumn
     groups: Sequence[tuple[str | None, Counts]]
@@ -67,7 +67,7 @@ class ColumnCounts:
 
 @dataclass(frozen=True, slots=True)
 class CrosstabCounts:
-    """The counts of two released columns of the same individuals: a crosstab for every pair of levels."""
+    """Counts for the crosstab of two released columns of the same individuals: one for every pair of levels."""
 
     axis: CountedColumn
     tables: dict[tuple[str, str], Crosstab]
@@ -96,7 +96,7 @@ def count_reports_of_files(
     files: list[ReleasedFile], *, column: str | None = None, by: str | None = None, crosstab: str | None = None,
     weights: str | None = None,
 ) -> ColumnCounts | CrosstabCounts:  # fmt: skip
-    """Count open files or frames, or reject those that have other rows than they were released with."""
+    """Count the reports of open files or frames, or reject those that lost or gained rows since their release."""
     if crosstab is not None and (by is not None or weights is not None):
         used = "weights" if by is None else "by"
         raise EstimationError("`{option}` and `crosstab` cannot be combined.", hint="Pass one of them.", option=used)
@@ -180,7 +180,7 @@ def _sum_by_code(codes: Any, counts: Any, n_codes: int) -> Any:
 
 
 def _read_codes(column: CountedColumn, reports: Any) -> tuple[Codes, Words | None]:
-    """Return codes and seeds of packed reports, or of reports that are codes already."""
+    """Read codes and seeds of packed reports, or of reports that are codes already."""
     if not is_packed(column):
         return reports.to_numpy().astype(get_code_dtype(column.mechanism.alphabet))[:, None], None
     try:
@@ -374,7 +374,7 @@ def _make_rows_sql(
     view, n, sums = f"file{number}", "1", _WEIGHT_SUMS if "weight" in read else ()
     is_counted = is_alone and not any(map(is_packed, columns))  # equal reports, before they are compared with values
     if is_counted and not sums:
-        source, n = _make_equal_rows_sql(connection, view, file.table, selected | read), "source.n"
+        source, n = _make_distinct_rows_sql(connection, view, file.table, selected | read), "source.n"
     else:
         source = make_relation_sql(connection, view, file.table, selected | read, _convert_to_comparable)
     if sums:
@@ -413,8 +413,8 @@ def _make_level_sql(column: CountedColumn, description: ColumnDescription, state
     return f"CASE {text} {' '.join(cases)} ELSE 0 END", f"{text} IN ({names})"
 
 
-def _make_equal_rows_sql(connection: Any, view: str, table: TableFile, columns: Mapping[str, str]) -> str:
-    """Return SQL for the different rows of some columns of a table, and as `n` how often each of them occurs."""
+def _make_distinct_rows_sql(connection: Any, view: str, table: TableFile, columns: Mapping[str, str]) -> str:
+    """Return SQL for the distinct rows of some columns of a table, and as `n` how often each of them occurs."""
     (alias, name), *others = columns.items()
     kind = table.schema.field(name).type
     is_counted_here = pa.types.is_dictionary(kind) or get_comparable_type(kind) == pa.string()
@@ -422,13 +422,13 @@ def _make_equal_rows_sql(connection: Any, view: str, table: TableFile, columns: 
         source = make_relation_sql(connection, view, table, columns, _convert_to_comparable)
         return f"(SELECT {', '.join(columns)}, count(*) AS n FROM {source} GROUP BY ALL)"  # noqa: S608
     schema = pa.schema([(alias, get_comparable_type(kind)), ("n", pa.int64())])
-    counts = (_count_entries(batch.column(0), schema) for batch in table.batches([name]))
+    counts = (_count_dictionary_entries(batch.column(0), schema) for batch in table.batches([name]))
     connection.register(view, pa.RecordBatchReader.from_batches(schema, counts))
     return f"(FROM {view} WHERE n > 0)"
 
 
-def _count_entries(column: Any, schema: pa.Schema) -> pa.RecordBatch:
-    """Count the rows of each entry of a dictionary, and those without an entry. DuckDB would need text of every row."""
+def _count_dictionary_entries(column: Any, schema: pa.Schema) -> pa.RecordBatch:
+    """Count the rows of each dictionary entry, and those without one. DuckDB would need text of every row."""
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     indices = column.indices.drop_null().to_numpy()
     indices = indices.astype(np.int64) if indices.dtype == np.uint64 else indices  # which NumPy cannot count
@@ -440,7 +440,7 @@ def _count_entries(column: Any, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _list_groups(connection: Any, files: list[ReleasedFile], by: str) -> list[str | None]:
-    """Return the values of a pass-through column in their natural order, and register their positions as a table."""
+    """Return the groups, the values of a pass-through column, in natural order, and register them as a table."""
     sources = [
         make_relation_sql(connection, f"groups{number}", file.table, {"kept": by}, _convert_to_comparable)
         for number, file in enumerate(files)

@@ -54,7 +54,7 @@ class DataFrameReader:
         self._reader: Any = None
         self._rows: Any = None
         self._types: dict[str, Any] = {}
-        self._found: Any = _find_frame(frame)
+        self._found: Any = _convert_to_narwhals(frame)
         place = "column_names" if hasattr(native, "column_names") else "columns"
         is_polars = hasattr(native, "collect_schema")
         own = None if is_polars else return_none_on_error(lambda: list(getattr(native, place)))
@@ -137,8 +137,8 @@ class DataFrameReader:
         return found
 
 
-def _find_frame(native: Any) -> Any | None:
-    """Return a frame as narwhals has it; None for others, which may be streams."""
+def _convert_to_narwhals(native: Any) -> Any | None:
+    """Convert a data frame to that of narwhals; None for anything else, which may be a stream."""
     found: Any = None if native is None else return_none_on_error(lambda: nw.from_native(native, pass_through=True))
     if not issubclass(type(found), nw.LazyFrame | nw.DataFrame):
         return None
@@ -156,7 +156,7 @@ def _make_unreadable_error(name: str, kind: str) -> ColumnError:
 
 
 def return_none_on_error(work: Callable[[], Any]) -> Any | None:
-    """Return what the work returns, None where it fails: the libraries' own messages quote cells."""
+    """Return what the work returns, and None on an error, whose message would quote cells."""
     try:
         return work()
     except (MemoryError, RelaxdpError):
@@ -183,7 +183,7 @@ def _convert_series(series: Any) -> pa.ChunkedArray | None:
 
 
 def _convert_objects(items: list[Any]) -> pa.Array | None:
-    """Return Python objects as an Arrow array of their one kind; Arrow itself would make bytes of text and bytes."""
+    """Convert Python objects to an Arrow array of their one kind; Arrow itself would make bytes of text and bytes."""
     examples = {type(item): item for item in items if not is_missing(item)}.values()
     kinds = {"boolean" if isinstance(item, bool) else get_value_kind(item) for item in examples}
     if kinds == {"uuid"}:
@@ -211,7 +211,7 @@ _RELATION_SQL = {"HUGEINT": "CAST({} AS BIGINT)", "UUID": "unhex(replace(CAST({}
 
 
 def open_relation(relation: Any, positions: Sequence[int]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return schema and rows of some columns of a relation, which are chosen by place: two may have one name."""
+    """Open a DuckDB relation: return schema and rows of some columns, by their positions, as names may repeat."""
     kinds = [str(relation.types[place]) for place in positions]
     listed = [
         f"{_RELATION_SQL.get(kind, '{}').format(f'#{place + 1}')} AS c{place}"
@@ -238,7 +238,7 @@ def _read_relation(relation: Any, columns: Sequence[str]) -> pa.Table:
 
 
 def convert_table(table: pa.Table, library: str, template: Any = None) -> Any:
-    """Return released rows as a frame of a library; `template` is its template."""
+    """Convert released rows to a frame of a library, like the one of which `make_template` made the template."""
     if library == "pandas":
         return _convert_to_pandas(table, template)
     if library in ("polars", "polars-lazy"):
@@ -255,7 +255,7 @@ def convert_table(table: pa.Table, library: str, template: Any = None) -> Any:
 
 
 def make_template(library: str, frame: Any, table: Any) -> Any:
-    """Return what `convert_table` needs of a frame, without its rows: a release must not carry true values along."""
+    """Return the template of a frame for `convert_table`, without its rows, since releases carry no true values."""
     if library == "duckdb":  # a relation of the same connection, with the released rows
         return None if table is None else _make_relation(frame, table)
     if library != "pandas" or frame is None:
@@ -287,7 +287,7 @@ def _convert_to_pandas(table: pa.Table, template: Any) -> Any:
 
 
 def _make_relation(relation: Any, _relaxdp_released_rows: pa.Table) -> Any:
-    """Return a relation of the same connection, which finds the table by the name that it has here."""
+    """Return a DuckDB relation of released rows, in the connection of another relation; it finds them by name."""
     if relation is not None:
         try:
             return relation.query("_relaxdp_unused", "SELECT * FROM _relaxdp_released_rows")

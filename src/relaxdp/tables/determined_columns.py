@@ -33,7 +33,7 @@ class PassthroughCheck:
         self._plan, self._batches, self._rows = plan, list[InputBatch](), 0
 
     def examine(self, batches: Iterator[InputBatch]) -> Iterator[InputBatch]:
-        """Return the same batches."""
+        """Yield the batches unchanged, and examine the first rows of them."""
         for batch in batches:
             self.add(batch)
             yield batch
@@ -78,20 +78,20 @@ def does_determine(passthrough: pa.ChunkedArray, protected: pa.ChunkedArray) -> 
     >>> does_determine(codes, names), does_determine(pa.chunked_array([range(120)]), names)
     (True, False)
     """
-    if _count_pairs(passthrough[:_FEW_ROWS], protected[:_FEW_ROWS]) is None:
+    if _count_determined_values(passthrough[:_FEW_ROWS], protected[:_FEW_ROWS]) is None:
         return False  # most columns show in a few rows that they do not
     rows, values = len(passthrough), pc.count_distinct(passthrough, mode="all").as_py()
     if 2 * values > rows:
         return all(_is_copy(passthrough[:end], protected[:end]) for end in (_FEW_ROWS, rows))
-    counts = _count_pairs(passthrough, protected)
+    counts = _count_determined_values(passthrough, protected)
     if counts is None or len(counts) < 2:
         return False
     ways = lgamma(rows + 1) - sum(lgamma(count + 1) for count in counts)
     return values * log(len(counts)) - ways < log(_MAX_CHANCE) or _is_copy(passthrough, protected)
 
 
-def _count_pairs(one: pa.ChunkedArray, other: pa.ChunkedArray) -> list[int] | None:
-    """Return how often each value of the second column occurs; None if the first does not determine it."""
+def _count_determined_values(one: pa.ChunkedArray, other: pa.ChunkedArray) -> list[int] | None:
+    """Count the values of a column that another one determines; None if it does not determine them."""
     pairs = pa.table({"one": one, "other": other}).group_by(["one", "other"]).aggregate([([], "count_all")])
     if len(pairs) > pc.count_distinct(one, mode="all").as_py():
         return None

@@ -38,7 +38,7 @@ _KINDS = (
 
 @contextmanager
 def query_to_temporary_file(sql: str, path: Path) -> Iterator[Path]:
-    """Give a Parquet file with the result of a query about a file, and remove it in the end."""
+    """Write the result of a query about a file to a temporary Parquet file, which is removed in the end."""
     statement = _parse_select(sql)
     with make_temporary_folder() as folder:
         result, problem = folder / "result.parquet", None
@@ -76,7 +76,7 @@ def _restrict_to_input(connection: Any, path: Path) -> None:
 
 
 def _create_input_view(connection: Any, path: Path) -> Exception | None:
-    """Make the relation `input`, or return why DuckDB cannot: a query may read the path in another way."""
+    """Create the view `input`, or return why DuckDB cannot: a query may read the path in another way."""
     try:
         if get_file_kind(path).format is TableFormat.PARQUET:
             rows = "read_parquet(getvariable('input'), hive_partitioning = false)"
@@ -254,7 +254,7 @@ def _convert_plain_column(column: Any) -> Any:
 
 
 def _restore_types(batch: Any, schema: Any) -> Any:
-    """Return columns of extended types as what they were: DuckDB would make text of a UUID, which is another id."""
+    """Restore columns of extended types: DuckDB would make text of a UUID, which is another id."""
     for place, name in enumerate(batch.schema.names):
         kind = get_plain_type(schema.field(name).type)
         if isinstance(kind, pa.BaseExtensionType):
@@ -264,10 +264,10 @@ def _restore_types(batch: Any, schema: Any) -> Any:
 
 
 def quote_sql_name(name: str) -> str:
-    """Return the name of a column as SQL writes it."""
+    """Quote the name of a column for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_sql_text(text: str) -> str:
-    """Return text as SQL writes it."""
+    """Quote text for SQL."""
     return "'" + text.replace("'", "''") + "'"

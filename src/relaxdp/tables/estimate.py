@@ -18,7 +18,7 @@ from relaxdp.tables.data_frames import convert_name_to_text
 from relaxdp.tables.files import fetch_file, is_path
 from relaxdp.tables.metadata import ColumnDescription, FileDescription, is_spark_frame
 from relaxdp.tables.released_files import open_frames, open_released_files, require_description
-from relaxdp.tables.table_columns import check_name
+from relaxdp.tables.table_columns import check_column_name
 from relaxdp.theory.epsilon import Epsilon
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def estimate(
     }
     given = [name for name in names.values() if name is not None]
     for name in given:
-        check_name(name)
+        check_column_name(name)
     if all(map(is_path, tables)):
         if mechanism is not None or epsilon is not None:
             raise EstimationError(
@@ -139,7 +139,7 @@ def estimate(
 def _list_given_descriptions(
     frames: int, column: str | None, description: Any, mechanism: Mechanism | None, epsilon: Epsilon | None
 ) -> list[FileDescription | None]:
-    """Return the descriptions that the caller passes, None for a frame that describes itself."""
+    """Return the given descriptions, one per frame, and None for a frame that describes itself."""
     if mechanism is None and epsilon is None:
         given = list(description) if isinstance(description, list | tuple) else [description] * frames
         if len(given) != frames or (frames > 1 and description is not None and given[0] is description):

@@ -37,7 +37,7 @@ fs = LazyModule("pyarrow.fs")  # few tables are at an address
 
 
 class TableFormat(StrEnum):
-    """The formats of tables. Parquet has a place for a description; that of a CSV file is in another file."""
+    """The format of a table: Parquet, CSV or a frame. A CSV file has its description in a separate file."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -47,7 +47,7 @@ class TableFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """The format of a file, what separates its fields, and how it is compressed."""
+    """The kind of a file: its format, the separator of its fields, and its compression."""
 
     format: TableFormat
     separator: str = ","
@@ -330,7 +330,7 @@ def get_address_name(source: str) -> str:
 
 @contextmanager
 def fetch_file(source: Any) -> Iterator[Path]:
-    """Give the path of a table: its own, or that of a private copy of what is at an address."""
+    """Fetch a table from an address to a private copy, and give its path; a local file has its own."""
     if not is_cloud_address(source):
         yield Path(source)
         return

@@ -17,7 +17,7 @@ _INTERRUPTS = [(RuntimeError, "Query interrupted"), (OSError, "INTERRUPT Error: 
 
 
 def is_interrupt(error: Exception) -> bool:
-    """Tell whether DuckDB raised this because of Ctrl-C: itself, or through Arrow."""
+    """Tell whether an error of DuckDB, or of DuckDB through Arrow, is an interrupt by Ctrl-C."""
     return type(error).__name__ == "InterruptException" or (type(error), str(error)) in _INTERRUPTS
 
 
@@ -53,7 +53,7 @@ def open_interruptible(connection: Any) -> Iterator[Any]:
 
 
 def _stop_queries(signal_number: int, frame: FrameType | None) -> None:
-    """Handle Ctrl-C: DuckDB can forget an interrupt and then wait for the query, so it is repeated."""
+    """Stop all queries on Ctrl-C: DuckDB can forget an interrupt, so it is repeated."""
     # Below `threading`, whose locks the interrupted code may hold: a handler that waited for one would wait for ever.
     _thread.start_new_thread(_repeat_interrupts, (set(_open_connections),))
     signal.default_int_handler(signal_number, frame)

@@ -36,7 +36,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ColumnDescription:
-    """One released column. Epsilon and threshold are a level, and travel as text so that nothing is rounded."""
+    """The description of a released column. Epsilon and threshold are its level, as text so that nothing is rounded."""
 
     path: PathId
     encoding: str
@@ -157,7 +157,7 @@ class ColumnDescription:
 
 @contextmanager
 def _reject_damage() -> Iterator[None]:
-    """Replace an error about JSON that is no description."""
+    """Reject damaged JSON, which is not a description."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
@@ -166,7 +166,7 @@ def _reject_damage() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class ChainHead:
-    """The last event of a vault's ledger when a file was released: an older copy of the vault lacks it."""
+    """The head of a ledger's chain when a file was released: its last event, which older copies of a vault lack."""
 
     vault: str
     event: int
@@ -175,7 +175,7 @@ class ChainHead:
 
 @dataclass(frozen=True, slots=True)
 class FileDescription:
-    """All released columns of one file, by name, which column holds the ids, and how many rows were released."""
+    """The description of a file: its released columns by name, its id column, and how many rows were released."""
 
     id_column: str
     columns: dict[str, ColumnDescription]
@@ -200,7 +200,7 @@ class FileDescription:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> FileDescription:
-        """Read it back."""
+        """Return the description that `to_json` wrote."""
         with _reject_damage():
             content = json.loads(text)
             rows, head = content.get("rows"), content.get("vault")
@@ -292,7 +292,7 @@ def _parse_spark_schema(schema: str | bytes) -> FileDescription | None:
 
 
 def encode_json_value(value: Any) -> Any:
-    """Return text, small whole numbers and None as they are, and everything else with its kind."""
+    """Encode a value for JSON: text, small whole numbers and None as they are, everything else with its kind."""
     kind = get_value_kind(value)
     if value is None or kind == "text" or (kind == "integer" and abs(value) < 2**53):
         return value
@@ -321,7 +321,7 @@ def open_parquet_writer(file: IO[bytes], schema: Any, id_column: str) -> Any:
 
 
 def make_parquet_metadata(schema: Any, description: FileDescription) -> dict[str, bytes]:
-    """Return what a Parquet writer is given before it is closed.
+    """Return the metadata that a Parquet writer is given before it is closed.
 
     A file contains the description twice: by itself, and in the schema that Arrow keeps there for its own readers.
     Only what is in the latter comes back with a table, and goes on from there into other files.

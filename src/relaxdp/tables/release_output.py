@@ -21,7 +21,7 @@ from relaxdp.tables.metadata import METADATA_KEY, FileDescription, make_parquet_
 
 
 class ReleaseWriter:
-    """A released table being written to a temporary place; nothing is there under its own name until it is renamed.
+    """Writes released rows to a file in a temporary place; the file gets its own name later.
 
     It states its number of rows, unless the description does: then the file is a part of a table with that number.
     """
@@ -130,7 +130,7 @@ class _UnclosableFile:
         """Leave it open."""
 
     def discard_writes(self) -> None:
-        """Take what streams still hold back, and write no more of it: they would complain to nobody in particular."""
+        """Discard what streams write from now on: they hold rows back, and would complain when they are deleted."""
         self.write = len
 
 

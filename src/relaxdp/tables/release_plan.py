@@ -36,7 +36,7 @@ from relaxdp.ledger.account import (
     make_release_event,
     require_active_release,
 )
-from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SealedColumn
+from relaxdp.ledger.events import ColumnCharge, ReleaseCharged, SnapshotSummary
 from relaxdp.mechanisms.base import Mechanism, TrueValues
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.declared_values import DeclaredMechanism, require_ordered_values
@@ -86,7 +86,7 @@ class ReleaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlannedColumn:
-    """One column: its mechanism, the path and the level at which it is drawn, and what that costs."""
+    """The plan of one column: its mechanism, the path and the level at which it is drawn, and what that costs."""
 
     column: str
     mechanism: Mechanism
@@ -105,12 +105,12 @@ class PlannedColumn:
         return f"{self.column}_report" if isinstance(self.mechanism, RangeMechanism) else self.column
 
     def make_fields(self) -> list[Any]:
-        """Return the columns of the output."""
+        """Return the Arrow fields of the column in the output."""
         reports = pa.field(self.output_name, get_report_arrow_type(self.mechanism))
         return [pa.field("cohort", pa.uint32()), reports] if isinstance(self.mechanism, Bloom) else [reports]
 
     def draw(self, key: Key, cells: Any, ids: Any, first_row: int) -> tuple[list[Any], TrueRowValues]:
-        """Return the reports of some rows, and their true values as the stream takes them.
+        """Draw the reports of some rows, and return them with their true values as the stream takes them.
 
         `cells` are those of a table, or true values of a snapshot.
         """
@@ -152,7 +152,7 @@ class DrawnBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawingPlan:
-    """The columns to draw, and those of the output."""
+    """A plan of what to draw: the columns, and those of the output."""
 
     columns: tuple[PlannedColumn, ...]
     id_column: str
@@ -162,11 +162,11 @@ class DrawingPlan:
 
     @property
     def input_columns(self) -> list[str]:
-        """The columns of the table that are read."""
+        """The input: the columns of the table that are read."""
         return [self.id_column, *(each.column for each in self.columns), *self.passthrough]
 
     def read_batch(self, batch: Any) -> InputBatch:
-        """Return the rows of a record batch of a table."""
+        """Read a record batch of a table."""
         return InputBatch(
             remove_hidden_values(batch.column(self.id_column)),
             [batch.column(each.column) for each in self.columns],
@@ -213,7 +213,7 @@ class DrawingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasePlan(DrawingPlan):
-    """The columns to draw, their costs, and the account from which they were decided."""
+    """A plan of a release: the columns to draw, their costs, and the account from which they were decided."""
 
     request: ReleaseRequest
     vault: VaultFolder
@@ -264,7 +264,7 @@ class StagedRelease:
     """Drawn and sealed rows: durable, and not charged yet."""
 
     rows: int
-    columns: tuple[SealedColumn, ...]
+    columns: tuple[SnapshotSummary, ...]
     passthrough: str | None
     """The digest of the sealed pass-through columns."""
     joined: int = 0
@@ -272,7 +272,7 @@ class StagedRelease:
 
 
 def plan_release(vault: VaultFolder, request: ReleaseRequest, source: Any) -> ReleasePlan:
-    """Decide mechanisms, levels and costs of a release."""
+    """Plan a release: decide its mechanisms, levels and costs."""
     columns = request.columns
     if not isinstance(columns, Mapping) or not columns:
         raise ArgumentError(
@@ -314,7 +314,7 @@ def plan_release(vault: VaultFolder, request: ReleaseRequest, source: Any) -> Re
 
 
 def plan_relaxation(vault: VaultFolder, request: ReleaseRequest) -> ReleasePlan:
-    """Decide what `relax` draws: the columns of a release, from their snapshots."""
+    """Plan a relaxation: the columns of a release, which are drawn from their snapshots."""
     account = vault.read_account()
     state = require_active_release(account, request.name)
     names = list(state.columns) if request.columns is None else list(request.columns)
@@ -368,7 +368,7 @@ def _make_plan(
         id_type=id_type, passthrough=tuple(field.name for field in passthrough), schema=pa.schema(fields),
         is_relaxation=is_relaxation,
     )  # fmt: skip
-    unsealed = StagedRelease(0, (SealedColumn("", 0, 0, 0, 0),) * len(columns), None)
+    unsealed = StagedRelease(0, (SnapshotSummary("", 0, 0, 0, 0),) * len(columns), None)
     charged = make_release_event(account, plan.draft_event(unsealed), state).columns
     return replace(plan, columns=tuple(replace(each, cost=to.cost) for each, to in zip(columns, charged, strict=True)))
 
@@ -390,7 +390,7 @@ def _require_known_mechanism(column: PlannedColumn) -> None:
 
 @contextmanager
 def reject_concurrent_release(vault: VaultFolder, name: str, state: ReleaseState | None) -> Iterator[None]:
-    """Report a snapshot that is missing because another process has just released the same name."""
+    """Reject a release if its snapshot is missing because another process has just released the same name."""
     try:
         yield
     except VaultError:
@@ -464,7 +464,7 @@ def compute_margin(mechanism: Mechanism, epsilon: Decimal, n_rows: int | None) -
 
 
 def reject_useless_columns(columns: Sequence[PlannedColumn], n_rows: int, planned_epsilon: Decimal | None) -> None:
-    """Reject a cost for what tells next to nothing, now and at the planned epsilon."""
+    """Reject columns whose reports cost epsilon and are useless, now and at the planned epsilon."""
     for each in columns:
         epsilon = max(each.level.epsilon, planned_epsilon or each.level.epsilon)
         margin = compute_margin(each.mechanism, epsilon, n_rows)

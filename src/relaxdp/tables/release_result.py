@@ -1,4 +1,4 @@
-"""What a vault released: the rows, what they cost, and what left unprotected."""
+"""The result of a release: its rows, its cost, and its unprotected columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from relaxdp.errors import ArgumentError
-from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
+from relaxdp.estimation.display import describe_risk, format_html_table, format_risk, format_table
 from relaxdp.ledger.account import Account
 from relaxdp.ledger.events import add_amounts, subtract_amounts
 from relaxdp.mechanisms.base import Mechanism
@@ -45,7 +45,7 @@ class ReleasedColumn:
 
     @property
     def answers(self) -> int:
-        """The number of possible answers; 2 for numbers, which are in one half of their range or in the other."""
+        """How many answers are possible; 2 for numbers, which are in one half of their range or in the other."""
         encoding = self.mechanism
         return 2 if encoding.mean_weights is not None or isinstance(encoding, Bloom) else len(encoding.labels)
 
@@ -198,7 +198,7 @@ class Release:
         )
 
     def _format_parts(self) -> tuple[str, list[str]]:
-        """Return the line above the table, and those below it."""
+        """Return the parts of the printed text: the line above the table, and those below it."""
         each = " each" if len(self.columns) > 1 else ""
         what = f"as {self.name!r} at epsilon {format_epsilon(self.epsilon)}{each}"
         cost, spent, budget, left = map(format_epsilon, (self.cost, self.spent, self.budget, self.remaining))
@@ -225,7 +225,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         first, rest = self._format_parts()
-        table = format_html(_HEADINGS, [each.to_row(self.spent) for each in self.columns], rest)
+        table = format_html_table(_HEADINGS, [each.to_row(self.spent) for each in self.columns], rest)
         return f"<p>{escape(first)}</p>{table}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class ReleasedFile:
 
     @property
     def label(self) -> str:
-        """The subject of a message about the file or the data frame."""
+        """The label of the file or the data frame in messages."""
         return str(self.path) if self.table.format is TableFormat.FRAME else repr(str(self.path))
 
     def find_released_column(self, column_name: str | None) -> str:
@@ -148,7 +148,7 @@ class ReleasedFile:
 
 
 def require_unchanged_rows(files: Sequence[ReleasedFile]) -> None:
-    """Reject tables that lost or gained rows.
+    """Reject tables whose rows changed: those that lost or gained rows.
 
     The description of a part states the rows of this part, or of a whole table whose other parts are here too.
     """
@@ -356,7 +356,7 @@ def require_crosstab_columns(rows: CountedColumn, columns: CountedColumn) -> Non
 
 
 class InMemoryTable(TableFile):
-    """A data frame with the methods of a file: Arrow columns that are counted, and the names of all others."""
+    """A table in memory with the methods of a file: Arrow columns that are counted, and the names of all others."""
 
     def __init__(self, name: str, names: ColumnNames, table: pa.Table) -> None:
         self.path, self.format, self.rows, self.files = Path(name), TableFormat.FRAME, table.num_rows, []
@@ -383,9 +383,9 @@ def open_frames(
     ]
 
 
-def label_frames(frames: int) -> list[str]:
-    """Return what messages call some data frames."""
-    return ["The data frame"] if frames == 1 else [f"Data frame {number}" for number in range(1, frames + 1)]
+def label_frames(n_frames: int) -> list[str]:
+    """Return the labels of data frames in messages."""
+    return ["The data frame"] if n_frames == 1 else [f"Data frame {number}" for number in range(1, n_frames + 1)]
 
 
 def describe_frame(

@@ -52,7 +52,7 @@ _RESTORE = "Restore it from a backup of the vault, or release the table under a 
 
 
 class ChunkKind(IntEnum):
-    """The content of a chunk."""
+    """The kinds of chunks in a snapshot, by their content."""
 
     DESCRIPTION = 0
     PRESENT = 1
@@ -85,7 +85,7 @@ def concatenate_values(parts: list[TrueRowValues]) -> TrueRowValues:
 
 
 def compare_values(old: TrueRowValues, new: TrueRowValues) -> NDArray[np.bool_]:
-    """Return for each row whether the stream takes both values alike."""
+    """Compare two columns of values row by row: return where the stream takes both values alike."""
     if not isinstance(old, TrueValues) or not isinstance(new, TrueValues):
         return np.asarray(pc.equal(old, new).to_numpy(zero_copy_only=False), dtype=bool)
     same = np.asarray(old.index == new.index)
@@ -117,7 +117,7 @@ class TrueRows:
 
 
 def normalize_ids(ids: pa.Array) -> pa.Array:
-    """Return ids in the form in which they are kept and compared: one type for each kind of id."""
+    """Normalize ids to the form in which they are kept and compared: one type for each kind of id."""
     ids = getattr(ids, "storage", ids)
     kind = ids.type
     if pa.types.is_integer(kind):
@@ -129,14 +129,14 @@ def normalize_ids(ids: pa.Array) -> pa.Array:
 
 
 def restore_ids(ids: pa.Array, arrow_type: Any) -> pa.Array:
-    """Return normalized ids in the type that they had in the table: the stream tells a UUID from its bytes."""
+    """Restore normalized ids to the type that they had in the table: a UUID is not the same id as its bytes."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(arrow_type, ids.cast(arrow_type.storage_type))
     return ids.cast(arrow_type)
 
 
 def parse_id_type(text: str) -> Any:
-    """Return the type of the ids as the description of a snapshot states it."""
+    """Parse the type of the ids, as the description of a snapshot states it."""
     if text == "uuid":
         return pa.uuid()
     name, _, width = text.rstrip("]").partition("[")
@@ -160,7 +160,7 @@ def concatenate_ids(parts: list[pa.Array]) -> pa.Array:
 
 
 def _pack_rows(rows: TrueRows, labels: int) -> Any:
-    """Return rows as an Arrow batch. The width of a column depends on what is declared, never on a true value."""
+    """Pack rows into an Arrow batch. The width of a column depends on what is declared, never on a true value."""
     columns, heads = _pack_ids(rows.ids)
     if not isinstance(rows.values, TrueValues):
         columns["word"] = rows.values.cast(pa.large_string())
@@ -181,7 +181,7 @@ def _pack_rows(rows: TrueRows, labels: int) -> Any:
 
 
 def _pack_ids(ids: pa.Array) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return ids as they are kept: of ascending integers the steps between them, in the narrowest type."""
+    """Pack ids as they are kept: of ascending integers the steps between them, in the narrowest type."""
     if not pa.types.is_integer(ids.type) or not len(ids):
         return {"id": ids}, {}
     numbers = ids.to_numpy().view(np.uint64)  # modulo 2^64 the differences are the same
@@ -214,7 +214,7 @@ def _unpack_rows(batch: Any) -> TrueRows:
 
 
 class PartSealer:
-    """Writes one part. Chunks are sealed by any thread, and written by one."""
+    """Seals one part of a snapshot. Chunks are sealed (encrypted) by any thread, and written by one."""
 
     def __init__(self, write: Callable[[bytes], object], key: Key, description: Mapping[str, Any]) -> None:
         """Begin the part. Its key was never used before, so that the nonces may be counted."""
@@ -227,11 +227,11 @@ class PartSealer:
         self.write(self._seal(ChunkKind.DESCRIPTION, 0, json.dumps(description, ensure_ascii=False).encode()))
 
     def seal_rows(self, kind: ChunkKind, number: int, rows: TrueRows) -> bytes:
-        """Return rows as a chunk; `number` counts the chunks of this kind from 0."""
+        """Seal rows as a chunk, and return it; `number` counts the chunks of this kind from 0."""
         return self.seal_batch(kind, number, _pack_rows(rows, self._labels))
 
     def seal_batch(self, kind: ChunkKind, number: int, batch: Any) -> bytes:
-        """Return an Arrow batch as a chunk."""
+        """Seal an Arrow batch as a chunk, and return it."""
         sink = pa.BufferOutputStream()
         with pa_ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
@@ -380,7 +380,7 @@ class Snapshot:
 
 
 class _SealedPartReader:
-    """One part that is being read."""
+    """Reads one sealed part of a snapshot."""
 
     def __init__(self, file: IO[bytes], key: Key, mac: hmac.HMAC, path: Path) -> None:
         self._file, self._mac, self._path = file, mac, path

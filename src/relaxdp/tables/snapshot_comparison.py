@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relaxdp.errors import RowsChangedError, VaultError
 from relaxdp.ledger.account import ColumnState
-from relaxdp.ledger.events import SealedColumn
+from relaxdp.ledger.events import SnapshotSummary
 from relaxdp.tables.release_plan import PlannedColumn, ReleasePlan
 from relaxdp.tables.snapshot import (
     ChunkKind,
@@ -38,8 +38,8 @@ MAX_RESPELLED = Decimal("0.01")
 _LEFT_ROWS = 1 << 16
 
 
-class _SortedRows:
-    """Rows of a snapshot in ascending order of their ids, taken from the front."""
+class _SortedRowReader:
+    """Reads the rows of a snapshot in ascending order of their ids, from the front."""
 
     def __init__(self, chunks: Iterator[TrueRows]) -> None:
         self._chunks, self._last_id = (chunk for chunk in chunks if len(chunk)), None
@@ -82,8 +82,8 @@ class SnapshotComparison:
         self.absent = 0
         """All known rows that are not in the table."""
         self.joined_ids: list[pa.Array] = []
-        present = _SortedRows(snapshot.read_rows(ChunkKind.PRESENT))
-        left = _SortedRows(snapshot.read_rows(ChunkKind.LEFT) if has_left else iter(()))
+        present = _SortedRowReader(snapshot.read_rows(ChunkKind.PRESENT))
+        left = _SortedRowReader(snapshot.read_rows(ChunkKind.LEFT) if has_left else iter(()))
         self._runs = ((present, True), (left, False))
 
     def compare_rows(self, rows: TrueRows | None) -> TrueRows | None:
@@ -120,7 +120,7 @@ class SnapshotComparison:
 
 
 def merge_rows(parts: list[TrueRows]) -> TrueRows | None:
-    """Return rows of several runs in the order of their ids."""
+    """Merge rows of several runs, in the order of their ids."""
     if not parts:
         return None
     ids = concatenate_ids([part.ids for part in parts])
@@ -129,7 +129,7 @@ def merge_rows(parts: list[TrueRows]) -> TrueRows | None:
 
 
 class ColumnSnapshotWriter:
-    """The snapshot of one column that is being made: all rows of the table, and known rows that are absent from it."""
+    """Writes the snapshot of one column: all rows of the table, and known rows that are absent from it."""
 
     def __init__(self, plan: ReleasePlan, column: PlannedColumn, staged: StagedSnapshot, part: PartSealer) -> None:
         self._plan, self._column, self._staged, self.part = plan, column, staged, part
@@ -146,7 +146,7 @@ class ColumnSnapshotWriter:
         return (0, 0) if self.comparison is None else (self.comparison.joined, self.comparison.left)
 
     def add(self, rows: TrueRows, chunk: bytes) -> None:
-        """Compare the next rows, and keep them."""
+        """Add the next rows, after a comparison with those of the last release."""
         if self.comparison is not None:
             self._keep_absent_rows(self.comparison.compare_rows(rows))
             if self.comparison.changed:
@@ -154,12 +154,12 @@ class ColumnSnapshotWriter:
         self.part.write(chunk)
         self._rows += len(rows)
 
-    def finish(self) -> SealedColumn:
+    def finish(self) -> SnapshotSummary:
         """Close the snapshot, or reject a table that does not continue what was released."""
         found, known = self.comparison, self._column.state
         if found is None or known is None:
             self.part.close()
-            return SealedColumn(self._staged.close(), self._rows, 0, 0, 0)
+            return SnapshotSummary(self._staged.close(), self._rows, 0, 0, 0)
         self._keep_absent_rows(found.compare_rows(None), is_last=True)
         self.part.close()
         if found.joined_ids and pa.types.is_large_string(found.joined_ids[0].type):
@@ -167,7 +167,7 @@ class ColumnSnapshotWriter:
             reject_respelled_ids(
                 self._plan, self._old, lambda ids: pc.any(pc.is_in(ids, value_set=joined), min_count=0).as_py()
             )
-        return seal_column(self._plan, known, self._staged, n_joined=found.joined, n_absent=found.absent)
+        return finish_column_snapshot(self._plan, known, self._staged, n_joined=found.joined, n_absent=found.absent)
 
     def _keep_absent_rows(self, rows: TrueRows | None, *, is_last: bool = False) -> None:
         self._left += [] if rows is None else [rows]
@@ -178,9 +178,9 @@ class ColumnSnapshotWriter:
             self._left, self._left_chunks = [], self._left_chunks + 1
 
 
-def seal_column(
+def finish_column_snapshot(
     plan: ReleasePlan, state: ColumnState, staged: StagedSnapshot, *, n_joined: int, n_absent: int
-) -> SealedColumn:
+) -> SnapshotSummary:
     """Finish the snapshot of a column, or reject a table in which too many ids were exchanged for others."""
     rows, exchanged = state.known + n_joined, state.exchanged + min(n_joined, n_absent)
     if exchanged > MAX_RESPELLED * rows:
@@ -195,7 +195,7 @@ def seal_column(
                 joined=n_joined,
             )
         exchanged = 0
-    return SealedColumn(staged.close(), rows, state.joined + n_joined, n_absent, exchanged)
+    return SnapshotSummary(staged.close(), rows, state.joined + n_joined, n_absent, exchanged)
 
 
 def reject_changed_values(plan: ReleasePlan, column: PlannedColumn) -> NoReturn:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from relaxdp import errors
 from relaxdp.errors import ArgumentError, IdError, KeyFileError, RelaxdpError, SparkError, TableFileError
 from relaxdp.ledger.account import ColumnState
-from relaxdp.ledger.events import SealedColumn
+from relaxdp.ledger.events import SnapshotSummary
 from relaxdp.mechanisms.bloom import Bloom
 from relaxdp.mechanisms.keyed_reports import RowTagger
 from relaxdp.sampling.keys import Key
@@ -30,11 +30,11 @@ from relaxdp.tables.metadata import METADATA_KEY, read_frame_description
 from relaxdp.tables.release_plan import DrawingPlan, ReleasePlan, StagedRelease
 from relaxdp.tables.snapshot import ChunkKind, PartSealer, Snapshot, StagedSnapshot, TrueRows, normalize_ids
 from relaxdp.tables.snapshot_comparison import (
+    finish_column_snapshot,
     merge_rows,
     normalize_spelling,
     reject_changed_values,
     reject_respelled_ids,
-    seal_column,
 )
 from relaxdp.tables.table_columns import ColumnNames, get_plain_type, remove_hidden_values
 from relaxdp.tables.table_source import IdOrderCheck, NotAscendingError, make_repeated_ids_error, resize_batches
@@ -82,7 +82,7 @@ class SparkSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkTask(DrawingPlan):
-    """The task of a worker. The key is not part of it, only the file in which the worker finds it."""
+    """The task of a Spark worker. It contains the name of the file with the key, not the key itself."""
 
     key_file: str
     key_fingerprint: str
@@ -178,7 +178,7 @@ def _add_missing_columns(batch: Any, schema: Any) -> Any:
 
 
 def _pack_extra_rows(extra_rows: list[tuple[int, bytes]], partition: int, schema: Any) -> Iterator[Any]:
-    """Return rows that hold no report, and forget them here."""
+    """Pack extra rows, which hold no report, into batches, and empty their list."""
     for place, content in extra_rows:
         nothing = [pa.nulls(1, each.type) for each in list(schema)[:-3]]
         # Spark keeps the order of rows within a partition, and their number says which partition it is.
@@ -234,26 +234,26 @@ class SparkStager(Stager):
         if not count:
             raise TableFileError("The table has no rows.", hint="Check the query that made it.")
         self._rows = count
-        return self._seal(count, received)
+        return self._seal_columns(count, received)
 
-    def _seal(self, n_rows: int, received: dict[int, list[bytes]]) -> StagedRelease:
+    def _seal_columns(self, n_rows: int, received: dict[int, list[bytes]]) -> StagedRelease:
         plan = self.plan
         first_type = normalize_ids(pa.array([], plan.schema.field(plan.id_column).type)).type
         tags = _TableTags(received.get(_TAGS, []), len(plan.columns), has_folded=pa.types.is_large_string(first_type))
         columns, changes = [], [(0, 0)]
         for place, column in enumerate(plan.columns):
-            staged, known = self._stage_contents(received[place]), column.state
+            staged, known = self._stage_snapshot(received[place]), column.state
             if known is None:
-                columns.append(SealedColumn(staged.close(), len(tags.ids), 0, 0, 0))
+                columns.append(SnapshotSummary(staged.close(), len(tags.ids), 0, 0, 0))
                 continue
             joined, left, absent = self._compare(known, place, tags, staged)
-            columns.append(seal_column(plan, known, staged, n_joined=joined, n_absent=absent))
+            columns.append(finish_column_snapshot(plan, known, staged, n_joined=joined, n_absent=absent))
             changes.append((joined, left))
-        digest = self._stage_contents(received[len(plan.columns)]).close() if plan.passthrough else None
+        digest = self._stage_snapshot(received[len(plan.columns)]).close() if plan.passthrough else None
         joined, left = map(max, zip(*changes, strict=True))
         return StagedRelease(n_rows, tuple(columns), digest, joined, left)
 
-    def _stage_contents(self, contents: list[bytes]) -> StagedSnapshot:
+    def _stage_snapshot(self, contents: list[bytes]) -> StagedSnapshot:
         staged = self.start_snapshot()
         for content in contents:
             staged.append(content)
@@ -295,7 +295,7 @@ class SparkStager(Stager):
         return int(np.count_nonzero(is_joined)), left, sum(map(len, absent))
 
     def hand_over(self) -> None:
-        """Make the DataFrame of reports, whose columns describe themselves."""
+        """Hand over the DataFrame of reports, whose columns describe themselves."""
         from pyspark.sql import functions  # noqa: PLC0415
 
         with replace_spark_errors():

@@ -66,7 +66,7 @@ class ColumnNames:
 
         Where one of the `other_names` is a column, the names are a header and can be shown.
         """
-        check_name(name)
+        check_column_name(name)
         times = self.usable_names.count(name)
         if times > 1:
             raise ColumnError(
@@ -113,8 +113,8 @@ class ColumnNames:
         )
 
 
-def check_name(name: object) -> None:
-    """Reject anything but text. It is not shown, because a whole column is passed by mistake, too."""
+def check_column_name(name: object) -> None:
+    """Reject a column name that is not text. It is not shown, because a whole column is passed by mistake, too."""
     if not isinstance(name, str):
         raise ColumnError(
             "Expected the name of a column (str), got {type}.",
@@ -170,7 +170,7 @@ def get_id_type(arrow_type: Any) -> str:
 
 
 def convert_declared_values(values: Sequence[Any], arrow_type: Any) -> tuple[Any, ...]:
-    """Return declared values as the kind of a column: texts are whole numbers for a column of them."""
+    """Convert declared values to the kind of a column: texts to whole numbers for a column of them."""
     if not pa.types.is_integer(get_plain_type(arrow_type)):
         return tuple(values)
     try:
@@ -184,7 +184,7 @@ def convert_declared_values(values: Sequence[Any], arrow_type: Any) -> tuple[Any
 
 
 def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: int = 0, name: str = "") -> Any:
-    """Return cells as the kind of what is declared: text as numbers for a range; true, false and dates as text.
+    """Convert cells to the kind of what is declared: text to numbers for a range; true, false and dates to text.
 
     A boolean column takes the values `true` and `false`, a date column those like `2026-01-31`: so text of this
     spelling and a typed column give the same reports.
@@ -207,7 +207,7 @@ def convert_column_for_mechanism(column: Any, mechanism: Mechanism, first_row: i
 
 
 def convert_to_numbers(column: Any, first_row: int, name: str = "") -> Any:
-    """Return a column as numbers; an error names the row, never its content."""
+    """Convert a column to numbers; an error names the row, never its content."""
     column = decode_dictionary(column)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return column
@@ -250,7 +250,7 @@ _KNOWN = ("arrow.uuid", "arrow.json", "arrow.bool8", "pandas.interval", "pandas.
 
 
 def get_plain_type(arrow_type: Any) -> Any:
-    """Return the type of a column after `remove_hidden_values`."""
+    """Return the plain type of a column, which it has after `remove_hidden_values`."""
     if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
         return get_plain_type(arrow_type.value_type)
     if isinstance(arrow_type, pa.BaseExtensionType):
@@ -278,7 +278,7 @@ def get_plain_type(arrow_type: Any) -> Any:
 
 
 def remove_hidden_values(column: Any) -> Any:
-    """Return a column with the same values, and nothing else in its type or its buffers."""
+    """Remove values that are hidden in the type or the buffers of a column, and return the column."""
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([remove_hidden_values(chunk) for chunk in column.chunks], get_plain_type(column.type))
     kind, plain_kind = column.type, get_plain_type(column.type)
@@ -342,13 +342,13 @@ def _compute_offsets(lengths: Any) -> Any:
 
 
 def _compute_valid_positions(column: Any, size: int = 1) -> Any:
-    """Return where each row, or each element of lists of one size, is found among those that are not missing."""
+    """Return the position of each row, or of each element of lists of one size, among those that are not missing."""
     there = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), size)
     return pa.array(np.cumsum(there) - 1, mask=~there)
 
 
 def get_storage_column(column: Any) -> Any:
-    """Return the bytes of UUIDs, which Arrow cannot compare, and other columns as they are."""
+    """Return the storage of a column: the bytes of UUIDs, which Arrow cannot compare, or else the column."""
     if isinstance(column, pa.ChunkedArray) and isinstance(column.type, pa.BaseExtensionType):
         return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     return getattr(column, "storage", column)

@@ -40,10 +40,10 @@ from relaxdp.tables.table_columns import ColumnNames, get_storage_column, remove
 
 
 class TableSource(ABC):
-    """A table: its columns, and its rows in the order of their ids."""
+    """A source of rows: a table with its columns, and its rows in the order of their ids."""
 
     names: ColumnNames
-    """All names; `check` rejects one that the table does not have."""
+    """All names; `require_column` rejects one that the table does not have."""
     schema: Any
     """The types as Arrow has them: `schema.field(name).type`, `schema.names`."""
     rows: int | None
@@ -64,7 +64,7 @@ class TableSource(ABC):
         """Give the rows once, as record batches with strictly ascending ids.
 
         Raises:
-            NotAscendingError: the ids do not ascend. Call `sort`, and start over.
+            NotAscendingError: the ids do not ascend. Call `sort_from_now_on`, and start over.
             IdError: an id is missing or repeated.
         """
 
@@ -216,13 +216,13 @@ def make_repeated_ids_error(rows: Sequence[int], label: str) -> IdError:
 
 
 class _FrameSchema:
-    """The types of a frame's columns, each found when it is asked for: a column of objects must be read for that."""
+    """The schema of a frame. A type is found when it is asked for: a column of objects must be read for that."""
 
     def __init__(self, frame: DataFrameReader) -> None:
         self._frame, self.names, self.metadata = frame, frame.names, None
 
     def field(self, name: str) -> pa.Field:
-        """Return a column's name and type."""
+        """Return the field of a column: its name and type."""
         return pa.field(name, self._frame.get_arrow_type(name))
 
 
@@ -256,7 +256,7 @@ class FrameSource(TableSource):
 
 
 def compute_id_order(ids: pa.ChunkedArray, label: str) -> NDArray[np.int64] | None:
-    """Return the rows in id order, None where they are in it. A missing or repeated id is rejected."""
+    """Return the order of the rows by id, None where they are in it. A missing or repeated id is rejected."""
     ids = get_storage_column(remove_hidden_values(ids))
     if ids.null_count:
         raise make_missing_id_error(pc.index(ids.is_null(), True).as_py() + 1, label)
@@ -332,7 +332,7 @@ class IdOrderCheck:
 
 
 def resize_batches(batches: Iterable[Any], batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
-    """Return the same rows in batches of a fixed number of rows; only the last one is smaller.
+    """Resize batches to a fixed number of rows; only the last one is smaller.
 
     Batches of a text file end where a block of text ends, so that their lengths depend on true values. Row groups of
     released files and chunks of snapshots must not.

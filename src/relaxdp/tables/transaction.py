@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from relaxdp.errors import LedgerUncertainError, RelaxdpError, RowsChangedError, TableFileError
 from relaxdp.ledger.account import Account, make_release_event
-from relaxdp.ledger.events import SealedColumn
+from relaxdp.ledger.events import SnapshotSummary
 from relaxdp.tables.determined_columns import PassthroughCheck
 from relaxdp.tables.release_output import FileSink, MemorySink
 from relaxdp.tables.release_plan import (
@@ -41,7 +41,7 @@ _UNCERTAIN = "Nothing was released. The same call again charges nothing twice."
 
 
 class Stager(ABC):
-    """Draws the rows of a plan in a temporary place, and hands them over when they are paid for."""
+    """Stages a release: draws its rows in a temporary place, and hands them over when they are paid for."""
 
     target: Path | None = None
     """The file of the released rows."""
@@ -56,31 +56,31 @@ class Stager(ABC):
 
     @abstractmethod
     def stage(self) -> StagedRelease:
-        """Draw and seal everything, durably."""
+        """Stage the release: draw and seal everything, durably."""
 
     @abstractmethod
     def hand_over(self) -> None:
         """Hand over what was staged."""
 
     def discard(self) -> None:
-        """Remove the sealed rows, which were not charged."""
+        """Discard the sealed rows, which were not charged."""
         for each in self._snapshots:
             each.discard()
 
     def start_snapshot(self) -> StagedSnapshot:
-        """Return a new snapshot."""
+        """Start a new snapshot."""
         self._snapshots.append(StagedSnapshot(self.plan.vault.snapshots, self.plan.vault.key))
         return self._snapshots[-1]
 
 
 def run_release(plan: ReleasePlan, stager: Stager, source: Any) -> Release:
-    """Stage, charge and publish.
+    """Run a release: stage it, charge it and publish it.
 
     Claim: nothing is drawn twice, charged twice, unpaid or lost, wherever it is killed;
     tests/faults/tables/test_histories.py.
     """
     if plan.request.dry_run:
-        _examine_sample(plan, source)
+        _warn_of_determined_columns(plan, source)
         return Release.from_plan(plan, source)
     with plan.vault.lock_snapshots(plan.account), stager.resources:
         staged = _stage(plan, stager)
@@ -94,7 +94,7 @@ def run_release(plan: ReleasePlan, stager: Stager, source: Any) -> Release:
     return Release.from_plan(plan, source, staged, account, output=stager.target, table=stager.table)
 
 
-def _examine_sample(plan: ReleasePlan, source: Any) -> None:
+def _warn_of_determined_columns(plan: ReleasePlan, source: Any) -> None:
     """Warn in a dry run of pass-through columns that determine a protected one. Other faults show in the release."""
     check = PassthroughCheck(plan)
     if plan.passthrough and isinstance(source, TableSource):
@@ -131,7 +131,7 @@ def _charge(plan: ReleasePlan, staged: StagedRelease, stager: Stager) -> Account
 
 
 class LocalStager(Stager):
-    """Draws the rows of a table, or without one those of snapshots, into a file or into memory."""
+    """Stages a release on this machine: draws rows of a table, or of snapshots, into a file or into memory."""
 
     def __init__(
         self, plan: ReleasePlan, source: TableSource | None, sink: FileSink | MemorySink, progress: Progress | None
@@ -141,7 +141,7 @@ class LocalStager(Stager):
         self.target = sink.target
 
     def stage(self) -> StagedRelease:
-        """Draw, compare and seal all rows. A table that is not in the order of its ids is sorted first."""
+        """Stage the release: draw, compare and seal all rows. A table in another order than its ids is sorted first."""
         if self._source is None:
             return self._stage(read_snapshot_rows(self.plan), None)
         with suppress(NotAscendingError):
@@ -197,7 +197,7 @@ class LocalStager(Stager):
         self._sink.finish()
         if plan.is_relaxation:
             kept = [each.state for each in plan.columns if each.state is not None]
-            columns = [SealedColumn(each.snapshot, each.known, each.joined, each.left, each.exchanged) for each in kept]
+            columns = [SnapshotSummary(one.snapshot, one.known, one.joined, one.left, one.exchanged) for one in kept]
             return StagedRelease(rows, tuple(columns), None if plan.state is None else plan.state.passthrough_snapshot)
         sealed = tuple(each.finish() for each in writers)
         digest = None
@@ -251,7 +251,7 @@ def read_snapshot_rows(plan: ReleasePlan) -> Iterator[InputBatch]:
 
 
 def _align_parts(streams: list[Iterator[Any]]) -> Iterator[list[Any]]:
-    """Return parts of the same number of rows from all streams; no part where one stream ends before another."""
+    """Align the parts of all streams to the same numbers of rows; an empty list where one stream ends early."""
     parts: list[Any] = [()] * len(streams)
     while True:
         for place, stream in enumerate(streams):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from relaxdp.errors import ArgumentError, add_consequence
-from relaxdp.estimation.display import describe_risk, format_html, format_risk, format_table
+from relaxdp.estimation.display import describe_risk, format_html_table, format_risk, format_table
 from relaxdp.ledger.account import check_reason, make_budget_raise_event, make_retirement_event
 from relaxdp.ledger.events import CopyAdopted, Event, VaultCreated, parse_budget
 from relaxdp.mechanisms.registry import get_mechanism_title
@@ -389,7 +389,7 @@ class Vault:
 
     def _repr_html_(self) -> str:
         first, headings, rows, notes = self._format_repr_parts()
-        return f"<p>{escape(first)}</p>{format_html(headings, rows, notes)}"
+        return f"<p>{escape(first)}</p>{format_html_table(headings, rows, notes)}"
 
     def __reduce__(self) -> Any:
         raise TypeError(

@@ -47,7 +47,7 @@ class CheckResult:
 
 
 def check_vault(vault: VaultFolder, files: Sequence[Path]) -> CheckResult:
-    """Verify everything that can be verified."""
+    """Check a vault: verify everything that can be verified."""
     found = CheckResult()
     try:
         account, old = vault.read_account_and_problem()
@@ -140,7 +140,7 @@ def _is_same_path(described: ColumnDescription, state: ColumnState, id_type: str
 def _count_differing_reports(
     vault: VaultFolder, state: ColumnState, described: ColumnDescription, id_column: str, output: str, source: Any
 ) -> tuple[int, int]:
-    """Return how many reports of a file differ from what the snapshot gives, and how many were compared."""
+    """Count the reports of a file that differ from what the snapshot gives; return that and how many were compared."""
     mechanism = described.mechanism()
     level = mechanism.level(described.epsilon, described.threshold)
     planned = PlannedColumn(state.column, mechanism, "", level, described.path)
@@ -170,7 +170,7 @@ def _count_differing_reports(
 
 
 def _convert_ids(ids: Any, id_type: Any) -> Any:
-    """Return ids of a file in the kind of the snapshot: in a text file they are text."""
+    """Convert ids of a file to the type of the snapshot: in a text file they are text."""
     ids = normalize_ids(ids)
     if not pa.types.is_large_string(ids.type) or id_type == ids.type:
         return ids

@@ -102,7 +102,7 @@ def _quote_toml(text: str) -> str:
 
 
 def resolve_vault_path(path: str | os.PathLike[str] | None = None) -> Path:
-    """Return the vault that is named, that of RELAXDP_VAULT, or the only one in the current folder."""
+    """Return the path of the vault: the given one, that of RELAXDP_VAULT, or the only vault in the current folder."""
     named = path if path is not None else os.environ.get(VARIABLE) or None
     if named is not None:
         if not os.fspath(named):
@@ -309,7 +309,7 @@ class VaultFolder:
         return account
 
     def adopt_copy(self, make_event: Callable[[Account], Event]) -> None:
-        """Append an event although this machine has seen another copy, and take this one for the newest."""
+        """Adopt this copy of the vault as the newest one, with an event, although this machine has seen another."""
         account = self.ledger.append_event(make_event)
         _write_stamp(self.settings, self.path, account, is_adopted=True)
 
@@ -424,7 +424,7 @@ def _lock_stamps() -> Iterator[None]:
 
 
 def _find_contradiction(stamp: tuple[int, str], account: Account, digest: str | None) -> str | None:
-    """Describe how a vault with this digest of the stamp's event contradicts the stamp; None where it does not."""
+    """Describe how a stamp contradicts a vault, which has this digest of its event; None where it does not."""
     if stamp[0] > account.number:
         return f"is older than its last use here: it has {account.number} events, and had {stamp[0]}"
     if stamp[1] != digest:
@@ -433,7 +433,7 @@ def _find_contradiction(stamp: tuple[int, str], account: Account, digest: str | 
 
 
 def _write_stamp(settings: VaultSettings, path: Path, account: Account, *, is_adopted: bool) -> None:
-    """Write the last event of a vault. A stamp only moves forward, under the caller's lock, unless it is adopted."""
+    """Write a stamp, the last event of a vault. It only moves forward, under the caller's lock, unless adopted."""
     content = {
         "vault": settings.vault, "path": str(path), "key": settings.key_fingerprint,
         "event": account.number, "digest": account.digest,

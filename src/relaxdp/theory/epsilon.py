@@ -19,7 +19,7 @@ _HINT = "Write a number between 0.01 and 10, such as 0.5."
 
 
 def as_epsilon(value: Epsilon, *, allow_zero: bool = False) -> Decimal:
-    """Return `value` as an exact, positive `Decimal`; zero only where `allow_zero` allows it.
+    """Return an epsilon as an exact, positive `Decimal`; zero only where `allow_zero` allows it.
 
     A float means the shortest decimal number that prints as it, which is the number that was typed: 0.1 is one tenth.
     A float32 does not print as the number that was typed, so it is rejected.
@@ -102,7 +102,7 @@ def drop_trailing_zeros(number: Decimal) -> Decimal:
 
 
 def _describe_input(value: Any) -> str:
-    """Return the input in a few characters, and only if it can be a number: it may be a key in the wrong place."""
+    """Describe an input in a few characters, and only if it can be a number: it may be a key in the wrong place."""
     if isinstance(value, str):
         if len(value) > 20:
             return "a long text" if hide_secret_keys(value) != value else repr(value[:8] + "...")
@@ -154,7 +154,7 @@ def _compute_threshold_of_decimal(epsilon: Decimal, n_values: int | Fraction) ->
 
 
 def compute_nonzero_threshold(epsilon: Epsilon, n_values: int | Fraction) -> int:
-    """Return the threshold of a level that is to be released, which must tell at least something.
+    """Return the threshold of a level that is to be released, or reject an epsilon whose threshold is 0.
 
     >>> compute_nonzero_threshold(0.5, 2) == compute_threshold(0.5, 2)
     True

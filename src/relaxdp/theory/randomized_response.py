@@ -1,4 +1,4 @@
-"""A level, the law of one report at a level, and the bridge: the law of a report between two known ones.
+"""K-ary randomized response: levels, the distribution of a report at a level, and of one between two known ones.
 
 The bridge has two special cases. From noise (a lower retention of 0) it is a blur of the upper report. To the truth (an
 upper retention of 1) it is the relaxation of the lower report, that is Algorithm 1 of the paper. So one law, and one
@@ -123,7 +123,7 @@ class Level:
 
 
 def compute_report_distribution(n_values: int, retention: Fraction, *, truth: int) -> list[Fraction]:
-    """Return the law of a report with this `retention`: the truth, or else a uniform draw from all values.
+    """Return the distribution of a report: the truth with this retention, or else a uniform draw from all values.
 
     This is the randomized response of the paper with odds 1 + values * retention / (1 - retention).
 
@@ -137,7 +137,7 @@ def compute_report_distribution(n_values: int, retention: Fraction, *, truth: in
 
 
 def compute_blur_retention(lower_retention: Fraction, upper_retention: Fraction) -> Fraction:
-    """Return with which probability a report is kept when it is blurred down to a lower retention.
+    """Return the retention of a blur: with which probability a report is kept when its retention is lowered.
 
     Retentions multiply. From zero to zero there is nothing to blur: the report stays as it is.
     """
@@ -152,7 +152,7 @@ NOISE = Fraction(0)
 
 @dataclass(frozen=True, slots=True)
 class BridgeMixture:
-    """A law in the form in which it is drawn: take the upper report, or the lower one, or any value uniformly."""
+    """The mixture from which a bridge draws: the upper report, the lower one, or any value uniformly."""
 
     to_upper: Fraction
     to_lower: Fraction
@@ -172,7 +172,7 @@ class BridgeMixture:
 def compute_bridge_mixture(
     n_values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, ends_agree: bool
 ) -> BridgeMixture:
-    """Return the law of a report between two others, which show the same value (`ends_agree`) or different ones.
+    """Return the mixture of a report between two others, which show the same value (`ends_agree`) or different ones.
 
     By Bayes the law is proportional to blur(middle / upper)[v | upper report] * blur(lower / middle)[lower report | v].
     Multiplied out, each factor is "keep, or draw uniformly", so the product is a mixture of the two ends and of noise.
@@ -195,7 +195,7 @@ def compute_bridge_mixture(
 def compute_bridge_distribution(
     n_values: int, lower: Fraction, middle: Fraction, upper: Fraction, *, lower_report: int, upper_report: int
 ) -> list[Fraction]:
-    """Return the law of a report between two known reports, without the truth.
+    """Return the distribution of a report between two known reports, without the truth.
 
     The holder of the upper report can release every lower level. Each new level must be drawn from its two nearest
     neighbours among all levels that were released.
@@ -210,7 +210,7 @@ def compute_bridge_distribution(
 def compute_next_report_distribution(
     n_values: int, old_retention: Fraction, new_retention: Fraction, *, truth: int, last_report: int
 ) -> list[Fraction]:
-    """Return the law of the next report, given the truth and the last report: one step of Algorithm 1.
+    """Return the distribution of the next report, given the truth and the last one: a step of Algorithm 1.
 
     We pretend that the new report came first and was then blurred into the last one.
     The blur never sees the truth, so both reports together reveal no more than the new one alone.
@@ -223,7 +223,7 @@ def compute_next_report_distribution(
 
 @dataclass(frozen=True, slots=True)
 class CloneProbabilities:
-    """Describe how well one report is hidden among others, for any two truths: the input of amplification by shuffling.
+    """The probabilities of clones of a report, for any two truths: the input of amplification by shuffling.
 
     A report supports its own truth of the two with probability `own`, the other one with `clone`, and neither of them
     with `neither`. The rest of its distribution is the same for both. Reports of all other truths support each of the
@@ -236,7 +236,7 @@ class CloneProbabilities:
 
     @classmethod
     def from_one_symbol(cls, retention: Fraction, n_values: int, share: Fraction | int = 1) -> CloneProbabilities:
-        """Return the cover of a report that is one of the values itself, a `share` of which tell truths apart."""
+        """Return those of a report that is one symbol, one of the values; a `share` of reports distinguish truths."""
         other = (1 - retention) / n_values
         return cls(own=(retention + other) * share, clone=other * share, neither=(n_values - 2) * other * share)
 
@@ -250,12 +250,12 @@ class SupportProbabilities:
 
     @classmethod
     def from_one_symbol(cls, retention: Fraction, n_values: int) -> SupportProbabilities:
-        """Return the support of a report that is one of the values itself."""
+        """Return those of a report that is one symbol: one of the values itself."""
         return cls(noise=(1 - retention) / n_values, gain=retention)
 
     @property
     def hit(self) -> Fraction:
-        """The probability that a report supports its own truth."""
+        """The probability of a hit: that a report supports its own truth."""
         return self.noise + self.gain
 
     def debias(self, supporting_share: Any) -> Any:
@@ -299,7 +299,7 @@ class RelaxationLaw:
 
 
 def relaxation_law(*, m: int, old_epsilon: Epsilon, new_epsilon: Epsilon) -> RelaxationLaw:
-    """Compute p_aa, p_ba and p_bb of the paper for a relaxation from `old_epsilon` to `new_epsilon`.
+    """Compute the law of a relaxation from `old_epsilon` to `new_epsilon`: p_aa, p_ba and p_bb of the paper.
 
     The probabilities are those of the thresholds that are really used. They differ from the paper's real numbers by
     less than 2^-63.

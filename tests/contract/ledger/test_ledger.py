@@ -202,7 +202,7 @@ def test_events_are_append_only(place: LedgerPlace, ledger: Ledger) -> None:
         with pytest.raises(Exception, match="append-only"):
             place.run(statement)
     with pytest.raises(LedgerError), place.store().begin_transaction("write") as rows:
-        rows.add(4, "{}", "")
+        rows.add_event(4, "{}", "")
 
 
 def test_a_copy_is_a_ledger(place: LedgerPlace, ledger: Ledger, tmp_path: Path) -> None:

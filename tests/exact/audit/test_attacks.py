@@ -17,7 +17,7 @@ from tests.refusals import refused
 
 from relaxdp.audit.attacks import (
     ATTACKS,
-    Candidates,
+    Guesses,
     IndependentReportsDistribution,
     NoisySamplesDistribution,
     RelaxedReportsDistribution,
@@ -54,7 +54,7 @@ def independent_law(values: int, levels: Sequence[Fraction]) -> list[Chances]:
     return [compute_transcript_distribution(values, levels, truth, afresh) for truth in range(values)]
 
 
-def exact_error(laws: Sequence[Chances], reports: int, attack: Callable[[np.ndarray], Candidates]) -> Fraction:
+def exact_error(laws: Sequence[Chances], reports: int, attack: Callable[[np.ndarray], Guesses]) -> Fraction:
     """The error rate of an attack on truths with equal shares, ties broken uniformly."""
     values, transcripts = len(laws), all_transcripts(len(laws), reports)
     mask, wrong = attack(transcripts), Fraction(0)
@@ -65,7 +65,7 @@ def exact_error(laws: Sequence[Chances], reports: int, attack: Callable[[np.ndar
     return wrong / values
 
 
-def _guess_report(values: int, place: int, rows: np.ndarray) -> Candidates:
+def _guess_report(values: int, place: int, rows: np.ndarray) -> Guesses:
     return guess_last_report(rows[:, : place + 1], n_values=values)
 
 

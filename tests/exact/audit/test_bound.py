@@ -96,7 +96,7 @@ def test_the_rule_of_a_law_is_the_best(values: int) -> None:
         RelaxedReportsDistribution.from_epsilons(levels, n_values=values), 3, (0, 1), 10**6, 1e-4
     )
     assert relaxed is not None
-    digits = ProductBinning([ColumnBinning(place, 0, values) for place in range(3)], "all").list_cell_digits()
+    digits = ProductBinning([ColumnBinning(place, 0, values) for place in range(3)], "all").list_cell_bins()
     # Where the last report is one of the two truths it is guessed, elsewhere nothing is known.
     expected = np.where(digits[:, 2] < 2, digits[:, 2] + 1, 0)
     assert relaxed.table[expected > 0].tolist() == expected[expected > 0].tolist()

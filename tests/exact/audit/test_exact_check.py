@@ -12,7 +12,7 @@ from tests.refusals import refused
 
 from relaxdp.audit.exact_check import check_exactly
 from relaxdp.errors import MechanismError
-from relaxdp.mechanisms.base import MeanWeights, PermanentWords, TrueValues
+from relaxdp.mechanisms.base import KeptRandomness, MeanWeights, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.declared_values import DeclaredMechanism
@@ -84,7 +84,7 @@ class WholeBits(Unary):
 class WithoutOffset(SquareWave):
     """A window that nobody uses: each truth has one place."""
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         class Still:
             def draw_words(self, purpose: Any, symbol: Any = 0) -> Words:
                 found = randomness.draw_words(purpose, symbol)
@@ -103,7 +103,7 @@ class WiderThanItIs(SquareWave):
 class OddWindow(SquareWave):
     """A window of three out of two bits: one offset is twice as likely."""
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         class Three:
             def draw_words(self, purpose: Any, symbol: Any = 0) -> Words:
                 found = randomness.draw_words(purpose, symbol)
@@ -153,14 +153,14 @@ class Shrinking(Categorical):
 class Secretive(Numeric):
     """A rounding that looks at bits which are not enumerated."""
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         return (randomness.draw_words("round") >> np.uint64(30) & np.uint64(1)).astype(np.uint8)[:, None]
 
 
 class SecretiveHash(LocalHash):
     """The same beside a public seed, of which any bit may be looked at."""
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         moved = randomness.draw_words("coin") >> np.uint64(30) & np.uint64(1)
         return (
             (super().compute_true_symbols(true_values, randomness)[:, 0] + moved) % np.uint64(self.alphabet)
@@ -170,7 +170,7 @@ class SecretiveHash(LocalHash):
 class Chained(Categorical):
     """A second word is asked for only where the first one says so: it would not be enumerated."""
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         moved = randomness.draw_words("coin") & np.uint64(1)
         if moved.any():
             moved = moved & randomness.draw_words("round")

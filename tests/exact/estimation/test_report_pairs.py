@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from tests.exact.enumeration import compute_blur_distribution, compute_transcript_distribution, path_law
 
-from relaxdp.audit.exact_check import _compute_noiseless_symbols
+from relaxdp.audit.exact_check import _compute_noiseless_distribution
 from relaxdp.estimation.report_pairs import (
     MAX_TRACKED_LABELS,
     ReportPairCounts,
@@ -70,7 +70,7 @@ def transcripts(encoding: Mechanism, truth: Any, levels: Sequence[F], symbol_law
     """The law of (seed, one report per level), over all that an object keeps."""
     single = [symbol_law(encoding.alphabet, levels, symbol) for symbol in range(encoding.alphabet)]
     law: defaultdict[Any, F] = defaultdict(F)
-    for (seed, symbols), chance in _compute_noiseless_symbols(encoding, truth).items():
+    for (seed, symbols), chance in _compute_noiseless_distribution(encoding, truth).items():
         for parts in itertools.product(*(single[symbol].items() for symbol in symbols)):
             reports = tuple(zip(*(readings for readings, _ in parts), strict=True))
             law[seed, reports] += chance * prod((each for _, each in parts), start=F(1))

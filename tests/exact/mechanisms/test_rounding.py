@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from relaxdp.mechanisms.numeric import round_to_bin
+from relaxdp.mechanisms.numeric import round_stochastically
 from relaxdp.theory.epsilon import ONE
 
 
@@ -35,14 +35,14 @@ def test_words_at_the_boundary(low: float, high: float) -> None:
             if 0 <= word < ONE:
                 words.append(word)
                 repeated.append(number)
-    result = round_to_bin(np.array(words, np.uint64), np.array(repeated), low, high, bins=2)
+    result = round_stochastically(np.array(words, np.uint64), np.array(repeated), low, high, bins=2)
     assert result.tolist() == [exact(word, number, low, high) for word, number in zip(words, repeated, strict=True)]
 
 
 def test_the_ends_are_never_rounded_away() -> None:
     words = np.array([0, 1, ONE // 2, ONE - 1], np.uint64)
-    assert round_to_bin(words, np.full(4, 7.0), -1.0, 7.0, bins=2).all()
-    assert not round_to_bin(words, np.full(4, -1.0), -1.0, 7.0, bins=2).any()
+    assert round_stochastically(words, np.full(4, 7.0), -1.0, 7.0, bins=2).all()
+    assert not round_stochastically(words, np.full(4, -1.0), -1.0, 7.0, bins=2).any()
 
 
 def exact_bin(word: int, number: float, low: float, high: float, bins: int) -> int:
@@ -65,7 +65,7 @@ def test_words_at_the_boundary_of_a_bin(low: float, high: float, bins: int) -> N
             if 0 <= word < ONE:
                 words.append(word)
                 repeated.append(number)
-    found = round_to_bin(np.array(words, np.uint64), np.array(repeated), low, high, bins)
+    found = round_stochastically(np.array(words, np.uint64), np.array(repeated), low, high, bins)
     expected = [exact_bin(word, number, low, high, bins) for word, number in zip(words, repeated, strict=True)]
     assert found.tolist() == expected
     assert max(expected) == bins - 1

@@ -17,7 +17,7 @@ from tests.faults.tables.test_histories import Histories, explore
 from tests.faults.tables.world import World, attempt
 
 from relaxdp.ledger.account import make_release_event
-from relaxdp.ledger.events import SealedColumn
+from relaxdp.ledger.events import SnapshotSummary
 from relaxdp.tables import snapshot_comparison, transaction, vault
 from relaxdp.tables.release_plan import StagedRelease
 from relaxdp.tables.release_result import Release
@@ -35,7 +35,7 @@ OTHER = tuple(replace(row, a="x" if row.a == "y" else "y") if row.person in (0, 
 
 def charge_before_stage(plan: Any, stager: Any, source: Any) -> Any:
     with plan.vault.lock_snapshots(plan.account), stager.resources:
-        unknown = StagedRelease(0, tuple(SealedColumn("", 0, 0, 0, 0) for _ in plan.columns), None)
+        unknown = StagedRelease(0, tuple(SnapshotSummary("", 0, 0, 0, 0) for _ in plan.columns), None)
         account = transaction._charge(plan, unknown, stager)
         staged = transaction._stage(plan, stager)
         stager.hand_over()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import relaxdp as rx
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.mechanism_choice import compute_report_variance, rank_mechanisms
+from relaxdp.estimation.mechanism_choice import compute_debiased_variance, rank_mechanisms
 from relaxdp.hazmat import SeededEntropy
 from relaxdp.mechanisms import local_hash
 from relaxdp.mechanisms.bridged_columns import draw_bridged_column, make_noiseless_column
@@ -143,4 +143,4 @@ def test_support_variance_of_the_estimate() -> None:
     for name in ("unary-symmetric", "unary-optimised", "local-hash"):
         encoding = create_mechanism(name, values=range(20), epsilon=1)
         support = encoding.compute_noise_and_gain(compute_retention(encoding.threshold(Decimal(1))))
-        assert compute_report_variance(support, 0.0) == pytest.approx(expected_variance(name, 20, "1"))
+        assert compute_debiased_variance(support, 0.0) == pytest.approx(expected_variance(name, 20, "1"))

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_report_variance
+from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_debiased_variance
 from relaxdp.estimation.schedules import compute_noisy_sampling_epsilon
 from relaxdp.hazmat import SeededEntropy, relax_once
 from relaxdp.paper.baselines import (
@@ -56,7 +56,7 @@ def estimates_of_rare_value(values: int, levels: tuple[str, ...], entropy: Seede
         found.append(support.debias((last.reshape(RUNS, OBJECTS) == 1).mean(axis=1)))
     if not split:
         return np.asarray(found[-1])
-    weights = [1 / compute_report_variance(support, 0) for support in supports]
+    weights = [1 / compute_debiased_variance(support, 0) for support in supports]
     return np.asarray(np.average(found, axis=0, weights=weights))
 
 

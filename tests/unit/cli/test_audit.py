@@ -180,9 +180,7 @@ def test_views_are_what_they_say() -> None:
     assert [view.name for view in views][:3] == ["the last 2 columns", "the last 4 columns", "all columns"]
     kept = rows.copy()
     for view in views:
-        assert (
-            view.list_cell_digits()[view(rows)].tolist() == rows[:, [column.index for column in view.columns]].tolist()
-        )
+        assert view.list_cell_bins()[view(rows)].tolist() == rows[:, [column.index for column in view.columns]].tolist()
     assert np.array_equal(rows, kept)
     signed = (rows.astype(np.int64) - 7)[:, :2]
     view = ProductBinning([ColumnBinning.from_data(place, signed[:, place]) for place in range(2)], "two")
@@ -196,7 +194,7 @@ def test_views_are_what_they_say() -> None:
     numbers = generator.normal(size=(500, 1))
     column = ColumnBinning.from_data(0, numbers[:, 0])
     assert column.size == 32
-    assert np.ptp(np.bincount(column.compute_digits(numbers))) <= 2
+    assert np.ptp(np.bincount(column.compute_bins(numbers))) <= 2
     wide = generator.integers(0, 10**9, (500, 1))
     assert ColumnBinning.from_data(0, wide[:, 0]).size == 32
 

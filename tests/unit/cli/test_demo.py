@@ -15,7 +15,7 @@ from relaxdp.errors import TableFileError
 
 
 def test_the_column_is_the_one_of_the_census() -> None:
-    people = demo._draw_true_answers()
+    people = demo._make_true_answers()
     assert (len(people), int(people.sum())) == (214_144, 106_417)
     assert set(people.tolist()) == {0, 1}
     assert np.abs(people.reshape(2, -1).mean(axis=1) - people.mean()).max() < 0.01  # mixed, as people are
@@ -42,7 +42,7 @@ def test_nothing_is_left_where_it_stops_halfway(
         assert (tmp_path / "demo" / demo.PEOPLE).exists()
         raise problem
 
-    monkeypatch.setattr(demo, "_draw_true_answers", lambda: np.array([0, 1, 1]))
+    monkeypatch.setattr(demo, "_make_true_answers", lambda: np.array([0, 1, 1]))
     monkeypatch.setattr(demo, "_release_at_all_levels", stop)
     with pytest.raises(type(problem)):
         demo.run_demo(tmp_path / "demo")

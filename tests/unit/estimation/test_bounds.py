@@ -27,7 +27,7 @@ def test_weights_are_below_the_share_whatever_they_tell_apart(bins: int, window:
     for first in range(0, bins - 1, max(1, bins // 7)):
         within = (np.arange(bins) >= first) & (np.arange(bins) < first + 1 + bins // 5)
         other = RNG.dirichlet(np.ones(given.counts.size))
-        weights = ShareBounds(given).compute_weights(within, other, 0.01)
+        weights = ShareBounds(given).compute_place_weights(within, other, 0.01)
         assert np.all(columns.T @ weights <= within + 1e-9)
 
 

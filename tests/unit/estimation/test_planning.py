@@ -14,7 +14,11 @@ from tests.refusals import refused
 import relaxdp as rx
 from relaxdp.errors import EpsilonError, EstimationError, PlanError
 from relaxdp.estimation.frequency import Frequency
-from relaxdp.estimation.mechanism_choice import compute_categorical_support, compute_report_variance, rank_mechanisms
+from relaxdp.estimation.mechanism_choice import (
+    compute_categorical_support,
+    compute_debiased_variance,
+    rank_mechanisms,
+)
 from relaxdp.estimation.planning import PlanOptions, find_epsilon, find_margin, find_n, plan_levels
 from relaxdp.estimation.result import About, compute_tail_probability
 from relaxdp.mechanisms.registry import create_mechanism, get_short_name
@@ -94,7 +98,7 @@ def test_share_variance_is_that_of_the_estimate() -> None:
     estimate = Frequency(range(4), np.array([500, 300, 200, 0]), 1000, support)
     shares = np.clip(estimate.value, 0, 1)
     for about in ABOUTS:
-        variances = [compute_report_variance(support, share, about) / 1000 for share in shares]
+        variances = [compute_debiased_variance(support, share, about) / 1000 for share in shares]
         assert np.sqrt(variances) == pytest.approx(estimate.compute_std_error(about), rel=1e-12)
 
 

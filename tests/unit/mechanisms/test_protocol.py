@@ -14,7 +14,7 @@ import relaxdp as rx
 from relaxdp.device.report import read_answer, read_typed_answer
 from relaxdp.errors import MechanismError, UndeclaredValueError
 from relaxdp.mechanisms import registry
-from relaxdp.mechanisms.base import Mechanism, PermanentWords, TrueValues
+from relaxdp.mechanisms.base import KeptRandomness, Mechanism, TrueValues
 from relaxdp.mechanisms.bloom import Bloom, BloomShape
 from relaxdp.mechanisms.categorical import Categorical, Unary
 from relaxdp.mechanisms.keyed_reports import ReportPath, release_codes
@@ -41,7 +41,7 @@ class Bits(Mechanism):
     def read_true_values(self, column: Any, first_row: int = 0) -> TrueValues:
         return TrueValues(np.array([self._letters.index(str(item)) for item in column], dtype=np.uint64))
 
-    def compute_true_symbols(self, true_values: TrueValues, randomness: PermanentWords) -> Codes:
+    def compute_true_symbols(self, true_values: TrueValues, randomness: KeptRandomness) -> Codes:
         return np.asarray(true_values.index[:, None] == np.arange(3, dtype=np.uint64), np.uint8)
 
     labels = tuple("xyz")

@@ -14,7 +14,7 @@ from tests.refusals import refused
 
 from relaxdp.errors import IdError
 from relaxdp.sampling import arrow_columns
-from relaxdp.sampling.arrow_columns import get_texts, reject_duplicate_ids
+from relaxdp.sampling.arrow_columns import get_text_buffers, reject_duplicate_ids
 from relaxdp.sampling.kernel import c_library
 from relaxdp.sampling.kernel.c_library import SETTING, Kernel, get_kernel
 from relaxdp.sampling.keyed_stream import CHUNK
@@ -118,7 +118,7 @@ def test_equal_hashes_reject_nothing(kernel: Kernel, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("secrets.token_bytes", bytes)
     for size in (2, 3, PIECE + 700):
         ids = pa.array([f"{number:06d}" for number in range(size)][::-1])
-        assert not kernel.are_distinct(get_texts(ids))
+        assert not kernel.are_distinct(get_text_buffers(ids))
         reject_duplicate_ids(ids)
         with refused(IdError, row=size + 1):
             reject_duplicate_ids(pa.concat_arrays([ids, ids[:1]]))
@@ -139,11 +139,11 @@ def test_distinct_ids_need_no_other_check(kernel: Kernel) -> None:
     assert kernel.are_distinct(numbers)
     assert kernel.are_distinct(numbers << 44)
     assert kernel.are_distinct(-numbers.astype(np.int32))
-    assert kernel.are_distinct(get_texts(pa.array(_texts(numbers))))
-    assert kernel.are_distinct(get_texts(pa.array(_bytes(numbers))))
+    assert kernel.are_distinct(get_text_buffers(pa.array(_texts(numbers))))
+    assert kernel.are_distinct(get_text_buffers(pa.array(_bytes(numbers))))
     numbers[-1] = numbers[0]
     assert not kernel.are_distinct(numbers)
-    assert not kernel.are_distinct(get_texts(pa.array(_texts(numbers))))
+    assert not kernel.are_distinct(get_text_buffers(pa.array(_texts(numbers))))
 
 
 @pytest.mark.parametrize("width", [np.int32, np.int64])

@@ -273,10 +273,10 @@ def test_a_step_takes_codes_of_one_byte(compiled: Kernel) -> None:
         lower, upper, result = np.zeros((3, 50), dtype)
         lower.flags.writeable = False
         assert bridge._compiled is not None
-        bridge._compiled._room[:50], bridge._compiled._places[:52] = 1, 1
+        bridge._compiled._flags[:50], bridge._compiled._places[:52] = 1, 1
         assert bridge._compiled.draw_into(result, lower, upper) == drawn
         # Who was drawn anew is not left behind.
-        assert bool(bridge._compiled._room[:50].any() or bridge._compiled._places[:52].any()) == (drawn == 0)
+        assert bool(bridge._compiled._flags[:50].any() or bridge._compiled._places[:52].any()) == (drawn == 0)
         assert bridge._compiled.draw_into(result[::2], lower[::2], upper[::2]) == 0
     assert _FreshBridgeSampler(257, always, always, Keystream(bytes(48)))._compiled is None
 

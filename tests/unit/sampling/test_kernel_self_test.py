@@ -23,7 +23,7 @@ from relaxdp.sampling.kernel.self_test import (
     OBJECTS,
     compute_digest,
     make_test_codes,
-    make_test_messages,
+    make_test_mac_inputs,
     make_test_report_pairs,
 )
 from relaxdp.sampling.keyed_path import NumpyPathSampler
@@ -32,7 +32,7 @@ from relaxdp.theory.randomized_response import BridgeMixture
 
 def paths() -> Iterator[Codes]:
     index = np.arange(OBJECTS, dtype=np.uint64)
-    for (values, kind), of in zip(KINDS, cycle(make_test_messages()), strict=False):
+    for (values, kind), of in zip(KINDS, cycle(make_test_mac_inputs()), strict=False):
         for level, symbols in zip(self_test.LEVELS, (1, 3, 1, 2), strict=True):
             drawn = make_test_codes(values, kind, (OBJECTS, symbols), level)
             NumpyPathSampler(self_test._PATH_KEY, values, level).replace_symbols_by_reports(of, index, drawn)

@@ -92,7 +92,7 @@ def test_sums_are_those_of_the_rows_in_every_format(folder: Path, name: str) -> 
     if mechanism.mean_weights is None:
         support = mechanism.compute_noise_and_gain(mechanism.level(2).retention)
         assert small.value == pytest.approx(support.debias(rates[0] / part["w"].sum()))
-        assert small.squared_rates == pytest.approx(rates[1] / (part["w"] ** 2).sum())
+        assert small.squared_weight_rates == pytest.approx(rates[1] / (part["w"] ** 2).sum())
     whole = rx.estimate(folder / "out.parquet", name, weights="w")
     kinds = [pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False), frame]
     relation: Any = duckdb.sql("FROM frame")

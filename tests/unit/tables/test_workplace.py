@@ -56,7 +56,7 @@ def left_folder(place: Path) -> Path:
     """Make a folder as a killed process leaves it: private, signed, and with something in it."""
     place.mkdir(0o700)
     descriptor = os.open(place, os.O_RDONLY)
-    temporary.write_signature(descriptor, place.name)
+    temporary.sign_unfinished_folder(descriptor, place.name)
     os.close(descriptor)
     (place / "within").mkdir()
     (place / "within" / "truths").write_bytes(b"x")

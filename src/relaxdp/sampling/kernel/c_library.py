@@ -95,7 +95,7 @@ class _BridgeStepStruct(ctypes.Structure):
 
 
 class Kernel:
-    """The library with one set of instructions. Its functions keep nothing, and give the interpreter's lock back."""
+    """The compiled path with one set of instructions. Its functions keep nothing, and release the GIL."""
 
     def __init__(self, library: ctypes.CDLL, name: str) -> None:
         self.name = name
@@ -131,7 +131,7 @@ class Kernel:
         level, true_indices = _PathLevelStruct(threshold, n_values), _require_c_array(true_indices, np.uint64)
         given, _arrays = _make_mac_inputs_struct(messages)
         pointers = (derived_key, ctypes.byref(level), ctypes.byref(given), true_indices.ctypes.data)
-        _check_row(self._draw(self._set, *pointers, n_symbols, symbols.ctypes.data, symbols.itemsize))
+        _reject_damaged_offsets(self._draw(self._set, *pointers, n_symbols, symbols.ctypes.data, symbols.itemsize))
 
     def compute_tags(
         self, derived_key: bytes, messages: MacInputs, indices: Words | None, symbols: Words | None
@@ -144,18 +144,18 @@ class Kernel:
         places = [None if each is None else each.ctypes.data for each in last]
         given, _arrays = _make_mac_inputs_struct(messages)
         tags = (words.ctypes.data, sums.ctypes.data)
-        _check_row(self._tags(self._set, derived_key, ctypes.byref(given), *places, *tags))
+        _reject_damaged_offsets(self._tags(self._set, derived_key, ctypes.byref(given), *places, *tags))
         return words, sums
 
     def draw_bridge_step(
-        self, seed: bytes, position: int, step: Any, codes: Sequence[NDArray[Any]], room: Sequence[NDArray[Any]]
+        self, seed: bytes, position: int, step: Any, codes: Sequence[NDArray[Any]], buffers: Sequence[NDArray[Any]]
     ) -> tuple[int, int, int]:
-        """Draw from the lower and upper codes into the result, in chunks of as many objects as there is room for.
+        """Draw a step from the lower and upper codes into the result, in chunks of as many objects as the buffers hold.
 
         Return how many objects are drawn, where the keystream goes on after them, and the largest code of both ends.
         """
         lower, upper, result = codes
-        flags, places = room
+        flags, places = buffers
         if {(len(each), each.itemsize) for each in codes} != {(len(result), 1)}:
             raise ValueError("The codes must have the same length and one byte each.")
         columns = _CodeColumnsStruct(*(each.ctypes.data for each in (lower, upper, result)), len(result))
@@ -171,13 +171,13 @@ class Kernel:
         self._histogram(self._set, codes.ctypes.data, len(codes), size, counts.ctypes.data)
         return counts[:size] if int(counts[:size].sum()) == len(codes) else None
 
-    def find_ascii_letters(self, points: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
-        """Return where each row of code points begins and ends, and the letters of all; None unless all are ASCII.
+    def find_ascii_letters(self, code_points: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]] | None:
+        """Return the offsets of the rows of code points, and the letters of all; None unless all are ASCII.
 
         NULs end a row. A NUL that has a letter after it gives None, too.
         """
-        count, width = points.shape
-        points, offsets = _require_c_array(points, np.uint32), np.empty(count + 1, np.int64)
+        count, width = code_points.shape
+        points, offsets = _require_c_array(code_points, np.uint32), np.empty(count + 1, np.int64)
         letters = np.empty(points.size + 16, np.uint8)  # 16 are written at a time
         if not self._letters(points.ctypes.data, count, width, offsets.ctypes.data, letters.ctypes.data):
             return None
@@ -195,7 +195,7 @@ class Kernel:
         return bool(self._distinct(ctypes.byref(column), secret, bits, capacity, *room))
 
     def find_labels(self, labels: Texts, texts: Texts) -> Words | None:
-        """Return the place of each text among the labels; None if one is missing, or if there are too many labels."""
+        """Return the position of each text among the labels; None if one is missing or there are too many labels."""
         (values, _values), (cells, _cells) = _make_column_struct(labels), _make_column_struct(texts)
         if values.count > _MAX_LABELS:
             return None
@@ -217,9 +217,9 @@ def _make_column_struct(cells: NDArray[np.integer] | Texts) -> tuple[_ColumnStru
     return _ColumnStruct(len(numbers), numbers.ctypes.data), numbers
 
 
-def _check_row(row: int) -> None:
+def _reject_damaged_offsets(damaged_row: int) -> None:
     """Reject an Arrow array whose offsets point outside of its buffer."""
-    if row:
+    if damaged_row:
         raise IdError(
             "The id column is damaged: its Arrow array refers to bytes outside of its buffer.",
             hint="Write the id column again, for example with pa.array(ids.to_pylist()).",
@@ -247,7 +247,7 @@ def _make_mac_inputs_struct(messages: MacInputs) -> tuple[_MacInputsStruct, list
 
 
 class CompiledBridgeStep:
-    """Steps for codes of one byte, in chunks of `most` objects.
+    """A step of a bridge by the compiled path, for codes of one byte, in chunks of `most` objects.
 
     `first` and `redraw` are chances of objects whose ends agree, and of others.
     A chance is its first byte, its next 64 binary digits, and all that is left after the byte.
@@ -256,7 +256,7 @@ class CompiledBridgeStep:
     def __init__(self, found: Kernel, source: Keystream, values: int, first: Kinds, redraw: Kinds, most: int) -> None:
         self._kernel, self._source = found, source
         self._law = _BridgeStepStruct(values, _make_probability_struct(first), _make_probability_struct(redraw))
-        self._room, self._places = np.empty(most, np.uint8), np.empty(most + 2, np.uint32)
+        self._flags, self._places = np.empty(most, np.uint8), np.empty(most + 2, np.uint32)
 
     def draw_into(self, result: Codes, lower_codes: Codes, upper_codes: Codes) -> int:
         """Draw into `result`, chunk after chunk; return how many objects are drawn. Codes are checked.
@@ -271,7 +271,7 @@ class CompiledBridgeStep:
             self._source.position,
             ctypes.byref(self._law),
             (lower_codes, upper_codes, result),
-            (self._room, self._places),
+            (self._flags, self._places),
         )
         if largest >= self._law.values:
             raise ValueError("A code is outside of the alphabet.")
@@ -297,7 +297,7 @@ def get_kernel() -> Kernel | None:
 
 
 def get_sampler_name() -> str:
-    """Return what draws, for people."""
+    """Return the name of the sampler that draws: numpy, or that of the compiled path."""
     found = get_kernel()
     return "numpy" if found is None else found.name
 

@@ -1,4 +1,4 @@
-"""What the compiled path must answer before it may draw: wrong noise would not be noticed later."""
+"""The self-test that the compiled path must pass before it draws: wrong noise would not be noticed later."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ STEPS, MAX_CHUNK = 1_500, 1_103  # a chunk and a part of one; more than the keys
 
 
 def has_correct_results(kernel: Kernel) -> bool:
-    """Ask what has a published answer, and then every way in which the compiled path draws."""
+    """Tell whether published answers and every way in which the compiled path draws are correct."""
     blocks = np.frombuffer(_NIST_MESSAGE, "<u8").reshape(-1, 1, 2)
     sums = kernel.compute_tags(_NIST_KEY, MacInputs(None, blocks[:-1]), blocks[-1, :, 0], blocks[-1, :, 1])[1]
     if sums.tobytes() != _NIST_CODE:
@@ -69,7 +69,7 @@ def has_correct_results(kernel: Kernel) -> bool:
 
 
 def compute_digest(draws: Iterable[Codes]) -> str:
-    """Return a few digits that tell whether all of these draws are right."""
+    """Return a short digest of draws, to compare with that of correct ones."""
     made = sha256()
     for codes in draws:
         made.update(codes.astype("<u8").tobytes())
@@ -77,13 +77,13 @@ def compute_digest(draws: Iterable[Codes]) -> str:
 
 
 def make_test_codes(values: int, dtype: str, shape: tuple[int, ...], factor: int) -> Codes:
-    """Return codes that look like any: another column of them for another factor."""
+    """Return a column of codes that look random, another one for another factor."""
     numbers = np.arange(1, 1 + prod(shape), dtype=np.uint64) * np.uint64(factor)
     return ((numbers >> np.uint64(20)) % np.uint64(values)).astype(dtype).reshape(shape)
 
 
 def make_test_report_pairs(values: int, dtype: str, shape: tuple[int, ...]) -> tuple[Codes, Codes]:
-    """Return lower and upper codes: every other one agrees."""
+    """Return pairs of lower and upper codes, of which every other one agrees."""
     factors = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
     lower, upper = (make_test_codes(values, dtype, shape, factor) for factor in factors)
     lower.reshape(-1)[::2] = upper.reshape(-1)[::2]
@@ -91,13 +91,13 @@ def make_test_report_pairs(values: int, dtype: str, shape: tuple[int, ...]) -> t
 
 
 def _make_test_texts() -> Texts:
-    ids = make_test_messages()[1].ids
+    ids = make_test_mac_inputs()[1].ids
     assert ids is not None  # noqa: S101 (these messages have ids)
     return ids.offsets, ids.data
 
 
-def make_test_messages() -> tuple[MacInputs, MacInputs]:
-    """Return objects that are whole numbers, and others that are bytes of several lengths."""
+def make_test_mac_inputs() -> tuple[MacInputs, MacInputs]:
+    """Return ids that are whole numbers, and others that are bytes of several lengths, as inputs of the MAC."""
     data = make_test_codes(256, "u1", (OBJECTS * OBJECTS,), 0xD6E8FEB86659FD93)
     offsets = np.arange(OBJECTS + 1, dtype=np.int64) ** 2 // 2
     return MacInputs(Ids.from_integers(np.arange(-9, OBJECTS - 9))), MacInputs(Ids("bytes", 3, None, offsets, data))
@@ -105,7 +105,7 @@ def make_test_messages() -> tuple[MacInputs, MacInputs]:
 
 def _draw_paths(kernel: Kernel) -> Iterator[Codes]:
     index = np.arange(OBJECTS, dtype=np.uint64)
-    for (values, kind), of in zip(KINDS, cycle(make_test_messages()), strict=False):
+    for (values, kind), of in zip(KINDS, cycle(make_test_mac_inputs()), strict=False):
         for level, symbols in zip(LEVELS, (1, 3, 1, 2), strict=True):
             drawn = make_test_codes(values, kind, (OBJECTS, symbols), level)
             kernel.replace_symbols_by_reports(_PATH_KEY, values, level, of, index, drawn)

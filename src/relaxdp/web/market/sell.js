@@ -53,7 +53,7 @@ function makeSales(columns, vaults) {
       h(
         "p",
         {},
-        "The largest sold levels of all columns that were released with one key add up: the sum is the privacy loss " +
+        "The largest sold levels of all columns that were released with one key add up. The sum is the privacy loss " +
           "(epsilon) of an individual towards all buyers together, whatever they share.",
       ),
       makeTable("Sums for each key", KEYS, sums),
