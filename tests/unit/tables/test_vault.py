@@ -184,7 +184,7 @@ def test_a_missing_key_is_not_replaced(vault: rx.Vault) -> None:
     (vault.path / "key").rename("elsewhere")
     with refused(VaultError, says="of the vault is missing") as caught:
         rx.Vault("study.vault")
-    assert "from where you keep it" in caught.value.hint
+    assert "Copy the vault's key" in caught.value.hint
 
 
 def test_a_backup_with_the_key_is_a_vault_without_the_first_one(
