@@ -68,7 +68,7 @@ def plan(
     if mechanism or made.mechanism:
         document["mechanism"] = mechanism or made.mechanism
     heading = _format_plan_heading(made.n, values, number_range, mechanism or made.mechanism, plan_options)
-    advice = _describe_stop_level(made, margin, of, plan_options) if schedule is not None and margin is not None else []
+    advice = _advise_stop_level(made, margin, of, plan_options) if schedule is not None and margin is not None else []
     results.print_result(_make_plan_view(made, heading, margin, document, advice), output)
 
 
@@ -130,7 +130,7 @@ def _make_plan_view(
     )
 
 
-def _describe_stop_level(plan: Plan, margin: float, values: PlannedValues, settings: PlanOptions) -> list[str]:
+def _advise_stop_level(plan: Plan, margin: float, values: PlannedValues, settings: PlanOptions) -> list[str]:
     stop = plan.first_precise_level
     if stop is not None:
         return [f"Stop at epsilon {format_epsilon(stop.epsilon)}: the margin of error is {stop.margin:.4g}."]

@@ -47,14 +47,15 @@ class PairSamplingDistribution:
     n: int
     about: About
 
-    def compute_unclipped_interval(self, value: Floats, tail: float) -> tuple[Floats, Floats]:
-        """Return the ends of the interval: shares at which an estimate so extreme has the probability `tail`.
+    def compute_unclipped_interval(self, value: Floats, tail_probability: float) -> tuple[Floats, Floats]:
+        """Return the ends of the interval: shares at which an estimate so extreme has this probability.
 
         Half a report in the cell is the continuity correction. Outside of 0 and 1 the bounds continue with the
         distribution at 0 and at 1.
         """
         half = 0.5 / (self.n * float(self.row_support.gain * self.column_support.gain))
-        return self._find_bound(value - half, tail, is_upper=True), self._find_bound(value + half, tail, is_upper=False)
+        high = self._find_bound(value + half, tail_probability, is_upper=False)
+        return self._find_bound(value - half, tail_probability, is_upper=True), high
 
     def _find_bound(self, observed: Floats, tail: float, *, is_upper: bool) -> Floats:
         """Return the bound of the share below (above) which an estimate as large (small) as observed is too rare."""
@@ -220,8 +221,8 @@ class Crosstab(Result):
         check_about(about)
         return self.compute_sampling_distribution(about).compute_deviation_and_skewness(np.clip(self.value, 0, 1))[0]
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        return self.compute_sampling_distribution(about).compute_unclipped_interval(self.value, tail)
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
+        return self.compute_sampling_distribution(about).compute_unclipped_interval(self.value, tail_probability)
 
     def compute_precision(self) -> Fraction:
         """Return the inverse variance of the noise in the product of two debiased reports."""

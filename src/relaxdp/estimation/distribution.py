@@ -57,9 +57,9 @@ class SquareWaveMean(BoundedMean):
         check_about(about)
         return np.asarray(self._compute_error_in_bins(self._centered_mean, about) * self._bin_width)
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
         n, noise = self.shares.effective_n, self.shares.effective_n * (1 - self._retention)
-        quantile, jump = _compute_student_quantile(tail, n, noise), 0.5 / (n * self._retention)
+        quantile, jump = _compute_student_quantile(tail_probability, n, noise), 0.5 / (n * self._retention)
         ends = np.linspace(-self._max_bin_distance, self._max_bin_distance, 65)
         near, far = np.zeros(2), np.full(2, 2 * (quantile * self._compute_error_in_bins(ends, about).max() + jump))
         mean, sides = self._centered_mean, np.array([-1.0, 1.0])
@@ -162,8 +162,8 @@ class Distribution(BoundedMean):
     def compute_std_error(self, about: About = "sample") -> Floats:
         return self.mean.compute_std_error(about)
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        return self.mean.compute_unclipped_interval(tail, about)
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
+        return self.mean.compute_unclipped_interval(tail_probability, about)
 
     def quantile(self, probabilities: float | Sequence[float]) -> Quantiles:
         """Return the number below which this share of all numbers lies, or several of them; 0.5 is the median."""
@@ -309,10 +309,10 @@ class DistributionVariance(_DistributionStatistic):
         expected = places.estimate_moments(places.compute_place_probabilities(self.whole.share_bounds.guessed_shares))
         return np.array([max(self._moments[2], expected[2]) * self._squared_bin_width])
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
         counts = self.whole.wave_counts.counts.sum(axis=1)
         noise = float(counts @ (1 - self.whole.wave_counts.retentions))
-        reach = _compute_student_quantile(tail, float(counts.sum()), noise) * self.compute_std_error(about)
+        reach = _compute_student_quantile(tail_probability, float(counts.sum()), noise) * self.compute_std_error(about)
         middle = self._moments[1] * self._squared_bin_width
         return middle - self._squared_bin_width / 4 - reach, middle + reach
 
@@ -354,22 +354,27 @@ class Quantiles(_DistributionStatistic):
     def _describe_notes(self, shown: Result) -> list[str]:
         return [*super()._describe_notes(shown), AT_LEAST.format(95)]
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
         check_about(about)
         asked = zip(self.value.tolist(), self.probabilities, strict=True)
-        found = [self._compute_quantile_interval(value, each, tail) for value, each in asked]
+        found = [self._compute_quantile_interval(value, each, tail_probability) for value, each in asked]
         return np.array([low for low, _ in found]), np.array([high for _, high in found])
 
-    def _compute_quantile_interval(self, value: float, probability: float, tail: float) -> tuple[float, float]:
+    def _compute_quantile_interval(
+        self, value: float, probability: float, tail_probability: float
+    ) -> tuple[float, float]:
         """Return the interval of a quantile: from the estimate to each side, all numbers that no test rejects."""
         tests, last = self.whole.quantile_tests, self.whole.wave_counts.bin_count - 1
         middle = (value - self.minimum) / (self.maximum - self.minimum) * last
 
         def rejects_below(step: int) -> bool:
-            return tests.compute_p_value(step / _STEPS_PER_BIN, probability, is_above=False) < 2 * tail
+            return tests.compute_p_value(step / _STEPS_PER_BIN, probability, is_above=False) < 2 * tail_probability
 
         def rejects_above(step: int) -> bool:
-            return tests.compute_p_value(last - step / _STEPS_PER_BIN, 1 - probability, is_above=True) < 2 * tail
+            return (
+                tests.compute_p_value(last - step / _STEPS_PER_BIN, 1 - probability, is_above=True)
+                < 2 * tail_probability
+            )
 
         below = _count_while(int(middle * _STEPS_PER_BIN), rejects_below)
         above = _count_while(int((last - middle) * _STEPS_PER_BIN), rejects_above)
@@ -403,7 +408,7 @@ class RangeShare(_DistributionStatistic):
         whole = (0.0 if self.low <= self.whole.minimum else start, 1.0 if self.high >= self.whole.maximum else stop)
         return np.array([whole[1] - whole[0]])
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
         check_about(about)
         points = self.whole.points
         before, after = np.append(points[0], points[:-1]), np.append(points[1:], points[-1])
@@ -411,17 +416,20 @@ class RangeShare(_DistributionStatistic):
         outer = ((after > self.low) | (points >= self.low)) & ((before < self.high) | (points <= self.high))
         bounds, (value,) = self.whole.share_bounds, self.value
         # The bounds are not made of the likeliest shares, which may lie outside.
-        low, high = bounds.compute_lower_bound(inner, tail), bounds.compute_upper_bound(outer, tail)
+        low, high = (
+            bounds.compute_lower_bound(inner, tail_probability),
+            bounds.compute_upper_bound(outer, tail_probability),
+        )
         return np.array([min(value, low)]), np.array([max(value, high)])
 
 
-def _compute_student_quantile(tail: float, n_reports: float, n_noise: float) -> float:
+def _compute_student_quantile(tail_probability: float, n_reports: float, n_noise: float) -> float:
     """Return Student's quantile for a mean of `n_reports` reports, `n_noise` of which are noise, in standard errors.
 
     Few reports of noise, far from all others, have heavier tails than a normal law: those of a Student's law with the
     same fourth moment as so many uniform places.
     """
-    return -float(scipy.special.stdtrit(max(1, min(n_reports - 1, 4 + 3.3 * n_noise)), tail))
+    return -float(scipy.special.stdtrit(max(1, min(n_reports - 1, 4 + 3.3 * n_noise)), tail_probability))
 
 
 def _count_while(stop: int, is_true: Callable[[int], bool]) -> int:

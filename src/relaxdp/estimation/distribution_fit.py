@@ -189,11 +189,11 @@ class ShareBounds:
 
     wave_counts: SquareWaveCounts
 
-    def compute_lower_bound(self, selected_bins: Bins, tail: float) -> float:
-        """Return a lower bound for the share of some bins, which holds except with the probability `tail`."""
+    def compute_lower_bound(self, selected_bins: Bins, tail_probability: float) -> float:
+        """Return a lower bound for the share of some bins, which fails with at most this tail probability."""
         if selected_bins.all() or not selected_bins.any():
             return float(selected_bins.all())
-        quantile = -float(scipy.special.ndtri(_FITTED * tail)) / math.sqrt(self._report_count)
+        quantile = -float(scipy.special.ndtri(_FITTED * tail_probability)) / math.sqrt(self._report_count)
         nearest = self._find_nearest_distribution(selected_bins, quantile)
         weights = self.compute_place_weights(selected_bins, nearest, quantile)
         mean, square = float(self._observed_shares @ weights), float(self._observed_shares @ weights**2)
@@ -214,9 +214,9 @@ class ShareBounds:
             low = lower
         return max(0.0, low)
 
-    def compute_upper_bound(self, selected_bins: Bins, tail: float) -> float:
-        """Return an upper bound for the share of some bins, which holds except with the probability `tail`."""
-        return 1.0 - self.compute_lower_bound(~selected_bins, tail)
+    def compute_upper_bound(self, selected_bins: Bins, tail_probability: float) -> float:
+        """Return an upper bound for the share of some bins, which fails with at most this tail probability."""
+        return 1.0 - self.compute_lower_bound(~selected_bins, tail_probability)
 
     def _find_nearest_distribution(self, selected_bins: Bins, target_distance: float) -> Floats:
         """Return the place probabilities of the nearest distribution with a smaller share of these bins."""

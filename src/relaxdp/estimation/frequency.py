@@ -118,7 +118,7 @@ class Frequency(Result):
             hint="Use result.std_error, the standard error of each value, or set `joint` in your own mechanism.",
         )
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
         """Return the ends of the intervals before they are cut at 0 and 1, around the estimate on both sides.
 
         That is what a difference, or a sum over levels, has to be made from. They depend on the count alone, and
@@ -129,14 +129,16 @@ class Frequency(Result):
         hit, noise = float(self.support.hit), float(self.support.noise)
         # No share lies below 0 or above 1: there the noise alone says how far the estimate may have fallen.
         chances = np.array([noise, hit])
-        reach = 0.5 + scipy.special.ndtri(1 - tail) * np.sqrt(self.individuals * chances * (1 - chances))
+        reach = 0.5 + scipy.special.ndtri(1 - tail_probability) * np.sqrt(self.individuals * chances * (1 - chances))
         reach /= self.individuals * float(self.support.gain)
         if about == "population":
-            low, high = map(self.support.debias, compute_binomial_interval(distinct, self.individuals, tail))
+            low, high = map(
+                self.support.debias, compute_binomial_interval(distinct, self.individuals, tail_probability)
+            )
             low = np.where(value > 1, np.minimum(low, value - reach[1]), low)
             high = np.where(value < 0, np.maximum(high, value + reach[0]), high)
             return low[where], high[where]
-        ends = compute_true_count_interval(distinct, self.individuals, hit, noise, tail)
+        ends = compute_true_count_interval(distinct, self.individuals, hit, noise, tail_probability)
         low, high = (end / self.individuals for end in ends)
         none, every = high <= _ROUNDING, low >= 1 - _ROUNDING
         low = np.where(low <= 0, np.minimum(low, value - reach[0]), np.minimum(low, value))
@@ -174,10 +176,10 @@ class LinearCombination(DerivedResult):
         check_about(about)
         return np.sqrt(sum((weight * part.compute_std_error(about)) ** 2 for weight, part in self.weighted_parts))
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
         below, above = np.zeros(()), np.zeros(())
         for weight, part in self.weighted_parts:
-            low, high = part.compute_unclipped_interval(tail, about)[:: 1 if weight > 0 else -1]
+            low, high = part.compute_unclipped_interval(tail_probability, about)[:: 1 if weight > 0 else -1]
             below = below + (weight * (part.value - low)) ** 2
             above = above + (weight * (high - part.value)) ** 2
         return self.value - np.sqrt(below), self.value + np.sqrt(above)

@@ -40,8 +40,8 @@ class Mean(BoundedMean):
         check_about(about)
         return np.asarray((self.maximum - self.minimum) * self.shares.compute_std_error("population")[1])
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        low, high = self.shares.compute_unclipped_interval(tail, "population")
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
+        low, high = self.shares.compute_unclipped_interval(tail_probability, "population")
         return self.scale_to_range(low[1]), self.scale_to_range(high[1])
 
 
@@ -91,9 +91,9 @@ class NonMissingMean(BoundedMean):
         error = min(1.0, float(self._compute_score_std_error(position)[0]) / present_share)
         return np.asarray((self.maximum - self.minimum) * error)
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
         _, low, high = self.shares.value
-        quantile = -float(scipy.special.ndtri(tail))
+        quantile = -float(scipy.special.ndtri(tail_probability))
         step = sum(0.5 * each / (part.effective_n * float(part.support.gain)) for each, part in self._weighted_parts)
         if low + high <= 0:  # as far as anybody can tell there is no number of which this could be the mean
             return self.scale_to_range(0), self.scale_to_range(1)
@@ -171,10 +171,10 @@ class Variance(Result):
         slope = 2 * self.mean.value * self.mean.compute_std_error(about)
         return np.asarray(np.hypot(self.mean_of_square.compute_std_error(about), slope))
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
         """Return ends that hold whenever both means lie in their intervals, each with half of the error."""
-        low, high = self.mean.compute_unclipped_interval(tail / 2, about)
-        square_low, square_high = self.mean_of_square.compute_unclipped_interval(tail / 2, about)
+        low, high = self.mean.compute_unclipped_interval(tail_probability / 2, about)
+        square_low, square_high = self.mean_of_square.compute_unclipped_interval(tail_probability / 2, about)
         minimum = np.where((low < 0) & (high > 0), 0.0, np.minimum(low**2, high**2))
         return np.asarray(square_low - np.maximum(low**2, high**2)), np.asarray(square_high - minimum)
 

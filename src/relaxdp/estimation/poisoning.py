@@ -132,7 +132,7 @@ class PoisoningTest:
         certain = order[capitals.reshape(-1)[order] >= -np.log(self.false_alarm_rate)].tolist()
         named = [(KINDS[index // capitals.shape[1]], index % capitals.shape[1]) for index in certain]
         return [
-            SuspiciousValue(self.mechanism.labels[label], kind, self._count_fabricators_of_value(kind, label))
+            SuspiciousValue(self.mechanism.labels[label], kind, self._estimate_fabricators_of_value(kind, label))
             for kind, label in named
             if not self._has_hashed_values or self._deviates_like_poisoning(kind, label)
         ]
@@ -246,7 +246,7 @@ class PoisoningTest:
         quantile = -float(scipy.special.ndtri(self.false_alarm_rate / len(self.mechanism.labels)))
         return bool(excess > quantile * variance**0.5)
 
-    def _count_fabricators_of_value(self, kind: str, label: int) -> FabricatorCount:
+    def _estimate_fabricators_of_value(self, kind: str, label: int) -> FabricatorCount:
         cells = []
         for table in self.newest_tables:
             newer, older, both = map(int, table.label_counts[:, label])
@@ -281,13 +281,15 @@ class PoisoningTest:
         """The count by all equal symbols: too many if reports are repeated, too few if they are changed."""
         too_many = self._excess_of_equal_symbols >= 0 or not self.is_alarm
         symbols = self.mechanism.symbols
-        tail = self._tail_probability if self._fabricator_count_by_values else compute_tail_probability(0.95, 1)
+        tail_probability = (
+            self._tail_probability if self._fabricator_count_by_values else compute_tail_probability(0.95, 1)
+        )
         bounds = []
         for table in self.newest_tables:
             trials, equal, stay = table.n * symbols, table.n_equal_symbols, table.stay_probability
             if trials:
                 cell = (equal, stay) if too_many else (trials - equal, 1 - stay)
-                bounds.append(_estimate_certain_hits(trials, *cell, tail))
+                bounds.append(_estimate_certain_hits(trials, *cell, tail_probability))
         total = _add_independent_counts(bounds)
         return FabricatorCount(total.estimate / symbols, total.low / symbols, total.high / symbols)
 
@@ -393,9 +395,9 @@ def compute_undetected_influence(mechanism: Mechanism, level: Level) -> Undetect
     return UndetectedInfluence(str(level), (1 - noise) / gain, values)
 
 
-def _estimate_certain_hits(trials: int, hits: int, probability: float, tail: float) -> FabricatorCount:
+def _estimate_certain_hits(trials: int, hits: int, probability: float, tail_probability: float) -> FabricatorCount:
     """Estimate the number of trials that are hits for certain, if all others are hits with this probability."""
-    low, high = compute_true_count_interval(np.array([hits]), trials, 1.0, probability, tail)
+    low, high = compute_true_count_interval(np.array([hits]), trials, 1.0, probability, tail_probability)
     return FabricatorCount(max(0.0, (hits - probability * trials) / (1 - probability)), float(low[0]), float(high[0]))
 
 
@@ -511,8 +513,8 @@ class CleanedEstimate(Result):
             variance = variance + weight**2 * self._compute_level_variance(part, about)
         return np.asarray(np.sqrt(variance))
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        half_width = -float(scipy.special.ndtri(tail)) * self.compute_std_error(about)
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
+        half_width = -float(scipy.special.ndtri(tail_probability)) * self.compute_std_error(about)
         return np.asarray(self.value - half_width), np.asarray(self.value + half_width)
 
     def _compute_level_variance(self, part: HonestCounts, about: About) -> Any:

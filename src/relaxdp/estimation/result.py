@@ -320,8 +320,8 @@ class Result(_Tabular):
         return self.compute_unclipped_interval(compute_tail_probability(confidence_level, comparisons), about)
 
     @abstractmethod
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        """Return the ends of intervals with error `tail` on each side, not cut at what is possible."""
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
+        """Return the ends of intervals with this tail probability on each side, not cut at what is possible."""
 
     def consistent(self) -> Floats:
         """Return shares that are not negative and sum to 1: less error, at the price of some bias.
@@ -564,8 +564,8 @@ class SelectedRows(DerivedResult):
     def compute_std_error(self, about: About = "sample") -> Floats:
         return np.asarray(np.atleast_1d(self.whole.compute_std_error(about))[self.indexes])
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        low, high = map(np.atleast_1d, self.whole.compute_unclipped_interval(tail, about))
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
+        low, high = map(np.atleast_1d, self.whole.compute_unclipped_interval(tail_probability, about))
         return low[self.indexes], high[self.indexes]
 
     def _clip_interval(self, low: Floats, high: Floats, about: About) -> tuple[Floats, Floats]:

@@ -70,8 +70,8 @@ class Totals(DerivedResult):
     def compute_std_error(self, about: About = "sample") -> Floats:
         return np.asarray(self.size * self._choose_source(about).compute_std_error(about))
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        low, high = self._choose_source(about).compute_unclipped_interval(tail, about)
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
+        low, high = self._choose_source(about).compute_unclipped_interval(tail_probability, about)
         return self.size * low, self.size * high
 
     def _clip_interval(self, low: Floats, high: Floats, about: About) -> tuple[Floats, Floats]:

@@ -69,8 +69,8 @@ class WeightedFrequency(Frequency):
             hint="Use result.std_error, the standard error of each value.",
         )
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        quantile = -scipy.special.stdtrit(np.maximum(1.0, self.effective_n - 1), tail)
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
+        quantile = -scipy.special.stdtrit(np.maximum(1.0, self.effective_n - 1), tail_probability)
         step = 0.5 / (self.effective_n * float(self.support.gain))
 
         def find_reach(shares: Floats) -> Floats:

@@ -194,11 +194,11 @@ def make_budget_raise_event(account: Account, budget: Decimal, reason: str, time
     return BudgetRaised(account.number + 1, time, account.budget, budget, reason)
 
 
-def make_retirement_event(account: Account, name: str, reason: str, time: datetime) -> ReleaseRetired:
+def make_retirement_event(account: Account, release_name: str, reason: str, time: datetime) -> ReleaseRetired:
     """Return the event that retires a release; reject an unknown or retired one."""
     check_reason(reason)
-    require_active_release(account, name)
-    return ReleaseRetired(account.number + 1, time, name, reason)
+    require_active_release(account, release_name)
+    return ReleaseRetired(account.number + 1, time, release_name, reason)
 
 
 def require_active_release(account: Account, name: str) -> ReleaseState:

@@ -117,7 +117,7 @@ class LocalHash(DeclaredMechanism):
     def find_supported_labels(self, codes: Codes, seeds: Words | None = None) -> NDArray[np.bool_]:
         assert seeds is not None  # noqa: S101 (every report has one)
         # Moving a line down by the start of the reported bucket turns "is in that bucket" into "is below its width".
-        starts, stops = (self._bucket_starts.take(codes[:, :1].astype(np.intp) + step) for step in (0, 1))
+        starts, stops = (self._bucket_offsets.take(codes[:, :1].astype(np.intp) + step) for step in (0, 1))
         slope, height = compute_hash_lines(seeds[:, None])
         height = _reduce_modulo_in_place(height + np.uint64(PRIME) - starts, BITS)
         order: Any = "C" if len(self.values) > len(seeds) else "F"  # the longer axis is the inner one
@@ -135,7 +135,7 @@ class LocalHash(DeclaredMechanism):
         return compute_hash_points(np.arange(len(self.values), dtype=np.uint64))
 
     @cached_property
-    def _bucket_starts(self) -> Words:
+    def _bucket_offsets(self) -> Words:
         """The first place of each bucket, and the end of the last one."""
         ends = -(-np.arange(self.buckets + 1, dtype=np.int64) * PRIME // self.buckets)
         return ends.astype(np.uint64)

@@ -22,7 +22,7 @@ from relaxdp.estimation.frequency import Frequency, WeightedSum
 from relaxdp.estimation.result import UNKNOWN, About, Result, check_about
 from relaxdp.lazy_imports import scipy
 from relaxdp.rappor.candidate_map import CandidateMap
-from relaxdp.rappor.reports import BitEstimates, Method, RapporCounts, compute_bit_precision
+from relaxdp.rappor.reports import BitEstimates, Method, RapporCounts, compute_inverse_bit_variance
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -290,9 +290,9 @@ class DecodedWords(Result):
     def compute_std_error(self, about: About = "sample") -> Floats:
         return self.estimate.compute_std_error(about)
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
         """Return intervals that are not cut at 0. They contain the share of `consistent` after cutting."""
-        low, high = self.estimate.compute_unclipped_interval(tail, about)
+        low, high = self.estimate.compute_unclipped_interval(tail_probability, about)
         return np.minimum(low, self.share), np.where(self.share > 0, np.maximum(high, self.share), high)
 
     def consistent(self) -> Floats:
@@ -366,8 +366,8 @@ class _WordEstimates(Result):
         check_about(about)
         return np.sqrt(self.fit.variance if about == "sample" else self.fit.population_variance)
 
-    def compute_unclipped_interval(self, tail: float, about: About) -> tuple[Floats, Floats]:
-        reach = -float(scipy.special.ndtri(tail)) * self.compute_std_error(about)
+    def compute_unclipped_interval(self, tail_probability: float, about: About) -> tuple[Floats, Floats]:
+        reach = -float(scipy.special.ndtri(tail_probability)) * self.compute_std_error(about)
         return self.value - reach, self.value + reach
 
 
@@ -378,7 +378,7 @@ def _estimate_boolean(counts: RapporCounts, method: Method) -> DecodedWords:
         if totals.sum():
             part = Frequency(["true"], np.atleast_1d(ones.sum()), int(totals.sum()), support, joint="independent")
             parts.append(part)
-            precisions.append(part.n * compute_bit_precision(support))
+            precisions.append(part.n * compute_inverse_bit_variance(support))
     part = parts[0]
     if len(parts) == 1:
         p_value = scipy.special.bdtrc(np.maximum(part.counts, 1) - 1.0, part.n, float(part.support.noise))

@@ -88,18 +88,18 @@ class RapporCounts:
         cohorts = np.flatnonzero(all_devices)
         # Weights follow from the noise alone, so that nothing is biased.
         weights = [
-            totals[cohorts] * (compute_bit_precision(support) if method == "precision" else 1.0)
+            totals[cohorts] * (compute_inverse_bit_variance(support) if method == "precision" else 1.0)
             for support, (totals, _) in self.levels.items()
         ]
         share, variance = np.zeros((2, len(cohorts), self.shape.bits))
         for (support, (totals, ones)), level_weights in zip(self.levels.items(), weights, strict=True):
             n, weight = np.maximum(totals[cohorts], 1)[:, None], (level_weights / sum(weights))[:, None]
             share += weight * support.debias(ones[cohorts] / n)
-            variance += weight**2 / compute_bit_precision(support) / n
+            variance += weight**2 / compute_inverse_bit_variance(support) / n
         return BitEstimates(self.shape, cohorts, all_devices[cohorts].astype(float), share, variance)
 
 
-def compute_bit_precision(support: SupportProbabilities) -> float:
+def compute_inverse_bit_variance(support: SupportProbabilities) -> float:
     """Return 1 over the variance of one debiased bit, given its true value: the same for 0 and 1."""
     return float(support.gain) ** 2 / (float(support.noise) * (1 - float(support.noise)))
 

@@ -54,7 +54,7 @@ class DataFrameReader:
         self._reader: Any = None
         self._rows: Any = None
         self._types: dict[str, Any] = {}
-        self._found: Any = _convert_to_narwhals(frame)
+        self._found: Any = _try_convert_to_narwhals(frame)
         place = "column_names" if hasattr(native, "column_names") else "columns"
         is_polars = hasattr(native, "collect_schema")
         own = None if is_polars else return_none_on_error(lambda: list(getattr(native, place)))
@@ -137,7 +137,7 @@ class DataFrameReader:
         return found
 
 
-def _convert_to_narwhals(native: Any) -> Any | None:
+def _try_convert_to_narwhals(native: Any) -> Any | None:
     """Convert a data frame to that of narwhals; None for anything else, which may be a stream."""
     found: Any = None if native is None else return_none_on_error(lambda: nw.from_native(native, pass_through=True))
     if not issubclass(type(found), nw.LazyFrame | nw.DataFrame):

@@ -72,7 +72,7 @@ class _SortedRowReader:
         return taken
 
 
-class SnapshotComparison:
+class SnapshotComparer:
     """Compares the batches of a table with the snapshot of one column, and collects what has left."""
 
     def __init__(self, snapshot: Snapshot, *, has_left: bool) -> None:
@@ -135,10 +135,10 @@ class ColumnSnapshotWriter:
         self._plan, self._column, self._staged, self.part = plan, column, staged, part
         self._left: list[TrueRows] = []
         self._left_chunks, self._rows = 0, 0
-        self.comparison: SnapshotComparison | None = None
+        self.comparison: SnapshotComparer | None = None
         if column.state is not None:
             self._old = Snapshot(plan.vault.snapshots, column.state.snapshot, plan.vault.key)
-            self.comparison = SnapshotComparison(self._old, has_left=column.state.left > 0)
+            self.comparison = SnapshotComparer(self._old, has_left=column.state.left > 0)
 
     @property
     def joined_and_left(self) -> tuple[int, int]:

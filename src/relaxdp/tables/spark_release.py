@@ -217,7 +217,7 @@ class SparkStager(Stager):
             types=source.types,
         )
 
-    def stage(self) -> StagedRelease:
+    def stage_release(self) -> StagedRelease:
         """Let the workers draw, receive what they sealed, and compare their tags with all rows released before."""
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
@@ -399,7 +399,7 @@ _NO_UUIDS = "FIXED_LEN_BYTE_ARRAY (UUID)"
 @contextmanager
 def replace_spark_errors() -> Iterator[None]:
     """Replace what Spark raises by one sentence: its own text has pages, and may show plans, paths and cells."""
-    with _mute_warnings():
+    with _keep_cells_out_of_logs():
         try:
             yield
         except Exception as problem:
@@ -424,7 +424,7 @@ def replace_spark_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _mute_warnings() -> Iterator[None]:
+def _keep_cells_out_of_logs() -> Iterator[None]:
     """Keep pyspark from logging what it raises: the text quotes the cell that an expression could not take."""
     with ExitStack() as stack:
         with suppress(ImportError):  # before Spark 4 nothing is logged

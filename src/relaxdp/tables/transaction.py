@@ -55,7 +55,7 @@ class Stager(ABC):
         self._snapshots: list[StagedSnapshot] = []
 
     @abstractmethod
-    def stage(self) -> StagedRelease:
+    def stage_release(self) -> StagedRelease:
         """Stage the release: draw and seal everything, durably."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ def _warn_of_determined_columns(plan: ReleasePlan, source: Any) -> None:
 def _stage(plan: ReleasePlan, stager: Stager) -> StagedRelease:
     try:
         with reject_concurrent_release(plan.vault, plan.request.name, plan.state):
-            staged = stager.stage()
+            staged = stager.stage_release()
         reject_useless_columns(plan.columns, staged.rows, plan.request.planned_epsilon)
     except BaseException:
         stager.discard()
@@ -140,7 +140,7 @@ class LocalStager(Stager):
         self._source, self._sink, self._progress = source, sink, progress
         self.target = sink.target
 
-    def stage(self) -> StagedRelease:
+    def stage_release(self) -> StagedRelease:
         """Stage the release: draw, compare and seal all rows. A table in another order than its ids is sorted first."""
         if self._source is None:
             return self._stage(read_snapshot_rows(self.plan), None)

@@ -27,7 +27,7 @@ from relaxdp.mechanisms.registry import MechanismKind, register_mechanism
 from relaxdp.tables import transaction
 from relaxdp.tables.files import BATCH_ROWS
 from relaxdp.tables.snapshot import ChunkKind, TrueRows
-from relaxdp.tables.snapshot_comparison import SnapshotComparison
+from relaxdp.tables.snapshot_comparison import SnapshotComparer
 
 VALUES = ["no", "a very long answer that takes many letters"]
 
@@ -152,7 +152,7 @@ def test_a_run_out_of_order_is_rejected() -> None:
             for first in (5, 1) if kind is ChunkKind.PRESENT else ():
                 yield TrueRows(pa.array([first, first + 1]), TrueValues(np.zeros(2, np.uint64)))
 
-    comparison = SnapshotComparison(Disordered(), has_left=False)  # type: ignore[arg-type]
+    comparison = SnapshotComparer(Disordered(), has_left=False)  # type: ignore[arg-type]
     with refused(VaultError, says="order"):
         comparison.compare_rows(TrueRows(pa.array([9]), TrueValues(np.zeros(1, np.uint64))))
 
