@@ -15,6 +15,7 @@ import typer
 from relaxdp.cli.campaign_options import ServerOption, TokenFile, client_of, say
 from relaxdp.cli.main import CommandGroup
 from relaxdp.cli.market_tables import (
+    describe_approved,
     describe_listing,
     describe_order,
     describe_published,
@@ -229,7 +230,7 @@ def orders(market: MarketClient) -> Answer:
 def approve(market: MarketClient, order_id: OrderId) -> Answer:
     """Approve an order of your listing: the market signs a receipt, and the buyer can download."""
     found = market.approve(order_id)
-    return found, lambda: [describe_order(found)]
+    return found, lambda: [describe_approved(found)]
 
 
 @_add_command("withdraw", "Nothing was withdrawn.")

@@ -96,6 +96,12 @@ def describe_order(order: Row) -> str:
     return f"Order {number} is requested: {what} for {paid}. The seller has to approve it."
 
 
+def describe_approved(order: Row) -> str:
+    """Return what the seller approved."""
+    what = f"{text(order['listing'])} at epsilon {text(order['epsilon'])} for {format_money(order['due'], order)}"
+    return f"Order {text(order['id'])} is approved: {what}. {text(order['buyer'])} can download it now."
+
+
 def make_orders_table(orders: Sequence[Row]) -> Table | str:
     """Return orders, the newest first."""
     if not orders:

@@ -193,16 +193,30 @@ def parsed(body: bytes) -> Any:
         raise ServerAnswerError("the server's answer is no JSON that can be read.") from None
 
 
-def refusal(answer: Answer, most: int = _SHOWN) -> tuple[str, str]:
-    """Return the code and the sentence of an error answer, as short text that no terminal obeys."""
+class Refusal(NamedTuple):
+    """An error answer, as short texts that no terminal obeys."""
+
+    code: str = ""
+    message: str = ""
+    hint: str = ""
+    consequence: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The message without hint and consequence."""
+        return self.message.removesuffix(f" {self.consequence}").removesuffix(f" {self.hint}")
+
+
+def refusal(answer: Answer, most: int = _SHOWN) -> Refusal:
+    """Return what an error answer says; empty texts where it says nothing."""
     try:
         content = json.loads(answer.body)
-        code, message = content["error"], content["message"]
-    except (ValueError, RecursionError, KeyError, TypeError):
-        return "", ""
-    if not isinstance(code, str) or not isinstance(message, str):
-        return "", ""
-    return tidy(code), tidy(message, most)
+        words = [content["error"], content["message"], content.get("hint", ""), content.get("consequence", "")]
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return Refusal()
+    if not all(isinstance(each, str) for each in words):
+        return Refusal()
+    return Refusal(tidy(words[0]), *(tidy(each, most) for each in words[1:]))
 
 
 def tidy(text: str, most: int = _SHOWN) -> str:
@@ -307,7 +321,7 @@ def _refuse(answer: Answer, server: Server) -> NoReturn:
             host=server.host,
             status=answer.status,
         )
-    code, message = refusal(answer)
+    code, message, *_ = refusal(answer)
     raise RefusedByServerError(
         "{host} refused (status {status}): {said}" if message else "{host} refused (status {status}).",
         host=server.host,

@@ -171,14 +171,14 @@ class MarketClient:
             raise
 
     def _refuse(self, answer: Answer) -> None:
-        code, sentence = refusal(answer, _SENTENCE)
-        if sentence:
-            said, mark, consequence = sentence.rpartition(" Nothing was ")
+        said = refusal(answer, _SENTENCE)
+        if said.message:
             problem = RefusedByServerError(
-                "{said}", host=self.server.host, said=said or sentence, status=answer.status, error=code
-            )
+                "{said}", hint="{advice}" if said.hint else "", host=self.server.host, said=said.sentence,
+                advice=said.hint, status=answer.status, error=said.code,
+            )  # fmt: skip
             # A command knows better than this general one what it did not do.
-            problem.consequence = f"Nothing was {consequence}" if mark and consequence != "done." else ""
+            problem.consequence = said.consequence if said.consequence != "Nothing was done." else ""
             raise problem
         self._client.checked(answer, self.server)
 

@@ -8,6 +8,7 @@ published again.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -41,6 +42,8 @@ MAX_ROWS = 50_000_000
 MAX_BYTES = 2 << 30
 MAX_LETTERS = 1_000
 MAX_VALUES = 10_000
+MAX_FOOTER_BYTES = 16 << 20
+MAX_LIMITS = MAX_ROW_LEVELS - 1  # a file states its own level too
 _SMALL_BATCH = 1 << 14
 _HEADER = b"relaxdp market level 1\n"
 _PUBLISH = "Publish from the vault: relaxdp market publish NAME --levels 0.5=60,1=160."
@@ -181,6 +184,7 @@ def write_level_file(level: LevelReports, path: Path) -> None:
 
 def read_level_file(path: Path, *, is_sorted: bool = True) -> LevelReports:
     """Read the file of a level that a stranger may have made. Its reports are checked and written again."""
+    _check_footer(path)
     try:
         table = TableFile(path)
         description = read_description(path)
@@ -197,9 +201,7 @@ def read_level_file(path: Path, *, is_sorted: bool = True) -> LevelReports:
     arrays = _read_columns(path, table, names)
     ids, reports = arrays[0], _rewrite_reports(mechanism, arrays[1])
     _check_ids(ids, described, is_sorted=is_sorted)
-    levels = [mechanism.level(each) for each in (described.epsilon, *described.epsilons)]
-    if levels[0].threshold != described.threshold or max(levels) > levels[0] or len(levels) > MAX_ROW_LEVELS:
-        raise LevelFileError("The levels of the file contradict each other: no row is above the level of the file.")
+    _check_levels(mechanism, described)
     row_epsilons = None if len(arrays) < 3 else _read_row_epsilons(arrays[2], described)
     own = replace(
         path_description,
@@ -209,6 +211,28 @@ def read_level_file(path: Path, *, is_sorted: bool = True) -> LevelReports:
         row_epsilons=described.row_epsilons,
     )
     return LevelReports(description.id_column, column, own, ids, reports, row_epsilons)
+
+
+def _check_levels(mechanism: Mechanism, described: ColumnDescription) -> None:
+    if len(described.row_epsilons) > MAX_LIMITS:
+        raise LevelFileError("Rows have more than {maximum} different levels.", maximum=MAX_LIMITS)
+    own, *others = (mechanism.level(each) for each in (described.epsilon, *described.row_epsilons))
+    if own.threshold != described.threshold or any(each > own for each in others):
+        raise LevelFileError("The levels of the file contradict each other: no row is above the level of the file.")
+
+
+def _check_footer(path: Path) -> None:
+    """Reject a footer that would take more memory than a file of that size should. Its length is in the last bytes."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-8, os.SEEK_END)
+            length, mark = int.from_bytes(file.read(4), "little"), file.read()
+    except OSError:
+        raise _make_damage_error() from None
+    if mark != b"PAR1":
+        raise _make_damage_error()
+    if length > MAX_FOOTER_BYTES:
+        raise _make_size_error()
 
 
 def _read_row_epsilons(column: pa.Array, described: ColumnDescription) -> pa.Array:

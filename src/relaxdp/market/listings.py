@@ -122,6 +122,7 @@ def format_threshold(level: Level) -> str:
 def create_listing(
     connection: Connection, *, listing_id: str, kind: str, seller: str, description: ColumnDescription, column: str,
     id_column: str, currency: str, title: str | None, about: str | None, approval: str | None,
+    limits: str | None = None,
 ) -> Listing:  # fmt: skip
     """Create a listing, or confirm the one that exists. Only title, text and approval may change."""
     path, described = compute_path_digest(description), describe_path(description)
@@ -129,7 +130,7 @@ def create_listing(
         described = replace(described, level_column=description.level_column, row_epsilons=(described.epsilon,))
     fixed = {
         "kind": kind, "seller": seller, "path": path, "column": column, "id_column": id_column, "currency": currency,
-        "description": json.dumps(described.to_dict(), sort_keys=True),
+        "description": json.dumps(described.to_dict(), sort_keys=True), "limits": limits or "",
     }  # fmt: skip
     given = {
         name: text for name, text in (("title", title), ("about", about), ("approval", approval)) if text is not None
@@ -150,16 +151,38 @@ def create_listing(
                 hint="Publish its levels there: --listing {listing}.",
                 listing=row.id,
             )
-        if any(getattr(row, name) != value for name, value in fixed.items()):
-            raise ListingExistsError(
-                "The listing {listing!r} exists, with another seller, release, column, mechanism, key or currency, or "
-                "with limits where this one has no limits, or the reverse.",
-                hint="Repeat --limits, or choose another --listing NAME. Release corrected data under a new name.",
-                listing=listing_id,
-            )
+        _require_same_terms(row, fixed)
         if given:
             connection.execute(update(LISTINGS).where(LISTINGS.c.id == listing_id).values(**given))
     return find_listing(connection, listing_id)
+
+
+def _require_same_terms(row: Row[Any], fixed: Mapping[str, str]) -> None:
+    if row.seller != fixed["seller"]:
+        raise ListingExistsError(
+            "Another seller has a listing {listing!r}.", hint="Choose another name: --listing NAME.", listing=row.id
+        )
+    if row.limits != fixed["limits"]:
+        raise ListingExistsError(
+            "The listing {listing!r} was published {limits}, and all its levels are.",
+            hint="{change}, or choose another name: --listing NAME.",
+            listing=row.id,
+            limits=f"with --limits {row.limits}" if row.limits else "without --limits",
+            change=f"Repeat --limits {row.limits}" if row.limits else "Leave out --limits",
+        )
+    if row.currency != fixed["currency"]:
+        raise ListingExistsError(
+            "The prices of the listing {listing!r} are in {currency}.",
+            hint="Repeat --currency {currency}.",
+            listing=row.id,
+            currency=row.currency,
+        )
+    if any(getattr(row, name) != value for name, value in fixed.items()):
+        raise ListingExistsError(
+            "The listing {listing!r} has another release, column, mechanism or key.",
+            hint="Choose another name: --listing NAME.",
+            listing=row.id,
+        )
 
 
 def find_listing(connection: Connection, listing_id: str) -> Listing:

@@ -26,7 +26,7 @@ class Member:
         """Reject a member with another role."""
         if self.role not in roles:
             raise WrongRoleError(
-                "This request needs the token of a {needed}, and {name!r} is a {role}.",
+                "This request needs the role {needed}, and {name!r} has the role {role}.",
                 hint="Use another token (--token-file).",
                 needed=" or ".join(roles),
                 name=self.name,
@@ -43,7 +43,7 @@ def create_token(connection: Connection, name: str, role: str, *, renew: bool) -
     if name == OPERATOR.name or (found is not None) != renew or (renew and found != role):
         problem = "is reserved" if name == OPERATOR.name else f"is a {found}" if found else "does not exist"
         raise MarketError(
-            "No token was made, because the member {name!r} {problem}.",
+            "The member {name!r} {problem}.",
             hint="Choose another name. For a new token of a member, add --renew and name its role.",
             name=name,
             problem=problem,

@@ -16,7 +16,7 @@ from relaxdp.market.listings import ListedLevel, Listing
 from relaxdp.market.members import OPERATOR, Member
 from relaxdp.market.receipts import VERSION, Receipt, SignedReceipt, Signer, verify_receipt
 from relaxdp.market.schema import ORDERS
-from relaxdp.server_errors import OrderStateError, ReceiptError, UnknownOrderError
+from relaxdp.server_errors import OrderStateError, ReceiptError, UnknownLevelError, UnknownOrderError
 from relaxdp.theory.epsilon import Epsilon
 from relaxdp.theory.randomized_response import Level
 
@@ -211,7 +211,7 @@ def restore_order(connection: Connection, signed: SignedReceipt, buyer: str, sig
     own = list_orders(connection, buyer=buyer, listing=listing)
     known = [each for each in own if each.state == APPROVED and str(each.level) == receipt.epsilon]
     if not known:
-        level = listings.find_level(connection, listing, receipt.epsilon)
+        level = _find_restored_level(connection, listing, receipt)
         prepared = None if level.digest else pools.assemble_level(connection, listing, level.level)
         if (level.digest if prepared is None else prepared.digest) != receipt.digest:
             raise ReceiptError(
@@ -222,14 +222,37 @@ def restore_order(connection: Connection, signed: SignedReceipt, buyer: str, sig
             )
         if prepared is not None:
             listings.keep_file(connection, prepared.digest, prepared.content)
-        connection.execute(
-            insert(ORDERS).values(
-                id=receipt.order, listing=listing.id, threshold=level.key, buyer=buyer, state=APPROVED,
-                price=receipt.price, due=receipt.due, previous=receipt.previous, requested=receipt.issued,
-                digest=receipt.digest, receipt=json.dumps(asdict(receipt)), signature=signed.signature,
-            )
-        )  # fmt: skip
+        stored = [each for each in own if each.id == receipt.order]  # as it was before it was approved
+        for each in own:
+            # What the buyer ordered meanwhile was ordered without the order that comes back. It can be asked for again.
+            if each.state == REQUESTED and each not in stored:
+                _change(connection, each, state=WITHDRAWN)
+        approved = {
+            "state": APPROVED, "digest": receipt.digest, "receipt": json.dumps(asdict(receipt)),
+            "signature": signed.signature,
+        }  # fmt: skip
+        if stored:
+            _change(connection, stored[0], **approved)
+        else:
+            connection.execute(
+                insert(ORDERS).values(
+                    id=receipt.order, listing=listing.id, threshold=level.key, buyer=buyer, price=receipt.price,
+                    due=receipt.due, previous=receipt.previous, requested=receipt.issued, **approved,
+                )
+            )  # fmt: skip
     return known[0] if known else find_order(connection, receipt.order, Member(buyer, "buyer"))
+
+
+def _find_restored_level(connection: Connection, listing: Listing, receipt: Receipt) -> ListedLevel:
+    try:
+        return listings.find_level(connection, listing, receipt.epsilon)
+    except UnknownLevelError:
+        raise UnknownLevelError(
+            "The listing {listing!r} does not sell epsilon {epsilon} now.",
+            hint="Ask the seller to publish this level again, and then restore the order.",
+            listing=listing.id,
+            epsilon=receipt.epsilon,
+        ) from None
 
 
 def format_time(now: float) -> str:

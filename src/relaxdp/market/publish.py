@@ -6,6 +6,7 @@ published again is the same. A row never carries more than its own limit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -14,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaxdp.errors import ColumnError, EpsilonError, add_consequence
+from relaxdp.errors import ColumnError, EpsilonError, LedgerUncertainError, RelaxdpError, UselessReleaseError
 from relaxdp.market.client import MarketClient, understood
-from relaxdp.market.level_file import LevelReports, compute_level_digest, write_level_file
+from relaxdp.market.level_file import MAX_LIMITS, LevelReports, compute_level_digest, write_level_file
 from relaxdp.sampling.arrow_columns import decode_dictionary
 from relaxdp.server_errors import LevelDiffersError, MarketError
 from relaxdp.tables.atomic_files import make_temporary_folder
@@ -26,8 +27,20 @@ from relaxdp.tables.vault import Vault
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
 Progress = Callable[[str], None]
-Limits = tuple[list[Decimal], pa.Array]
-"""The different limits, and for each row the position of its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of individuals, as one release has them."""
+
+    column: str
+    ids: pa.Array
+    cells: pa.Array
+    """The limit of each row, as it was released."""
+    epsilons: list[Decimal]
+    """The different limits."""
+    positions: pa.Array
+    """For each row the position of its limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +65,6 @@ class Published:
     remaining: Decimal
 
 
-@add_consequence("Nothing was published.")
 def publish(
     vault: Vault, name: str, market: MarketClient, prices: Mapping[Any, str], terms: Terms, *,
     column: str | None = None, limits: str | None = None, listing: str | None = None, progress: Progress | None = None,
@@ -77,18 +89,49 @@ def publish(
         BudgetError: The largest level exceeds the budget. Nothing was published.
         LevelDiffersError: A level was published with other rows. Nothing was published.
     """
+    before, new = vault.spent, list[str]()
+    try:
+        found = _publish(vault, name, market, prices, terms, column, limits, listing or name, new, progress)
+    except LedgerUncertainError:
+        raise
+    except RelaxdpError as problem:
+        if isinstance(problem, UselessReleaseError):  # its own hint is about releases
+            problem.hint_template = "Publish a larger level too, or release more rows."
+        problem.consequence = _describe_consequence(new, vault.spent - before)
+        raise
+    return Published(found, tuple(reversed(new)), vault.spent - before, vault.remaining)
+
+
+def _describe_consequence(new: Sequence[str], cost: Decimal) -> str:
+    """Return what was done before the error."""
+    published = f"Only these levels were published: {', '.join(new)}." if new else "Nothing was published."
+    if not cost:
+        return published
+    return f"{published} The vault was charged {format_epsilon(cost)}. To publish again costs nothing more."
+
+
+def _publish(
+    vault: Vault, name: str, market: MarketClient, prices: Mapping[Any, str], terms: Terms, column: str | None,
+    limits: str | None, listing: str, new: list[str], progress: Progress | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Publish, and add each level to `new` as soon as it is published."""
     levels = sorted({as_epsilon(each): price for each, price in prices.items()}.items())
     if not levels or len(levels) < len(prices):
         raise MarketError(
             "The levels are empty, or two of them are equal.", hint="Pass each level once: --levels 0.1=10,0.5=60."
         )
+    if not re.fullmatch("[A-Z]{3}", terms.currency):
+        raise MarketError(
+            "The currency {currency!r} is not three capital letters.",
+            hint="Write it like EUR.",
+            currency=terms.currency,
+        )
     planned = _choose_column(vault, name, column)
-    chosen, before = planned.columns[0].column, vault.spent
+    chosen = planned.columns[0].column
     vault.relax(name, levels[-1][0], columns=[chosen], dry_run=True)  # the budget rejects it before anything is sent
-    own = None if limits is None else _read_limits(vault, name, chosen, limits)
-    market_listing = _create_listing(market, listing or name, planned, dict(levels), terms, limits)
+    own = None if limits is None else _read_limits(vault, name, chosen, limits, levels[-1][0])
+    market_listing = _create_listing(market, listing, planned, dict(levels), terms, limits)
     known = {each["epsilon"]: each["digest"] for each in market_listing["levels"]}
-    new = []
     # Published levels come first: where rows have changed, nothing is charged or published. Then the largest one comes
     # first: a smaller one alone could be too imprecise for the vault to charge it.
     order = sorted(dict(levels), key=lambda each: (format_epsilon(each) not in known, -each))
@@ -109,7 +152,7 @@ def publish(
             new.append(epsilon)
             if progress is not None:
                 progress(epsilon)
-    return Published(market_listing, tuple(reversed(new)), vault.spent - before, vault.remaining)
+    return market_listing
 
 
 _FREE = "1e-9"
@@ -151,14 +194,26 @@ def _create_listing(
             prices={format_epsilon(epsilon): price for epsilon, price in prices.items()},
             column=output,
             id_column=planned.id,
+            limits=limits,
             description=description.to_dict(),
         )
 
 
-def _draw(vault: Vault, name: str, column: str, epsilon: Decimal) -> LevelReports:
-    """Return all rows of the last release at a level. A larger level than before is charged."""
+def _draw(vault: Vault, name: str, column: str, epsilon: Decimal, limits: Limits | None) -> LevelReports:
+    """Return all rows of the last release at a level. A larger level than before is charged.
+
+    Limits are those of the rows with the same position, so the release must not have changed since they were read.
+    """
     release = vault.relax(name, epsilon, columns=[column])
     table, ((output, described),) = release.to_frame(), release.description.columns.items()
+    if limits is not None:
+        now = decode_dictionary(_combine(table[release.id])), decode_dictionary(_combine(table[limits.column]))
+        if not (now[0].equals(limits.ids) and now[1].equals(limits.cells)):
+            raise MarketError(
+                "The release {name!r} has changed while its levels were drawn.",
+                hint="Run the command again when no other program releases this name.",
+                name=name,
+            )
     ids, reports = (_combine(table[each]) for each in (release.id, output))
     return LevelReports(release.id, output, described, ids, reports)
 
@@ -169,19 +224,18 @@ def draw_levels(
     """Return each level. With limits, a row is at the smaller of the level and its own limit."""
     if limits is None:
         for epsilon in epsilons:
-            yield _draw(vault, name, column, epsilon)
+            yield _draw(vault, name, column, epsilon, None)
         return
-    own, positions = limits
     drawn: dict[Decimal, LevelReports] = {}
     for epsilon in epsilons:
-        used = [min(epsilon, each) for each in own]
+        used = [min(epsilon, each) for each in limits.epsilons]
         for each in sorted({*used, epsilon}, reverse=True):
             if each not in drawn:
-                drawn[each] = _draw(vault, name, column, each)
-        yield _mix_levels([drawn[each] for each in used], drawn[epsilon], used, positions)
+                drawn[each] = _draw(vault, name, column, each, limits)
+        yield _mix_levels([drawn[each] for each in used], drawn[epsilon], used, limits.positions)
 
 
-def _read_limits(vault: Vault, name: str, column: str, limits: str) -> Limits:
+def _read_limits(vault: Vault, name: str, column: str, limits: str, largest: Decimal) -> Limits:
     release = vault.relax(name, _FREE, columns=[column])
     if limits not in release.passthrough:
         raise ColumnError(
@@ -189,18 +243,27 @@ def _read_limits(vault: Vault, name: str, column: str, limits: str) -> Limits:
             hint="Release the limits as a pass-through column (--passthrough {limits}).",
             limits=limits,
         )
-    cells = decode_dictionary(_combine(release.to_frame()[limits])).dictionary_encode()
+    table = release.to_frame()
+    ids, cells = (decode_dictionary(_combine(table[each])) for each in (release.id, limits))
+    encoded = cells.dictionary_encode()
     if cells.null_count:
         raise ColumnError("A row has no limit.", hint="Fill in the column of limits before the release.")
     try:
-        found = [as_epsilon(str(each)) for each in cells.dictionary.to_pylist()]
+        found = [as_epsilon(str(each)) for each in encoded.dictionary.to_pylist()]
     except EpsilonError:
         raise ColumnError(
             "A value of the column {limits!r} is not an epsilon.",
             hint="Write each limit as a number such as 0.5.",
             limits=limits,
         ) from None
-    return found, cells.indices.cast(pa.int64())
+    if len({min(each, largest) for each in found}) > MAX_LIMITS:
+        raise ColumnError(
+            "The column {limits!r} has more than {maximum} different limits.",
+            hint="Round the limits down to fewer numbers before the release.",
+            limits=limits,
+            maximum=MAX_LIMITS,
+        )
+    return Limits(limits, ids, cells, found, encoded.indices.cast(pa.int64()))
 
 
 def _mix_levels(

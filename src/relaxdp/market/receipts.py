@@ -17,14 +17,16 @@ from typing import Any, NoReturn
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from relaxdp.errors import TableFileError
 from relaxdp.market.level_file import compute_level_digest, read_level_file
-from relaxdp.server_errors import ReceiptError
+from relaxdp.server_errors import LevelFileError, ReceiptError
 from relaxdp.tables.atomic_files import make_temporary_folder
 
 VERSION = 1
 MAX_LETTERS = 10_000
 _HEADER = b"relaxdp market receipt 1\n"
 _NOT_A_RECEIPT = "This is not a signed receipt of a market."
+_DOWNLOADED = "Pass the file as it was downloaded with this receipt."
 _HINT = "Pass the receipt file as `relaxdp market download` wrote it."
 
 
@@ -134,14 +136,22 @@ def verify_receipt(signed: SignedReceipt, public_key: bytes) -> Receipt:
 
 def verify_file(receipt: Receipt, path: Path) -> None:
     """Reject a file that does not hold the path, level, ids and reports of the receipt, in whatever order of rows."""
+    if not path.is_file():
+        raise TableFileError(
+            "There is no file {path!r}.", hint="Name the file that was downloaded with the receipt.", path=str(path)
+        )
     with make_temporary_folder() as folder:  # an unfinished file has another ending
         link = folder / "level.parquet"
         link.symlink_to(path.absolute())
-        digest = compute_level_digest(read_level_file(link, is_sorted=False))
+        try:
+            digest = compute_level_digest(read_level_file(link, is_sorted=False))
+        except LevelFileError as problem:
+            problem.hint_template = _DOWNLOADED
+            raise
     if digest != receipt.digest:
         raise ReceiptError(
             "The file {path!r} is not the one that the receipt is about: its ids, reports, level or path differ.",
-            hint="Pass the file that was downloaded with this receipt.",
+            hint=_DOWNLOADED,
             path=str(path),
         )
 

@@ -106,7 +106,7 @@ class MarketRoutes:
             made = listings.create_listing(
                 connection, listing_id=asked.id, kind="release", seller=seller.name, description=description,
                 column=asked.column, id_column=asked.id_column, title=asked.title, about=asked.about,
-                currency=asked.currency, approval=asked.approval,
+                currency=asked.currency, approval=asked.approval, limits=asked.limits,
             )  # fmt: skip
             listings.plan_levels(connection, made, asked.prices)
             return views.view_listing(connection, made, seller)

@@ -57,6 +57,7 @@ LISTINGS = Table(
     _text("about"),
     _text("currency"),
     _text("approval"),
+    _text("limits"),
     UniqueConstraint("seller", "path"),
     CheckConstraint("kind IN ('release', 'pool')"),
     CheckConstraint("approval IN ('seller', 'automatic')"),
@@ -138,13 +139,15 @@ POOL_REPORTS = Table(
     ForeignKeyConstraint(["listing", "threshold"], ["market_level.listing", "market_level.threshold"]),
 )
 
+# A restored database may hold a withdrawal of an order that was approved. Its receipt then approves it again.
+_IS_WITHDRAWN = "OLD.state = 'withdrawn' AND NEW.state <> 'approved'"
 _KEPT = {
     "market_setup": ("UPDATE", ""),
     "market_level": ("UPDATE", ""),
     "market_file": ("UPDATE", ""),
     "market_pool_report": ("UPDATE", ""),
-    "market_listing": ('UPDATE OF id, kind, seller, path, description, "column", id_column, currency', ""),
-    "market_order": ("UPDATE", "WHEN (OLD.state <> 'requested')"),
+    "market_listing": ('UPDATE OF id, kind, seller, path, description, "column", id_column, currency, limits', ""),
+    "market_order": ("UPDATE", f"WHEN (OLD.state = 'approved' OR ({_IS_WITHDRAWN}))"),
 }
 """Rows that are never changed, in whole or in these columns, or from a state on. None of them is ever deleted."""
 

@@ -21,6 +21,8 @@ _PATH_FIELDS = ("encoding", "values", "range", "clip", "options")
 def view_listing(connection: Connection, listing: Listing, member: Member | None) -> wire.ListingView:
     """Return a listing. A buyer sees what is due for each level; before the order nothing depends on a report."""
     levels = listings.list_levels(connection, listing)
+    # The digest of a level that is not delivered would confirm a guess of its reports.
+    shows_digests = member is not None and member.role == "seller" and member.name == listing.seller
     owned = None
     if member is not None and member.role == "buyer":
         owned = orders.find_owned(orders.list_orders(connection, buyer=member.name, listing=listing))
@@ -33,7 +35,8 @@ def view_listing(connection: Connection, listing: Listing, member: Member | None
         shown.append(
             wire.OfferView(
                 str(level.level), str(level.level.threshold), str(level.price), str(due), sum(level.rows.values()),
-                dict(level.rows), offer.margin, offer.is_useful, offer.is_dominated, level.digest,
+                dict(level.rows), offer.margin, offer.is_useful, offer.is_dominated,
+                level.digest if shows_digests else None,
             )
         )  # fmt: skip
     described = listing.description.to_dict()

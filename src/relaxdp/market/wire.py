@@ -60,6 +60,8 @@ class ListingRequest(Struct, frozen=True, forbid_unknown_fields=True):
     id_column: Column
     description: dict[str, Any]
     """The column as a released file describes it."""
+    limits: Column | None = None
+    """The column with the limits of individuals, which is the same for all levels of a listing."""
     title: Title | None = None
     about: About | None = None
     approval: Approval | None = None
@@ -118,6 +120,7 @@ class OfferView(Struct, frozen=True):
     is_dominated: bool
     """Whether another level costs no more and is more accurate."""
     digest: str | None
+    """For the seller alone: with it, others could confirm a guess of reports that they did not buy."""
 
 
 class ListingView(Struct, frozen=True):

@@ -198,7 +198,10 @@ class Problem(msgspec.Struct, frozen=True):
 
     error: str
     message: str
+    """The problem, the hint and the consequence together."""
     fields: dict[str, Any]
+    hint: str
+    consequence: str
 
 
 def code_of(kind: type[RelaxdpError]) -> str:
@@ -221,7 +224,9 @@ def problem_response(
     """Return the answer for an error. `nothing` says what did not happen, unless whoever refused has said it."""
     status = status_of(type(problem))
     problem.consequence = problem.consequence or nothing
-    content = msgspec.json.encode(Problem(code_of(type(problem)), problem.message, problem.fields))
+    content = msgspec.json.encode(
+        Problem(code_of(type(problem)), problem.message, problem.fields, problem.hint, problem.consequence)
+    )
     return Response(
         content, status, headers={**_HEADERS.get(status, {}), **(headers or {})}, media_type="application/json"
     )

@@ -156,8 +156,9 @@ async def _on_error(request: Request, problem: Exception) -> Response:
 
 async def _on_mistake(request: Request, problem: Exception) -> Response:
     """Answer for a mistake of ours, in the shape of every error; the shell logs it."""
-    content = b'{"error":"internal","message":"the service made a mistake. Nothing was acknowledged.","fields":{}}'
-    return Response(content, 500, media_type="application/json")
+    nothing = "Nothing was acknowledged."
+    content = Problem("internal", f"The service made a mistake. {nothing}", {}, "", nothing)
+    return Response(msgspec.json.encode(content), 500, media_type="application/json")
 
 
 async def _on_http(request: Request, problem: Exception) -> Response:

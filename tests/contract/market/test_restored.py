@@ -104,3 +104,50 @@ def test_a_receipt_of_rows_that_changed_is_not_restored(market: Market, tmp_path
     assert "Your downloaded file and receipt stay valid. Nothing was restored." in found.value.message
     assert seller.listing(name)["levels"][0] == kept["levels"][0]
     assert buyer.orders() == []
+
+
+@pytest.mark.parametrize("meanwhile", ["requested", "withdrawn"])
+def test_an_order_that_was_approved_after_the_backup_comes_back(market: Market, tmp_path: Path, meanwhile: str) -> None:
+    """The backup holds its request, which the seller may have withdrawn since."""
+    vault, seller, buyer, name = make_vault(tmp_path), market.add("seller"), market.add("buyer"), market.make_name()
+    market.publish(vault, seller, {"0.5": "60"}, listing=name, approval="seller")
+    order = buyer.order(name, "0.5")
+    put_back = copy_database(market, tmp_path)
+    approved = seller.approve(order["id"])
+    receipt = buyer.download(order["id"], tmp_path / "x.parquet")
+    put_back()
+
+    assert [each["state"] for each in buyer.orders()] == ["requested"]
+    if meanwhile == "withdrawn":
+        seller.withdraw(order["id"])
+        with refused(RefusedByServerError, error="order_state"):
+            seller.approve(order["id"])
+    assert buyer.restore(receipt) == buyer.restore(receipt) == approved
+    assert buyer.receipt(order["id"]) == receipt
+    assert seller.sales()["columns"][0]["largest_sold"] == "0.5"
+    for client in (buyer, seller):
+        with refused(RefusedByServerError, error="order_state"):
+            client.withdraw(order["id"])
+
+
+def test_a_restored_order_ends_what_was_requested_meanwhile(market: Market, tmp_path: Path) -> None:
+    """The buyer asks again for a lost level, or for a higher one at the full price, and then finds the receipt."""
+    vault, seller, name = make_vault(tmp_path), market.add("seller"), market.make_name()
+    buyers = [market.add("buyer"), market.add("buyer")]
+    market.publish(vault, seller, {"0.5": "60", "1": "100"}, listing=name, approval="seller")
+    put_back = copy_database(market, tmp_path)
+    lost = [seller.approve(buyer.order(name, "0.5")["id"]) for buyer in buyers]
+    receipts = [buyer.receipt(order["id"]) for buyer, order in zip(buyers, lost, strict=True)]
+    put_back()
+
+    for buyer, epsilon, receipt, order in zip(buyers, ("0.5", "1"), receipts, lost, strict=True):
+        asked = buyer.order(name, epsilon)
+        assert asked["due"] == asked["price"]
+        assert buyer.restore(receipt)["id"] == order["id"]
+        assert {each["id"]: each["state"] for each in buyer.orders()} == {
+            order["id"]: "approved", asked["id"]: "withdrawn"
+        }  # fmt: skip
+        with refused(RefusedByServerError, error="order_state"):
+            seller.approve(asked["id"])
+        upgrade = seller.approve(buyer.order(name, "1", upgrade=True)["id"])
+        assert (upgrade["due"], upgrade["previous"]) == ("40", order["id"])

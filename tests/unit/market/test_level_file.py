@@ -278,7 +278,7 @@ HOSTILE: dict[str, tuple[Maker, str]] = {
     "a level above": (mix(["1", "2"], ["1", "2"]), "contradict"),
     "an unlisted level": (mix(["1", "SECRET"], ["1"]), "does not list"),
     "another spelling": (mix(["1.0"], ["1"]), "does not list"),
-    "64 levels": (mix(["1"], [f"0.{n}" for n in range(11, 75)]), "contradict"),
+    "63 levels": (mix(["1"], [f"0.{n}" for n in range(11, 74)]), "more than 62"),
     "another threshold": (describe_as(threshold="1"), "contradict"),
     "a threshold of no number": (describe_as(threshold="SECRET"), "damaged"),
     "an epsilon of no number": (describe_as(epsilon="SECRET"), "damaged"),

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from tests.refusals import refused
 from tests.servers.markets import (
+    PRICES,
     ROWS,
     VALUES,
     Market,
@@ -146,7 +147,7 @@ def test_prices_never_fall_as_epsilon_grows(market: Market, seller: MarketClient
         with refused(RefusedByServerError, error="market") as found:
             market.publish(vault, seller, prices, listing=name)
         assert hint in found.value.message
-        assert found.value.consequence == "Nothing was listed."
+        assert found.value.consequence == "Nothing was published."
     assert vault.spent == before
     market.publish(vault, seller, {"0.5": "10", "1": "10.0000"}, listing=name)
     for wrong in ({"0.7": "11"}, {"2": "9"}, {"0.1": "10.5"}, {"0.5": "11"}):
@@ -209,9 +210,39 @@ def test_a_level_is_never_replaced(market: Market, seller: MarketClient, tmp_pat
     assert seller.listing(name) == first
 
 
+def test_only_the_seller_sees_the_digest_of_a_level(market: Market, seller: MarketClient, tmp_path: Path) -> None:
+    """With the digest of a level that was not bought, a buyer of a lower one could check guesses of its reports."""
+    vault, name, buyer = make_vault(tmp_path), market.make_name(), market.add("buyer")
+    digests = {each["digest"] for each in market.publish(vault, seller, listing=name).listing["levels"]}
+    assert len(digests) == len(PRICES)
+    assert None not in digests
+    bought = buyer.order(name, "0.25")["digest"]
+    others = [market.connect(), market.operator, market.add("seller"), buyer]
+    for client in others:
+        assert {each["digest"] for each in client.listing(name)["levels"]} == {None}
+        assert not any(digest in json.dumps(client.listings()) for digest in digests)
+    assert [each["digest"] for each in buyer.orders()] == [bought]
+    assert {each["digest"] for each in seller.listing(name)["levels"]} == digests
+
+
+def test_listings_differ_in_what_the_message_names(market: Market, seller: MarketClient, tmp_path: Path) -> None:
+    vault, name = make_vault(tmp_path), market.make_name()
+    market.publish(vault, seller, listing=name)
+    asked = ask_for_listing(vault)
+    for client, change, words in [
+        (market.add("seller"), {}, "Another seller"),
+        (seller, {"currency": "USD"}, "are in EUR"),
+        (seller, {"limits": "limit"}, "without --limits"),
+        (seller, {"id_column": "other"}, "another release, column, mechanism or key"),
+    ]:
+        with refused(RefusedByServerError, error="listing_exists") as found:
+            client.create_listing(name, **{**asked, **change})
+        assert words in found.value.message
+
+
 # The rules of the database.
 
-LISTING = "('{}', 'release', '{}', '{}', '{{}}', 'c', 'i', 't', 'a', 'EUR', 'seller')"
+LISTING = "('{}', 'release', '{}', '{}', '{{}}', 'c', 'i', 't', 'a', 'EUR', 'seller', '')"
 BROKEN = {
     "a price changes": "UPDATE market_level SET price = '1' WHERE listing = 'L'",
     "a digest changes": "UPDATE market_level SET digest = 'other' WHERE listing = 'L'",
@@ -227,9 +258,10 @@ BROKEN = {
     "a seller changes": "UPDATE market_listing SET seller = 'other' WHERE id = 'L'",
     "a column changes": "UPDATE market_listing SET \"column\" = 'other' WHERE id = 'L'",
     "a currency changes": "UPDATE market_listing SET currency = 'USD' WHERE id = 'L'",
+    "a column of limits changes": "UPDATE market_listing SET limits = 'other' WHERE id = 'L'",
     "a listing is deleted": "DELETE FROM market_listing WHERE id = 'L'",
     "a path is listed twice": "INSERT INTO market_listing SELECT 'other', kind, seller, path, description, \"column\", "
-    "id_column, title, about, currency, approval FROM market_listing WHERE id = 'L'",
+    "id_column, title, about, currency, approval, limits FROM market_listing WHERE id = 'L'",
     "an unknown kind": "INSERT INTO market_listing VALUES " + LISTING.format("other", "s", "p").replace("release", "x"),
     "an approved order changes": "UPDATE market_order SET due = '0' WHERE id = 'O'",
     "an approved order is withdrawn": "UPDATE market_order SET state = 'withdrawn' WHERE id = 'O'",
@@ -247,6 +279,8 @@ BROKEN = {
     "previous, requested, digest, receipt, signature FROM market_order WHERE id = 'R'",
     "a report changes": "UPDATE market_pool_report SET report = 'x'",
     "a report is deleted": "DELETE FROM market_pool_report",
+    "the signing key changes": "UPDATE market_setup SET signing_key = 'x'",
+    "the signing key is deleted": "DELETE FROM market_setup",
     "an unknown role": "INSERT INTO market_member VALUES ('nobody', 'operator', 'x')",
 }  # fmt: skip
 

@@ -49,7 +49,7 @@ def test_a_request_is_approved_once(seller: MarketClient, buyer: MarketClient, l
         with refused(RefusedByServerError, error="order_state"):
             ask(order["id"])
     approved = seller.approve(order["id"])
-    levels = {each["epsilon"]: each for each in buyer.listing(listing)["levels"]}
+    levels = {each["epsilon"]: each for each in seller.listing(listing)["levels"]}
     assert approved == {**order, "state": "approved", "digest": levels["0.5"]["digest"], "is_new": False}
     signed = buyer.receipt(order["id"])
     assert seller.approve(order["id"]) == approved == buyer.order(listing, "0.5", upgrade=True)
@@ -179,12 +179,34 @@ def test_a_lost_order_is_restored(
     assert restored["requested"] == kept.issued
     assert buyer.restore(signed) == restored
     assert buyer.download(restored["id"], tmp_path / "x.parquet") == signed
-    assert {each["id"] for each in buyer.orders()} == {first["id"], request["id"], restored["id"]}
+    assert {each["id"]: each["state"] for each in buyer.orders()} == {
+        first["id"]: "approved", request["id"]: "withdrawn", restored["id"]: "approved"
+    }  # fmt: skip
     wrong = market.sign_lost_order(kept, buyer, epsilon="0.5")  # with the digest of another level
     with refused(RefusedByServerError, error="receipt") as found:
         buyer.restore(wrong)
     assert "has other ids or reports now" in found.value.message
     assert len(buyer.orders()) == 3
+
+
+@pytest.mark.parametrize("state", ["requested", "withdrawn"])
+def test_a_receipt_approves_an_order_that_the_backup_has_as_a_request(
+    market: Market, seller: MarketClient, buyer: MarketClient, listing: str, state: str
+) -> None:
+    """It becomes the order that the receipt names. A request for another level ends."""
+    other = market.add("buyer")
+    kept = other.receipt(seller.approve(other.order(listing, "0.5")["id"])["id"]).receipt
+    order = buyer.order(listing, "0.5")
+    requests = []
+    if state == "withdrawn":
+        seller.withdraw(order["id"])
+        requests = [buyer.order(listing, "1")["id"]]
+    signed = market.sign_lost_order(kept, buyer, order=order["id"])
+    restored = buyer.restore(signed)
+    assert restored == {**order, "state": "approved", "digest": kept.digest, "is_new": False}
+    assert (buyer.restore(signed), buyer.receipt(order["id"])) == (restored, signed)
+    states = {each["id"]: each["state"] for each in buyer.orders()}
+    assert states == {order["id"]: "approved", **dict.fromkeys(requests, "withdrawn")}
 
 
 def test_only_a_receipt_of_this_buyer_and_market_restores(

@@ -26,9 +26,10 @@ from tests.servers.markets import (
 import relaxdp as rx
 from relaxdp.errors import BudgetExceededError, ColumnError, UnknownReleaseError, UselessReleaseError
 from relaxdp.market.client import MarketClient
+from relaxdp.market.publish import Terms, publish
 from relaxdp.market.schema import FILES, LISTINGS
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.server_errors import LevelDiffersError, MarketError
+from relaxdp.server_errors import LevelDiffersError, MarketError, RefusedByServerError
 from relaxdp.tables.metadata import METADATA_KEY
 
 market = make_market_fixture(STORES)
@@ -84,9 +85,10 @@ def test_nothing_but_ids_reports_and_levels_leaves(market: Market, tmp_path: Pat
         assert sorted(stated) == ["columns", "id", "rows"]
         assert [*stated["columns"]] == ["diagnosis"]
     key = (vault.path / "key").read_text("ascii").splitlines()[1]
-    secrets = [vault.id.encode(), key.encode(), bytes.fromhex(key), b"limit"]
+    secrets = [vault.id.encode(), key.encode(), bytes.fromhex(key)]
     with market.open_database() as database, database.reading() as connection:
         stored = b"".join(connection.execute(select(FILES.c.content)).scalars())
+        assert b"limit" not in stored
         stored += repr(connection.execute(select(LISTINGS).where(LISTINGS.c.id.in_(listings))).all()).encode()
     assert [secret for secret in secrets if secret in stored] == []
 
@@ -182,6 +184,74 @@ def test_changed_limits_are_other_rows(market: Market, tmp_path: Path) -> None:
         market.publish(vault, seller, {"0.5": "60"}, listing=name, limits="limit")
 
 
+def test_all_levels_have_the_same_limits(market: Market, tmp_path: Path) -> None:
+    """Also where the second column has larger numbers, and whatever the first level says."""
+    table = make_table().append_column("other", [["9"] * ROWS])
+    vault = rx.Vault.create(tmp_path / "two.vault", budget=10)
+    vault.release(
+        table,
+        {"diagnosis": VALUES},
+        id="id",
+        epsilon="0.1",
+        name="survey",
+        passthrough=["limit", "other"],
+        planned_epsilon=9,
+    )
+    seller, name = market.add("seller"), market.make_name()
+    first = market.publish(vault, seller, {"1": "20"}, listing=name, limits="limit").listing
+    spent = vault.spent
+    for limits in ("other", None):
+        with refused(RefusedByServerError, error="listing_exists") as found:
+            market.publish(vault, seller, {"4": "99"}, listing=name, limits=limits)
+        assert "was published with --limits limit" in found.value.message
+    assert (seller.listing(name), vault.spent) == (first, spent)
+
+
+@pytest.mark.parametrize("changed", ["limits", "ids", "rows"])
+def test_limits_belong_to_the_rows_that_are_drawn(
+    market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    """Another process releases the name after the limits were read: the rows at these positions are others."""
+    vault, seller, name = make_vault(tmp_path), market.add("seller"), market.make_name()
+    table = make_table(range(ROWS + 1)).slice(1) if changed == "ids" else make_table()
+    if changed == "limits":
+        table = table.set_column(2, "limit", [table["limit"].to_pylist()[::-1]])
+    if changed == "rows":
+        table = make_table(range(ROWS - 1))
+    real = MarketClient.create_listing
+
+    def release_meanwhile(self: MarketClient, listing: str, **terms: Any) -> Any:
+        release_again(rx.Vault(vault.path), table)
+        return real(self, listing, **terms)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MarketClient, "create_listing", release_meanwhile)
+        with refused(MarketError, says="has changed while its levels were drawn"):
+            market.publish(vault, seller, listing=name, limits="limit")
+    assert seller.listing(name)["levels"] == []
+    market.publish(vault, seller, listing=name, limits="limit")
+    limits = dict(zip(table["id"].to_pylist(), table["limit"].to_pylist(), strict=True))
+    bought = pa_parquet.read_table(buy(market, name, "1", tmp_path)).to_pydict()
+    stated = dict(zip(bought["id"], bought["diagnosis_epsilon"], strict=True))
+    assert {row: min("1", limits[row], key=Decimal) for row in stated} == stated
+
+
+@pytest.mark.parametrize("largest", ["1", "63"])
+def test_more_limits_than_a_file_can_state_cost_nothing(market: Market, tmp_path: Path, largest: str) -> None:
+    """Limits above the largest level are one level. 62 different levels fit into a file."""
+    table = make_table()
+    table = table.set_column(2, "limit", [[str(1 + row // 3 % 63) for row in range(ROWS)]])
+    vault = make_vault(tmp_path, table, budget=100)
+    if largest == "1":
+        assert market.publish(vault, prices={"1": "5", "0.5": "1"}, limits="limit").new == ("0.5", "1")
+        assert market.publish(vault, prices={"62": "5"}, limits="limit").new == ("62",)
+        return
+    listings, spent = market.operator.listings(), vault.spent
+    with refused(ColumnError, says="different limits", hint="Round"):
+        market.publish(vault, prices={"63": "5"}, limits="limit")
+    assert (market.operator.listings(), vault.spent) == (listings, spent)
+
+
 @pytest.mark.parametrize(
     ("limits", "problem"), [("0", "is not an epsilon"), ("SECRET", "is not an epsilon"), (None, "no limit")]
 )
@@ -198,8 +268,38 @@ def test_the_largest_level_decides_whether_publishing_is_useful(market: Market, 
     """A level that tells next to nothing may be listed below one that tells more; the vault charges the largest."""
     few = make_vault(tmp_path, make_table(range(160)))
     assert len(market.publish(few, prices={"0.1": "1", "1": "2"}, limits="limit").new) == 2
-    with refused(UselessReleaseError):
+    with refused(UselessReleaseError, hint="Publish a larger level too"):
         market.publish(make_vault(tmp_path, make_table(range(160))), prices={"0.1": "1"})
+
+
+def test_an_error_tells_what_was_published_before(
+    market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault, real = make_vault(tmp_path), MarketClient.add_level
+    for stop, expected in [
+        ("100", "Nothing was published. The vault was charged 0.99. To publish again costs nothing more."),
+        ("60", "Only these levels were published: 1."),  # the charge is from the first attempt
+        (
+            "20",
+            "Only these levels were published: 2, 1, 0.5. The vault was charged 1. "
+            "To publish again costs nothing more.",
+        ),
+    ]:
+
+        def refuse(self: MarketClient, listing: str, file: Path, price: str, *, stop: str = stop) -> Any:
+            if price == stop:
+                raise MarketError("Stop.")
+            return real(self, listing, file, price)
+
+        prices = {**PRICES, "2": "200"} if stop == "20" else PRICES
+        with monkeypatch.context() as patch:
+            patch.setattr(MarketClient, "add_level", refuse)
+            with refused(MarketError) as found:
+                market.publish(vault, prices=prices)
+        assert found.value.consequence == expected
+    with refused(MarketError, says="three capital letters") as found:
+        publish(vault, "survey", market.add("seller"), PRICES, Terms(currency="euro"))
+    assert found.value.consequence == "Nothing was published."
 
 
 def test_a_market_that_breaks_off_is_continued_for_free(

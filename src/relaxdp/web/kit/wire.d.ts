@@ -283,6 +283,8 @@ export interface Problem {
   error: string;
   message: string;
   fields: Record<string, unknown>;
+  hint: string;
+  consequence: string;
 }
 
 export interface PublicCampaign {
