@@ -200,7 +200,8 @@ def test_every_error_has_a_status_and_a_code() -> None:
     assert status_of(errors.EpsilonError) == 422
     answer = problem_response(RelaxdpError("a sentence.", number=1, path=Path("x")))
     assert msgspec.json.decode(answer.body) == {
-        "error": "relaxdp", "message": "a sentence. Nothing was done.", "fields": {"number": 1, "path": "x"}, "hint": "",
+        "error": "relaxdp", "message": "a sentence. Nothing was done.", "fields": {"number": 1, "path": "x"},
+        "hint": "",
         "consequence": "Nothing was done.",
     }  # fmt: skip
 
