@@ -39,8 +39,9 @@ def make(kind: str, source: Path, target: Path, **settings: str) -> Path:
     """Make one package in a folder of its own, and move it to `target` when it is whole."""
     with tempfile.TemporaryDirectory(dir=target) as folder:
         line = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", folder]
-        # Whoever packs for others may have a clock: hatchling's own time is the same for everybody.
-        environment = {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
+        # Hatchling's own time is the same for everybody, and settings of the person who packs do not count.
+        ignored = ("SOURCE_DATE_EPOCH", "RELAXDP_BUNDLE")
+        environment = {name: value for name, value in os.environ.items() if name not in ignored}
         done = subprocess.run(
             line, cwd=source, env={**environment, **settings}, capture_output=True, text=True, check=False
         )
