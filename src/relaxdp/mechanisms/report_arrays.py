@@ -7,7 +7,7 @@ the lowest first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -137,7 +137,7 @@ def make_report_container(mechanism: Mechanism, template: Any, parts: Iterable[R
     """Return reports in the kind of container that `template` is. Packed reports of a NumPy array are rows of bytes."""
     library, labels, width = type(template).__module__.partition(".")[0], mechanism.labels, get_report_width(mechanism)
     if width is None:
-        codes = np.concatenate([part[:, 0] for part, _ in parts])
+        codes = _join_codes(parts, template)
         if isinstance(template, np.ndarray):
             return _make_numpy_labels(template.dtype, labels, codes)
         if library not in ("pyarrow", "polars", "pandas"):
@@ -154,6 +154,16 @@ def make_report_container(mechanism: Mechanism, template: Any, parts: Iterable[R
         index, name = getattr(template, "index", None), getattr(template, "name", None)
         return pd.Series(_make_pandas_array(array), index=index, name=name)
     return array if library == "pyarrow" else array.to_pylist()
+
+
+def _join_codes(parts: Iterable[ReportPart], column: Sized) -> Codes:
+    """Return the codes of all parts. Each goes to its place at once, so that they are never in memory twice."""
+    codes, done = np.empty(0, np.uint8), 0
+    for part, _ in parts:
+        codes = codes if done else np.empty(len(column), part.dtype)
+        codes[done : done + len(part)] = part[:, 0]
+        done += len(part)
+    return codes
 
 
 def _make_pandas_array(array: pa.Array) -> Any:

@@ -311,13 +311,14 @@ def reject_duplicate_ids(ids: pa.Array) -> None:
 
 
 def _find_duplicate_row(ids: pa.Array) -> int | None:
-    if pa.types.is_integer(ids.type):
-        numbers = to_numpy(ids)
-        is_distinct = (numbers[1:] > numbers[:-1]).all() or _has_distinct_hashes(numbers)
-        return None if is_distinct else _find_duplicate_number(numbers)
     ids = getattr(ids, "storage", ids)  # pyarrow compares the bytes of a UUID, not the UUID
     ids = ids.cast(pa.large_binary()) if pa.types.is_fixed_size_binary(ids.type) else ids
-    if _is_ascending(ids) or _has_distinct_hashes(get_text_buffers(ids)) or len(pc.unique(ids)) == len(ids):
+    if _is_ascending(ids):
+        return None
+    if pa.types.is_integer(ids.type):
+        numbers = to_numpy(ids)
+        return None if _has_distinct_hashes(numbers) else _find_duplicate_number(numbers)
+    if _has_distinct_hashes(get_text_buffers(ids)) or len(pc.unique(ids)) == len(ids):
         return None
     return _find_duplicate_number(pc.dictionary_encode(ids).indices.to_numpy())
 
