@@ -6,6 +6,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow.parquet as pa_parquet
 import pytest
@@ -24,7 +25,13 @@ from tests.servers.markets import (
 )
 
 import relaxdp as rx
-from relaxdp.errors import BudgetExceededError, ColumnError, UnknownReleaseError, UselessReleaseError
+from relaxdp.errors import (
+    BudgetExceededError,
+    ColumnError,
+    LedgerUncertainError,
+    UnknownReleaseError,
+    UselessReleaseError,
+)
 from relaxdp.market.client import MarketClient
 from relaxdp.market.publish import Terms, publish
 from relaxdp.market.schema import FILES, LISTINGS
@@ -213,7 +220,7 @@ def test_limits_belong_to_the_rows_that_are_drawn(
 ) -> None:
     """Another process releases the name after the limits were read: the rows at these positions are others."""
     vault, seller, name = make_vault(tmp_path), market.add("seller"), market.make_name()
-    table = make_table(range(ROWS + 1)).slice(1) if changed == "ids" else make_table()
+    table = make_table([*range(ROWS - 1), ROWS]) if changed == "ids" else make_table()
     if changed == "limits":
         table = table.set_column(2, "limit", [table["limit"].to_pylist()[::-1]])
     if changed == "rows":
@@ -248,7 +255,7 @@ def test_more_limits_than_a_file_can_state_cost_nothing(market: Market, tmp_path
         return
     listings, spent = market.operator.listings(), vault.spent
     with refused(ColumnError, says="different limits", hint="Round"):
-        market.publish(vault, prices={"63": "5"}, limits="limit")
+        market.publish(vault, prices={"1": "1", "63": "5"}, limits="limit")
     assert (market.operator.listings(), vault.spent) == (listings, spent)
 
 
@@ -297,6 +304,12 @@ def test_an_error_tells_what_was_published_before(
             with refused(MarketError) as found:
                 market.publish(vault, prices=prices)
         assert found.value.consequence == expected
+    uncertain = LedgerUncertainError("Perhaps.")
+    uncertain.consequence = "It may be charged."
+    with monkeypatch.context() as patch, refused(LedgerUncertainError) as found:
+        patch.setattr(rx.Vault, "relax", Mock(side_effect=uncertain))
+        market.publish(vault)
+    assert found.value.consequence == "It may be charged."
     with refused(MarketError, says="three capital letters") as found:
         publish(vault, "survey", market.add("seller"), PRICES, Terms(currency="euro"))
     assert found.value.consequence == "Nothing was published."
