@@ -222,17 +222,17 @@ def restore_order(connection: Connection, signed: SignedReceipt, buyer: str, sig
             )
         if prepared is not None:
             listings.keep_file(connection, prepared.digest, prepared.content)
-        stored = [each for each in own if each.id == receipt.order]  # as it was before it was approved
         for each in own:
             # What the buyer ordered meanwhile was ordered without the order that comes back. It can be asked for again.
-            if each.state == REQUESTED and each not in stored:
+            if each.state == REQUESTED:
                 _change(connection, each, state=WITHDRAWN)
         approved = {
             "state": APPROVED, "digest": receipt.digest, "receipt": json.dumps(asdict(receipt)),
             "signature": signed.signature,
         }  # fmt: skip
-        if stored:
-            _change(connection, stored[0], **approved)
+        stored = next((each for each in own if each.id == receipt.order), None)  # as it was before its approval
+        if stored is not None:
+            _change(connection, stored, **approved)
         else:
             connection.execute(
                 insert(ORDERS).values(

@@ -186,6 +186,8 @@ def test_a_lost_order_is_restored(
     with refused(RefusedByServerError, error="receipt") as found:
         buyer.restore(wrong)
     assert "has other ids or reports now" in found.value.message
+    with refused(RefusedByServerError, error="unknown_level", hint="publish this level again"):
+        buyer.restore(market.sign_lost_order(kept, buyer, epsilon="2"))
     assert len(buyer.orders()) == 3
 
 
