@@ -57,10 +57,12 @@ def make_vault(
     return vault
 
 
-def release_again(vault: rx.Vault, table: pa.Table, mechanism: Mechanism | None = None) -> None:
+def release_again(
+    vault: rx.Vault, table: pa.Table, mechanism: Mechanism | None = None, passthrough: Sequence[str] = ("limit",)
+) -> None:
     """Release a table, whose rows may have joined or left, at a level that is never listed."""
     columns = {"diagnosis": mechanism or rx.Categorical(VALUES)}
-    where: Any = {"id": "id", "name": "survey", "passthrough": ["limit"], "planned_epsilon": 20}
+    where: Any = {"id": "id", "name": "survey", "passthrough": list(passthrough), "planned_epsilon": 20}
     vault.release(table, columns, epsilon="0.01", accept_new_rows=True, **where)
 
 

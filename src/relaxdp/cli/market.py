@@ -40,6 +40,7 @@ from relaxdp.errors import ArgumentError, TableFileError, add_consequence
 from relaxdp.market.client import MarketClient, understood
 from relaxdp.market.receipts import MAX_LETTERS, SignedReceipt, parse_receipt, verify_file, verify_receipt
 from relaxdp.sampling.private_file import PrivateFileError, read_private_file, write_private_file
+from relaxdp.server_errors import LevelFileError
 from relaxdp.tables.atomic_files import make_unfinished_file, move_to_target
 from relaxdp.theory.epsilon import as_epsilon, format_epsilon
 
@@ -302,7 +303,11 @@ def verify(
         ) from None
     key = _parse_public_key(public_key) if public_key else _ask_public_key(str(server), ca_file)
     verified = verify_receipt(signed, key)
-    verify_file(verified, file)
+    try:
+        verify_file(verified, file)
+    except LevelFileError as problem:  # its own hint is for sellers
+        problem.hint_template = "Pass the file as it was downloaded with this receipt."
+        raise
     if restore:
         open_market(_require_server(server), token_file, ca_file).restore(signed)
     text = (

@@ -198,25 +198,23 @@ class Refusal(NamedTuple):
 
     code: str = ""
     message: str = ""
+    sentence: str = ""
+    """The message without hint and consequence."""
     hint: str = ""
     consequence: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The message without hint and consequence."""
-        return self.message.removesuffix(f" {self.consequence}").removesuffix(f" {self.hint}")
 
 
 def refusal(answer: Answer, most: int = _SHOWN) -> Refusal:
     """Return what an error answer says; empty texts where it says nothing."""
     try:
         content = json.loads(answer.body)
-        words = [content["error"], content["message"], content.get("hint", ""), content.get("consequence", "")]
+        code, message = content["error"], content["message"]
+        parts = [content.get(each) or "" for each in ("sentence", "hint", "consequence")]
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return Refusal()
-    if not all(isinstance(each, str) for each in words):
+    if not all(isinstance(each, str) for each in (code, message, *parts)):
         return Refusal()
-    return Refusal(tidy(words[0]), *(tidy(each, most) for each in words[1:]))
+    return Refusal(tidy(code), *(tidy(each, most) for each in (message, *parts)))
 
 
 def tidy(text: str, most: int = _SHOWN) -> str:

@@ -174,8 +174,8 @@ class MarketClient:
         said = refusal(answer, _SENTENCE)
         if said.message:
             problem = RefusedByServerError(
-                "{said}", hint="{advice}" if said.hint else "", host=self.server.host, said=said.sentence,
-                advice=said.hint, status=answer.status, error=said.code,
+                "{said}", hint="{advice}" if said.hint else "", host=self.server.host, advice=said.hint,
+                said=said.sentence or said.message, status=answer.status, error=said.code,
             )  # fmt: skip
             # A command knows better than this general one what it did not do.
             problem.consequence = said.consequence if said.consequence != "Nothing was done." else ""

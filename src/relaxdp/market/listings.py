@@ -164,10 +164,10 @@ def _require_same_terms(row: Row[Any], fixed: Mapping[str, str]) -> None:
         )
     if row.limits != fixed["limits"]:
         raise ListingExistsError(
-            "The listing {listing!r} was published {limits}, and all its levels are.",
+            "All levels of the listing {listing!r} have {limits}.",
             hint="{change}, or choose another name: --listing NAME.",
             listing=row.id,
-            limits=f"with --limits {row.limits}" if row.limits else "without --limits",
+            limits=f"the limits of the column {row.limits!r}" if row.limits else "no limits",
             change=f"Repeat --limits {row.limits}" if row.limits else "Leave out --limits",
         )
     if row.currency != fixed["currency"]:

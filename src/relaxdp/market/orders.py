@@ -119,8 +119,8 @@ def request_order(
 
 
 def compute_due(level: ListedLevel, owned: Order | None) -> Decimal:
-    """Return the price of a level for a buyer: an upgrade costs the difference."""
-    return level.price - (Decimal(0) if owned is None else owned.price)
+    """Return the price of a level for a buyer: an upgrade costs the difference, which is not negative."""
+    return max(Decimal(0), level.price - (Decimal(0) if owned is None else owned.price))
 
 
 def _check_upgrade(listing: Listing, wanted: ListedLevel, owned: Order | None, due: Decimal, *, upgrade: bool) -> None:
@@ -209,11 +209,21 @@ def restore_order(connection: Connection, signed: SignedReceipt, buyer: str, sig
         raise ReceiptError("The receipt belongs to another buyer.", hint="Use the token of the buyer it names.")
     listing = listings.find_listing(connection, receipt.listing)
     own = list_orders(connection, buyer=buyer, listing=listing)
-    known = [each for each in own if each.state == APPROVED and str(each.level) == receipt.epsilon]
+    stored = next((each for each in own if each.id == receipt.order), None)  # perhaps as it was before its approval
+    is_taken = stored is None and connection.execute(select(ORDERS.c.id).where(ORDERS.c.id == receipt.order)).first()
+    if is_taken or (listing.seller, listing.currency) != (receipt.seller, receipt.currency):
+        raise ReceiptError(
+            "The listing {listing!r} or the order {order} is not the one that the receipt names.",
+            hint="Ask the operator. Your downloaded file and receipt stay valid.",
+            listing=listing.id,
+            order=receipt.order,
+        )
+    level = listing.parse_level(receipt.epsilon)
+    known = [each for each in own if each.state == APPROVED and each.level == level]
     if not known:
-        level = _find_restored_level(connection, listing, receipt)
-        prepared = None if level.digest else pools.assemble_level(connection, listing, level.level)
-        if (level.digest if prepared is None else prepared.digest) != receipt.digest:
+        listed = _find_restored_level(connection, listing, receipt)
+        prepared = None if listed.digest else pools.assemble_level(connection, listing, level)
+        if (listed.digest if prepared is None else prepared.digest) != receipt.digest:
             raise ReceiptError(
                 "Epsilon {epsilon} of {listing!r} has other ids or reports now than when the receipt was issued.",
                 hint="Ask the seller to publish the release as it was. Your downloaded file and receipt stay valid.",
@@ -223,20 +233,19 @@ def restore_order(connection: Connection, signed: SignedReceipt, buyer: str, sig
         if prepared is not None:
             listings.keep_file(connection, prepared.digest, prepared.content)
         for each in own:
-            # What the buyer ordered meanwhile was ordered without the order that comes back. It can be asked for again.
+            # Open requests were priced without the restored order. The buyer can order again.
             if each.state == REQUESTED:
                 _change(connection, each, state=WITHDRAWN)
         approved = {
             "state": APPROVED, "digest": receipt.digest, "receipt": json.dumps(asdict(receipt)),
             "signature": signed.signature,
         }  # fmt: skip
-        stored = next((each for each in own if each.id == receipt.order), None)  # as it was before its approval
         if stored is not None:
             _change(connection, stored, **approved)
         else:
             connection.execute(
                 insert(ORDERS).values(
-                    id=receipt.order, listing=listing.id, threshold=level.key, buyer=buyer, price=receipt.price,
+                    id=receipt.order, listing=listing.id, threshold=listed.key, buyer=buyer, price=receipt.price,
                     due=receipt.due, previous=receipt.previous, requested=receipt.issued, **approved,
                 )
             )  # fmt: skip

@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlalchemy import Connection, func, insert, select
 
 from relaxdp.market import listings
-from relaxdp.market.level_file import LevelReports
+from relaxdp.market.level_file import MAX_LIMITS, LevelReports
 from relaxdp.market.listings import Listing, PreparedLevel
 from relaxdp.market.schema import POOL_REPORTS
 from relaxdp.mechanisms.base import Mechanism
@@ -36,6 +36,13 @@ def create_pool(
     connection: Connection, pool_id: str, mechanism: Mechanism, prices: Mapping[str, str], **terms: Any
 ) -> Listing:
     """Create a pool with all its levels and prices, which never change."""
+    if len(prices) > MAX_LIMITS:  # each may be somebody's limit
+        raise MarketError(
+            "The pool has {levels} levels. The maximum is {maximum}.",
+            hint="Choose fewer levels.",
+            levels=len(prices),
+            maximum=MAX_LIMITS,
+        )
     path = PathId(pool_id, COLUMN)
     description = ColumnDescription.from_level(mechanism, mechanism.level(1), path=path, id_type="text")
     listing = listings.create_listing(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -19,7 +20,7 @@ from relaxdp.errors import ColumnError, EpsilonError, LedgerUncertainError, Rela
 from relaxdp.market.client import MarketClient, understood
 from relaxdp.market.level_file import MAX_LIMITS, LevelReports, compute_level_digest, write_level_file
 from relaxdp.sampling.arrow_columns import decode_dictionary
-from relaxdp.server_errors import LevelDiffersError, MarketError
+from relaxdp.server_errors import LevelDiffersError, MarketError, RefusedByServerError
 from relaxdp.tables.atomic_files import make_temporary_folder
 from relaxdp.tables.metadata import ColumnDescription
 from relaxdp.tables.release_result import Release
@@ -30,7 +31,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RowLimits:
     """The limits of individuals, as one release has them."""
 
     column: str
@@ -97,17 +98,23 @@ def publish(
     except RelaxdpError as problem:
         if isinstance(problem, UselessReleaseError):  # its own hint is about releases
             problem.hint_template = "Publish a larger level too, or release more rows."
-        problem.consequence = _describe_consequence(new, vault.spent - before)
+        cost = Decimal(0)
+        with suppress(RelaxdpError):  # where the ledger itself is the problem
+            cost = vault.spent - before
+        problem.consequence = _describe_consequence(new, cost, problem)
         raise
     return Published(found, tuple(reversed(new)), vault.spent - before, vault.remaining)
 
 
-def _describe_consequence(new: Sequence[str], cost: Decimal) -> str:
+def _describe_consequence(new: Sequence[str], cost: Decimal, problem: RelaxdpError) -> str:
     """Return what was done before the error."""
     published = f"Only these levels were published: {', '.join(new)}." if new else "Nothing was published."
+    has_failed = isinstance(problem, RefusedByServerError) and problem.fields["status"] >= 500
+    if problem.fields.get("asked") or has_failed:
+        published = f"It is unknown whether {'another' if new else 'a'} level was published."
     if not cost:
         return published
-    return f"{published} The vault was charged {format_epsilon(cost)}. To publish again costs nothing more."
+    return f"{published} The vault was charged {format_epsilon(cost)}. Publishing again costs nothing more."
 
 
 def _publish(
@@ -199,16 +206,17 @@ def _create_listing(
         )
 
 
-def _draw(vault: Vault, name: str, column: str, epsilon: Decimal, limits: Limits | None) -> LevelReports:
+def _draw(vault: Vault, name: str, column: str, epsilon: Decimal, limits: RowLimits | None) -> LevelReports:
     """Return all rows of the last release at a level. A larger level than before is charged.
 
-    Limits are those of the rows with the same position, so the release must not have changed since they were read.
+    RowLimits are those of the rows with the same position, so the release must not have changed since they were read.
     """
     release = vault.relax(name, epsilon, columns=[column])
     table, ((output, described),) = release.to_frame(), release.description.columns.items()
     if limits is not None:
-        now = decode_dictionary(_combine(table[release.id])), decode_dictionary(_combine(table[limits.column]))
-        if not (now[0].equals(limits.ids) and now[1].equals(limits.cells)):
+        read = (release.id, limits.ids), (limits.column, limits.cells)
+        is_same = limits.column in release.passthrough and all(_read(table, each).equals(cells) for each, cells in read)
+        if not is_same:
             raise MarketError(
                 "The release {name!r} has changed while its levels were drawn.",
                 hint="Run the command again when no other program releases this name.",
@@ -219,7 +227,7 @@ def _draw(vault: Vault, name: str, column: str, epsilon: Decimal, limits: Limits
 
 
 def draw_levels(
-    vault: Vault, name: str, column: str, epsilons: Sequence[Decimal], limits: Limits | None
+    vault: Vault, name: str, column: str, epsilons: Sequence[Decimal], limits: RowLimits | None
 ) -> Iterator[LevelReports]:
     """Return each level. With limits, a row is at the smaller of the level and its own limit."""
     if limits is None:
@@ -235,7 +243,7 @@ def draw_levels(
         yield _mix_levels([drawn[each] for each in used], drawn[epsilon], used, limits.positions)
 
 
-def _read_limits(vault: Vault, name: str, column: str, limits: str, largest: Decimal) -> Limits:
+def _read_limits(vault: Vault, name: str, column: str, limits: str, largest: Decimal) -> RowLimits:
     release = vault.relax(name, _FREE, columns=[column])
     if limits not in release.passthrough:
         raise ColumnError(
@@ -244,7 +252,7 @@ def _read_limits(vault: Vault, name: str, column: str, limits: str, largest: Dec
             limits=limits,
         )
     table = release.to_frame()
-    ids, cells = (decode_dictionary(_combine(table[each])) for each in (release.id, limits))
+    ids, cells = (_read(table, each) for each in (release.id, limits))
     encoded = cells.dictionary_encode()
     if cells.null_count:
         raise ColumnError("A row has no limit.", hint="Fill in the column of limits before the release.")
@@ -263,7 +271,7 @@ def _read_limits(vault: Vault, name: str, column: str, limits: str, largest: Dec
             limits=limits,
             maximum=MAX_LIMITS,
         )
-    return Limits(limits, ids, cells, found, encoded.indices.cast(pa.int64()))
+    return RowLimits(limits, ids, cells, found, encoded.indices.cast(pa.int64()))
 
 
 def _mix_levels(
@@ -282,6 +290,10 @@ def _mix_levels(
 
 def _name_level_column(column: str) -> str:
     return f"{column}_epsilon"
+
+
+def _read(table: Any, column: str) -> pa.Array:
+    return decode_dictionary(_combine(table[column]))
 
 
 def _combine(column: Any) -> pa.Array:

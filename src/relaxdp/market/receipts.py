@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from relaxdp.errors import TableFileError
 from relaxdp.market.level_file import compute_level_digest, read_level_file
-from relaxdp.server_errors import LevelFileError, ReceiptError
+from relaxdp.server_errors import ReceiptError
 from relaxdp.tables.atomic_files import make_temporary_folder
 
 VERSION = 1
@@ -143,11 +143,7 @@ def verify_file(receipt: Receipt, path: Path) -> None:
     with make_temporary_folder() as folder:  # an unfinished file has another ending
         link = folder / "level.parquet"
         link.symlink_to(path.absolute())
-        try:
-            digest = compute_level_digest(read_level_file(link, is_sorted=False))
-        except LevelFileError as problem:
-            problem.hint_template = _DOWNLOADED
-            raise
+        digest = compute_level_digest(read_level_file(link, is_sorted=False))
     if digest != receipt.digest:
         raise ReceiptError(
             "The file {path!r} is not the one that the receipt is about: its ids, reports, level or path differ.",

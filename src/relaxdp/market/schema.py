@@ -140,14 +140,18 @@ POOL_REPORTS = Table(
 )
 
 # A restored database may hold a withdrawal of an order that was approved. Its receipt then approves it again.
-_IS_WITHDRAWN = "OLD.state = 'withdrawn' AND NEW.state <> 'approved'"
+_SAME = ("id", "listing", "threshold", "buyer", "price", "due", "requested")
+_CHANGES = " OR ".join(
+    ["NEW.state <> 'approved'", "COALESCE(NEW.previous, '') <> COALESCE(OLD.previous, '')"]
+    + [f"NEW.{each} <> OLD.{each}" for each in _SAME]
+)
 _KEPT = {
     "market_setup": ("UPDATE", ""),
     "market_level": ("UPDATE", ""),
     "market_file": ("UPDATE", ""),
     "market_pool_report": ("UPDATE", ""),
     "market_listing": ('UPDATE OF id, kind, seller, path, description, "column", id_column, currency, limits', ""),
-    "market_order": ("UPDATE", f"WHEN (OLD.state = 'approved' OR ({_IS_WITHDRAWN}))"),
+    "market_order": ("UPDATE", f"WHEN (OLD.state = 'approved' OR (OLD.state = 'withdrawn' AND ({_CHANGES})))"),
 }
 """Rows that are never changed, in whole or in these columns, or from a state on. None of them is ever deleted."""
 

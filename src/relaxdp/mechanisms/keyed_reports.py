@@ -88,7 +88,7 @@ def release_column(mechanism: Mechanism, values: Any, ids: Any, *, key: Key, eps
     """Release a column: return its reports in the same kind of container as `values`."""
     array = ids_to_arrow(ids)
     chunks = _iterate_reports(mechanism, values, array, require_key(key), mechanism.level(epsilon), path, 0)
-    released = make_report_container(mechanism, values, chunks)
+    released = make_report_container(mechanism, values, len(array), chunks)
     reject_duplicate_ids(array)
     return released
 

@@ -190,7 +190,7 @@ class Relaxation:
         parts = (unpack_reports(self._mechanism, state.reports[start:stop]) for start, stop in slices)
         if self._is_one:
             return make_report_list(self._mechanism, *next(parts))[0]
-        return make_report_container(self._mechanism, self._given, parts)
+        return make_report_container(self._mechanism, self._given, len(state.reports), parts)
 
     def _read_state(self) -> RelaxationState:
         """Return the state, or reject one that is not the last one or a successor of it."""

@@ -7,7 +7,7 @@ the lowest first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,11 +133,11 @@ def make_report_list(mechanism: Mechanism, codes: Codes, seeds: Words | None = N
     return [row.tobytes() for row in pack_reports(mechanism, codes, seeds)]
 
 
-def make_report_container(mechanism: Mechanism, template: Any, parts: Iterable[ReportPart]) -> Any:
-    """Return reports in the kind of container that `template` is. Packed reports of a NumPy array are rows of bytes."""
+def make_report_container(mechanism: Mechanism, template: Any, n: int, parts: Iterable[ReportPart]) -> Any:
+    """Return n reports in the kind of container that `template` is. Of a NumPy array, packed ones are rows of bytes."""
     library, labels, width = type(template).__module__.partition(".")[0], mechanism.labels, get_report_width(mechanism)
     if width is None:
-        codes = _join_codes(parts, template)
+        codes = _join_codes(parts, n)
         if isinstance(template, np.ndarray):
             return _make_numpy_labels(template.dtype, labels, codes)
         if library not in ("pyarrow", "polars", "pandas"):
@@ -156,11 +156,11 @@ def make_report_container(mechanism: Mechanism, template: Any, parts: Iterable[R
     return array if library == "pyarrow" else array.to_pylist()
 
 
-def _join_codes(parts: Iterable[ReportPart], column: Sized) -> Codes:
+def _join_codes(parts: Iterable[ReportPart], n: int) -> Codes:
     """Return the codes of all parts. Each goes to its place at once, so that they are never in memory twice."""
     codes, done = np.empty(0, np.uint8), 0
     for part, _ in parts:
-        codes = codes if done else np.empty(len(column), part.dtype)
+        codes = codes if done else np.empty(n, part.dtype)
         codes[done : done + len(part)] = part[:, 0]
         done += len(part)
     return codes

@@ -200,6 +200,7 @@ class Problem(msgspec.Struct, frozen=True):
     message: str
     """The problem, the hint and the consequence together."""
     fields: dict[str, Any]
+    sentence: str
     hint: str
     consequence: str
 
@@ -225,7 +226,9 @@ def problem_response(
     status = status_of(type(problem))
     problem.consequence = problem.consequence or nothing
     content = msgspec.json.encode(
-        Problem(code_of(type(problem)), problem.message, problem.fields, problem.hint, problem.consequence)
+        Problem(
+            code_of(type(problem)), problem.message, problem.fields, problem.sentence, problem.hint, problem.consequence
+        )
     )
     return Response(
         content, status, headers={**_HEADERS.get(status, {}), **(headers or {})}, media_type="application/json"

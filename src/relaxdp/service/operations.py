@@ -156,8 +156,8 @@ async def _on_error(request: Request, problem: Exception) -> Response:
 
 async def _on_mistake(request: Request, problem: Exception) -> Response:
     """Answer for a mistake of ours, in the shape of every error; the shell logs it."""
-    nothing = "Nothing was acknowledged."
-    content = Problem("internal", f"The service made a mistake. {nothing}", {}, "", nothing)
+    sentence, nothing = "The service made a mistake.", "Nothing was acknowledged."
+    content = Problem("internal", f"{sentence} {nothing}", {}, sentence, "", nothing)
     return Response(msgspec.json.encode(content), 500, media_type="application/json")
 
 

@@ -71,7 +71,7 @@ class Checked:
         described = self.document["paths"][template][method.lower()]["responses"][str(answer.status)]
         content = described["content"][answer.headers["content-type"].partition(";")[0]]
         if answer.status >= 400:
-            assert set(answer.json) == {"error", "message", "fields", "hint", "consequence"}
+            assert set(answer.json) == {"error", "message", "fields", "sentence", "hint", "consequence"}
             assert answer.error in described["description"].split(", "), (method, path, answer)
             assert re.fullmatch(r"[^\n]{10,400}[.]", answer.json["message"])
             assert not [each for each in self.tokens.values() if each in answer.json["message"]]

@@ -232,7 +232,7 @@ def test_listings_differ_in_what_the_message_names(market: Market, seller: Marke
     for client, change, words in [
         (market.add("seller"), {}, "Another seller"),
         (seller, {"currency": "USD"}, "are in EUR"),
-        (seller, {"limits": "limit"}, "without --limits"),
+        (seller, {"limits": "limit"}, "have no limits"),
         (seller, {"id_column": "other"}, "another release, column, mechanism or key"),
     ]:
         with refused(RefusedByServerError, error="listing_exists") as found:
@@ -266,6 +266,10 @@ BROKEN = {
     "an approved order changes": "UPDATE market_order SET due = '0' WHERE id = 'O'",
     "an approved order is withdrawn": "UPDATE market_order SET state = 'withdrawn' WHERE id = 'O'",
     "a withdrawn order is requested": "UPDATE market_order SET state = 'requested' WHERE id = 'W'",
+    "a withdrawn order is approved for another buyer": "UPDATE market_order SET state = 'approved', buyer = 'other', "
+    "receipt = '{}', signature = 'x', digest = 'x' WHERE id = 'W'",
+    "a withdrawn order is approved as an upgrade": "UPDATE market_order SET state = 'approved', previous = 'x', "
+    "receipt = '{}', signature = 'x', digest = 'x' WHERE id = 'W'",
     "an order is deleted": "DELETE FROM market_order WHERE id = 'R'",
     "an order without a receipt": "UPDATE market_order SET state = 'approved' WHERE id = 'R'",
     "a receipt without an approval": "UPDATE market_order SET receipt = '{}', signature = 'x', digest = 'x' "

@@ -186,6 +186,12 @@ def test_a_lost_order_is_restored(
     with refused(RefusedByServerError, error="receipt") as found:
         buyer.restore(wrong)
     assert "has other ids or reports now" in found.value.message
+    # In another currency, of another seller, and of a buyer for an order that somebody else has.
+    for client, change in [
+        (buyer, {"currency": "USD"}), (buyer, {"seller": "x"}), (market.add("buyer"), {"order": first["id"]})
+    ]:  # fmt: skip
+        with refused(RefusedByServerError, error="receipt", hint="Ask the operator"):
+            client.restore(market.sign_lost_order(kept, client, **change))
     with refused(RefusedByServerError, error="unknown_level", hint="publish this level again"):
         buyer.restore(market.sign_lost_order(kept, buyer, epsilon="2"))
     assert len(buyer.orders()) == 3
@@ -211,6 +217,17 @@ def test_a_receipt_approves_an_order_that_the_backup_has_as_a_request(
     assert states == {order["id"]: "approved", **dict.fromkeys(requests, "withdrawn")}
 
 
+def test_an_upgrade_never_pays_the_buyer(
+    market: Market, seller: MarketClient, buyer: MarketClient, listing: str
+) -> None:
+    """A restored order may have cost more than a higher level does now."""
+    other = market.add("buyer")
+    kept = other.receipt(seller.approve(other.order(listing, "0.25")["id"])["id"]).receipt
+    buyer.restore(market.sign_lost_order(kept, buyer, price="150", due="150"))
+    assert offers(buyer, listing) == {"owned": "0.25", "0.25": "0", "0.5": "0", "1": "0"}
+    assert buyer.order(listing, "1", upgrade=True)["due"] == "0"
+
+
 def test_only_a_receipt_of_this_buyer_and_market_restores(
     market: Market, seller: MarketClient, buyer: MarketClient, listing: str
 ) -> None:
@@ -221,7 +238,9 @@ def test_only_a_receipt_of_this_buyer_and_market_restores(
     assert buyer.restore(signed) == approved
     changed = SignedReceipt(replace(signed.receipt, epsilon="1"), signed.signature)
     foreign = Signer(bytes(32)).sign(signed.receipt)
-    for client, wrong in ((market.add("buyer"), signed), (buyer, changed), (buyer, foreign)):
-        with refused(RefusedByServerError, error="receipt", status=422):
+    for client, wrong, hint in (
+        (market.add("buyer"), signed, "token of the buyer"), (buyer, changed, "receipt file"), (buyer, foreign, "")
+    ):  # fmt: skip
+        with refused(RefusedByServerError, error="receipt", status=422, hint=hint):
             client.restore(wrong)
     assert buyer.orders() == [approved]

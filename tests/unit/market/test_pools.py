@@ -209,6 +209,15 @@ def test_a_pool_has_room_for_so_many_members(market: Market, tmp_path: Path, mon
     join(market, pool, "1", tmp_path, member=member, key=key)
 
 
+def test_a_pool_has_at_most_as_many_levels_as_a_file_states(market: Market) -> None:
+    prices = {f"{step / 100:.2f}": "1" for step in range(1, 64)}
+    terms: dict[str, Any] = {"title": "T", "currency": "EUR", "encoding": {"name": "categorical", "values": [0, 1]}}
+    with refused(RefusedByServerError, error="market", hint="fewer levels"):
+        market.operator.create_pool(market.make_name(), prices=prices, **terms)
+    prices.popitem()
+    market.operator.create_pool(market.make_name(), prices=prices, **terms)
+
+
 def test_a_pool_stays_as_it_is(market: Market, tmp_path: Path) -> None:
     pool = create_pool(market)
     join(market, pool, "0.5", tmp_path)

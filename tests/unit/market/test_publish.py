@@ -6,7 +6,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, PropertyMock
 
 import pyarrow.parquet as pa_parquet
 import pytest
@@ -28,6 +28,7 @@ import relaxdp as rx
 from relaxdp.errors import (
     BudgetExceededError,
     ColumnError,
+    LedgerError,
     LedgerUncertainError,
     UnknownReleaseError,
     UselessReleaseError,
@@ -36,7 +37,7 @@ from relaxdp.market.client import MarketClient
 from relaxdp.market.publish import Terms, publish
 from relaxdp.market.schema import FILES, LISTINGS
 from relaxdp.mechanisms.base import Mechanism
-from relaxdp.server_errors import LevelDiffersError, MarketError, RefusedByServerError
+from relaxdp.server_errors import LevelDiffersError, MarketError, RefusedByServerError, UnreachableError
 from relaxdp.tables.metadata import METADATA_KEY
 
 market = make_market_fixture(STORES)
@@ -210,11 +211,11 @@ def test_all_levels_have_the_same_limits(market: Market, tmp_path: Path) -> None
     for limits in ("other", None):
         with refused(RefusedByServerError, error="listing_exists") as found:
             market.publish(vault, seller, {"4": "99"}, listing=name, limits=limits)
-        assert "was published with --limits limit" in found.value.message
+        assert "have the limits of the column 'limit'" in found.value.message
     assert (seller.listing(name), vault.spent) == (first, spent)
 
 
-@pytest.mark.parametrize("changed", ["limits", "ids", "rows"])
+@pytest.mark.parametrize("changed", ["limits", "ids", "rows", "passthrough"])
 def test_limits_belong_to_the_rows_that_are_drawn(
     market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
@@ -228,7 +229,8 @@ def test_limits_belong_to_the_rows_that_are_drawn(
     real = MarketClient.create_listing
 
     def release_meanwhile(self: MarketClient, listing: str, **terms: Any) -> Any:
-        release_again(rx.Vault(vault.path), table)
+        passthrough = ["limit"] if changed != "passthrough" else []
+        release_again(rx.Vault(vault.path), table, passthrough=passthrough)
         return real(self, listing, **terms)
 
     with monkeypatch.context() as patch:
@@ -236,6 +238,8 @@ def test_limits_belong_to_the_rows_that_are_drawn(
         with refused(MarketError, says="has changed while its levels were drawn"):
             market.publish(vault, seller, listing=name, limits="limit")
     assert seller.listing(name)["levels"] == []
+    if changed == "passthrough":
+        release_again(vault, table)
     market.publish(vault, seller, listing=name, limits="limit")
     limits = dict(zip(table["id"].to_pylist(), table["limit"].to_pylist(), strict=True))
     bought = pa_parquet.read_table(buy(market, name, "1", tmp_path)).to_pydict()
@@ -284,12 +288,12 @@ def test_an_error_tells_what_was_published_before(
 ) -> None:
     vault, real = make_vault(tmp_path), MarketClient.add_level
     for stop, expected in [
-        ("100", "Nothing was published. The vault was charged 0.99. To publish again costs nothing more."),
+        ("100", "Nothing was published. The vault was charged 0.99. Publishing again costs nothing more."),
         ("60", "Only these levels were published: 1."),  # the charge is from the first attempt
         (
             "20",
             "Only these levels were published: 2, 1, 0.5. The vault was charged 1. "
-            "To publish again costs nothing more.",
+            "Publishing again costs nothing more.",
         ),
     ]:
 
@@ -304,6 +308,27 @@ def test_an_error_tells_what_was_published_before(
             with refused(MarketError) as found:
                 market.publish(vault, prices=prices)
         assert found.value.consequence == expected
+    unknown, known = "It is unknown whether another level was published.", "Only these levels were published: 1, 0.5."
+    for problem, expected in [
+        (UnreachableError("Gone.", asked=True), unknown), (RefusedByServerError("Full.", status=500), unknown),
+        (UnreachableError("Gone."), known), (RefusedByServerError("No.", status=499), known),
+    ]:  # fmt: skip
+
+        def lose(self: MarketClient, listing: str, file: Path, price: str, *, problem: Any = problem) -> Any:
+            if price == "20":
+                raise problem
+            return real(self, listing, file, price)
+
+        with monkeypatch.context() as patch, refused(type(problem)) as found:
+            patch.setattr(MarketClient, "add_level", lose)
+            market.publish(vault)
+        assert found.value.consequence == expected
+    spent = PropertyMock(side_effect=[Decimal(1), LedgerError("Damaged.")])
+    with monkeypatch.context() as patch, refused(MarketError) as found:
+        patch.setattr(rx.Vault, "spent", spent)
+        patch.setattr(rx.Vault, "relax", Mock(side_effect=MarketError("Stop.")))
+        market.publish(vault)
+    assert found.value.consequence == "Nothing was published."
     uncertain = LedgerUncertainError("Perhaps.")
     uncertain.consequence = "It may be charged."
     with monkeypatch.context() as patch, refused(LedgerUncertainError) as found:

@@ -92,6 +92,19 @@ def test_an_array_continues_where_it_stopped(tmp_path: Path) -> None:
     assert living.epsilon == living.cost == 40
 
 
+@pytest.mark.parametrize("is_longer", [True, False])
+def test_a_list_that_the_caller_changes_does_not_count(is_longer: bool) -> None:
+    """There are as many reports as values were given at first."""
+    values = ["flu", "none"] * 50
+    living = rx.Relaxation(ANSWERS, values)
+    living.relax(1)
+    if is_longer:
+        values.extend(["none"] * 100)
+    else:
+        del values[20:]
+    assert len(living.relax(2)) == 100
+
+
 def test_reports_are_a_column_of_the_same_kind() -> None:
     values = ["flu", "none"]
     assert rx.Relaxation(ANSWERS, values).relax(50) == values

@@ -201,7 +201,7 @@ def test_every_error_has_a_status_and_a_code() -> None:
     answer = problem_response(RelaxdpError("a sentence.", number=1, path=Path("x")))
     assert msgspec.json.decode(answer.body) == {
         "error": "relaxdp", "message": "a sentence. Nothing was done.", "fields": {"number": 1, "path": "x"},
-        "hint": "",
+        "sentence": "a sentence.", "hint": "",
         "consequence": "Nothing was done.",
     }  # fmt: skip
 

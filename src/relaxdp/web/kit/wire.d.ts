@@ -283,6 +283,7 @@ export interface Problem {
   error: string;
   message: string;
   fields: Record<string, unknown>;
+  sentence: string;
   hint: string;
   consequence: string;
 }
