@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.market.test_level_file import make_file, set_first, write_again
 
+from relaxdp.errors import TableFileError
 from relaxdp.market.level_file import compute_level_digest, read_level_file
 from relaxdp.market.receipts import (
     MAX_LETTERS,
@@ -154,6 +155,8 @@ def test_a_receipt_is_about_rows_and_not_about_bytes(tmp_path: Path) -> None:
     with pytest.raises(LevelFileError) as found:
         verify_file(receipt, tmp_path / "no.parquet")
     assert "SECRET" not in found.value.message
+    with pytest.raises(TableFileError, match="There is no file"):
+        verify_file(receipt, tmp_path / "missing.parquet")
 
 
 def test_a_signer_shows_no_key() -> None:
