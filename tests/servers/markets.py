@@ -176,7 +176,7 @@ class Market:
 def serve_market(
     store: str, folder: Path, request: pytest.FixtureRequest, *options: str, in_this_process: bool = False
 ) -> Iterator[Market]:
-    """Run a market for a while, on SQLite or on a PostgreSQL database of its own."""
+    """Run a market for a while, on SQLite or on a new PostgreSQL database."""
     url, postgres, name = f"sqlite:///{folder / 'service.db'}", None, ""
     if store == "postgres":
         postgres = request.getfixturevalue("postgres")

@@ -36,7 +36,7 @@ def create_pool(
     connection: Connection, pool_id: str, mechanism: Mechanism, prices: Mapping[str, str], **terms: Any
 ) -> Listing:
     """Create a pool with all its levels and prices, which never change."""
-    if len(prices) > MAX_LIMITS:  # each may be somebody's limit
+    if len(prices) > MAX_LIMITS:  # each may be a member's limit
         raise MarketError(
             "The pool has {levels} levels. The maximum is {maximum}.",
             hint="Choose fewer levels.",

@@ -209,7 +209,7 @@ def _create_listing(
 def _draw(vault: Vault, name: str, column: str, epsilon: Decimal, limits: RowLimits | None) -> LevelReports:
     """Return all rows of the last release at a level. A larger level than before is charged.
 
-    RowLimits are those of the rows with the same position, so the release must not have changed since they were read.
+    Limits belong to the rows with the same position, so the release must not have changed since they were read.
     """
     release = vault.relax(name, epsilon, columns=[column])
     table, ((output, described),) = release.to_frame(), release.description.columns.items()

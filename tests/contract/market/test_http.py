@@ -1,4 +1,4 @@
-"""The market over HTTP: every route with every role, bodies that are none, and answers as they are described."""
+"""The market over HTTP: every route with every role, malformed bodies, and answers as they are described."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_bodies_that_are_none(http: Checked, method: str, path: str) -> None:
     ("method", "path"), [each for each in ROUTES if "{id}" in each[1] and "/levels" not in each[1]]
 )
 def test_unknown_names(http: Checked, method: str, path: str, name: str) -> None:
-    """There is nothing under a name that is none. (A file is checked before its listing is looked for.)"""
+    """There is nothing under an unknown name. (A file is checked before its listing is looked for.)"""
     bodies = {"orders": {"epsilon": "1"}, "reports": {"reports": {"1": "no"}}}
     role = {"everyone": None}.get(roles := ROLES[method, path.removeprefix(PREFIX)], roles.rpartition(", ")[2])
     answer = http.ask(method, path.replace("{id}", name), bodies.get(path.rpartition("/")[2]), token=role)
@@ -257,7 +257,7 @@ def test_a_trade_over_http(http: Checked, listing: str, tmp_path: Path) -> None:
 
 
 def test_a_listing_names_no_member_and_no_token(http: Checked, market: Market, listing: str) -> None:
-    """Everyone sees who sells and what; nobody sees who buys, who joined a pool, tokens, or the signing key."""
+    """Everyone sees who sells and what; buyers, members of pools, tokens and the signing key are hidden."""
     http.ask("POST", f"{PREFIX}/pools", {**POOL, "id": "secretive"}, token="operator")
     member, buyer = market.add("seller"), market.add("buyer")
     member.join_pool("secretive", {"1": "no"})

@@ -4,7 +4,7 @@ A published row is read from the seller's key: `path_law` feeds all words of a s
 rule, at the thresholds of the file's rows, in the order in which the files are made. (That rows carry the reports of
 the vault at min(level, own limit) is tested by value in tests/unit/market/test_publish.py.) Proved for 2 and 3 values:
 
-- whatever the order of levels, later ones included, whoever orders them, whichever files an individual is missing from,
+- whatever the order of levels, later ones included, and for any buyers, whichever files an individual is missing from,
   and whatever its limit: the reports of an individual that buyers hold have the joint distribution of one path
   (Algorithm 1), so that all posteriors, for every prior on a grid, are those of the highest report alone;
 - the largest likelihood ratio of everything that buyers hold is e^epsilon of the highest report's threshold, exactly;

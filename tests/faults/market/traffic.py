@@ -152,7 +152,7 @@ class Traffic:
             output.unlink()
 
     def _act(self, act: Callable[[str], Any], order: str) -> None:
-        """Approve or withdraw an order, unless somebody has done the other meanwhile."""
+        """Approve or withdraw an order, unless the other was done meanwhile."""
         try:
             self.orders[order] = self._retry(lambda: act(order))["state"]
         except RefusedByServerError as problem:

@@ -51,7 +51,7 @@ IDS: dict[str, pa.Array] = {
 def make_file(
     folder: Path, mechanism: Mechanism = ANSWERS, answers: Any = VALUES, ids: Any = None, **terms: Any
 ) -> Path:
-    """Release a column as a seller does, into a file of its own."""
+    """Release a column as a seller does, into a new file."""
     ids = IDS["int64"] if ids is None else ids
     table = pa.table({"id": ids, "x": pa.array([answers[row % len(answers)] for row in range(len(ids))])})
     where: Any = {"key": KEY, "epsilon": "1", "name": "survey", "id": "id", **terms}

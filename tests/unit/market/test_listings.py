@@ -113,7 +113,7 @@ def test_a_path_has_one_listing_of_its_seller(market: Market, seller: MarketClie
     with refused(RefusedByServerError, error="listing_exists") as found:
         market.publish(vault, seller, listing=market.make_name())
     assert f"Publish its levels there: --listing {name}." in found.value.message
-    rival = market.publish(vault, market.add("seller"))  # whoever has the vault sells the same reports
+    rival = market.publish(vault, market.add("seller"))  # everyone who has the vault sells the same reports
     assert [each["digest"] for each in rival.listing["levels"]] == [
         each["digest"] for each in market.publish(vault, seller, listing=name).listing["levels"]
     ]

@@ -186,7 +186,7 @@ def test_a_lost_order_is_restored(
     with refused(RefusedByServerError, error="receipt") as found:
         buyer.restore(wrong)
     assert "has other ids or reports now" in found.value.message
-    # In another currency, of another seller, and of a buyer for an order that somebody else has.
+    # In another currency, of another seller, and for an order of another buyer.
     for client, change in [
         (buyer, {"currency": "USD"}), (buyer, {"seller": "x"}), (market.add("buyer"), {"order": first["id"]})
     ]:  # fmt: skip

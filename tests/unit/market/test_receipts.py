@@ -87,7 +87,7 @@ def test_a_changed_field_is_found(field: str) -> None:
     with pytest.raises(ReceiptError):
         verify_receipt(replace(SIGNED, receipt=changed), SIGNER.public_key)
     assert SIGNER.sign(changed).signature != SIGNED.signature
-    with pytest.raises(ReceiptError):  # a field is there, of its own type
+    with pytest.raises(ReceiptError):  # the field has another type
         read_receipt(change(**{field: 1.0 if field in ("version", "rows") else 7}))
     if field != "previous":
         with pytest.raises(ReceiptError):
